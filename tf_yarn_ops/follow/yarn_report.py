@@ -59,8 +59,8 @@ _SENTENCES = {
 #: follows theirs.
 _ADVICE = (
     (re.compile(r"Application driver failed with exit code 12[67]\b"),
-     "Name an environment that every node has (venv:///folder, python:///path, or an archive with bin/python); without "
-     "one the nodes need python3, 3.9 or later"),
+     "Name an environment that every node has (venv:///folder, python:///path, or an archive with bin/python); "
+     "without one the nodes need python3, 3.9 or later"),
     (re.compile("Failed to renew token"),
      "The ResourceManager must be able to renew the application's tokens: set token_renewer in site.yaml to its "
      "principal, yarn.resourcemanager.principal"),
@@ -69,8 +69,8 @@ _ADVICE = (
      "(--file_system), let nodes and NameNode agree on hadoop.security.token.service.use_ip, and check "
      "resourcemanager_service in site.yaml: it is yarn.resourcemanager.address of each ResourceManager"),
     (re.compile("ApplicationMaster for attempt \\S+ timed out"),
-     "If each job on a secured cluster ends so, its token names another address of the ResourceManager than the nodes "
-     "use: set resourcemanager_service in site.yaml to yarn.resourcemanager.address"),
+     "If each job on a secured cluster ends so, its token names another address of the ResourceManager than the "
+     "nodes use: set resourcemanager_service in site.yaml to yarn.resourcemanager.address"),
 )
 _LONGEST_TEXT = 2000
 #: Exit code of an application master's container in which YARN has localized no file.

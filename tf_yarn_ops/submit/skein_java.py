@@ -66,17 +66,18 @@ _DIRECTORY = re.compile(r"Uploading application resources to (\S*/(application_\
 #: Causes that Hadoop's client and Skein hide: a pattern of their texts and logs, and our sentence.
 _HIDDEN = tuple((re.compile(pattern), sentence) for pattern, sentence in (
     (r"org[/.]apache[/.]hadoop[/.]mapreduce[/.]security[/.]TokenCache",
-     "the class path of 'yarn classpath --glob' lacks hadoop-mapreduce-client-core; install the MapReduce client of "
-     "this Hadoop (folder share/hadoop/mapreduce)"),
+     "the class path of 'yarn classpath --glob' lacks hadoop-mapreduce-client-core; install the MapReduce client "
+     "of this Hadoop (folder share/hadoop/mapreduce)"),
     (r"No rules applied to|Cannot locate default realm|Can't get Kerberos realm|Cannot find KDC for realm",
      "Java finds no krb5.conf for the realm of the ticket; write /etc/krb5.conf, or set "
      "JDK_JAVA_OPTIONS=-Djava.security.krb5.conf=FILE"),
-    (r"JAVA_HOME \S* ?(?:is not set|does not exist|could not be found)|No such file or directory: '[^']*/bin/java'|"
+    (r"JAVA_HOME \S* ?(?:is not set|does not exist|could not be found)|"
+     r"No such file or directory: '[^']*/bin/java'|"
      r"No such file or directory: 'java'",
      "JAVA_HOME leads to no Java; set it to a Java that this Hadoop knows, or leave it out and put java on PATH"),
     (r"0\.0\.0\.0:803[0-3]\b|Wrong FS: \S*, expected: file:",
-     "Hadoop's client does not know where the ResourceManager and the file system are; let HADOOP_CONF_DIR name the "
-     "folder with the cluster's core-site.xml and yarn-site.xml"),
+     "Hadoop's client does not know where the ResourceManager and the file system are; let HADOOP_CONF_DIR name "
+     "the folder with the cluster's core-site.xml and yarn-site.xml"),
     (r"SIMPLE authentication is not enabled|Client cannot authenticate via:\[TOKEN, KERBEROS\]",
      "Hadoop's client does not use Kerberos, or finds no ticket; check hadoop.security.authentication in the "
      "core-site.xml of HADOOP_CONF_DIR"),
