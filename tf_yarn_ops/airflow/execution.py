@@ -6,10 +6,10 @@ runs in a signal handler and calls YARN only.
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from ..errors import ClusterUnreachable, TfYarnError, WaitTimeout
 from ..follow.lease import lease_of
@@ -65,6 +65,48 @@ _ANSWER = 2.0
 _AGAIN = 5.0
 
 
+class Operator(Protocol):
+    """The part of `TensorFlowYarnOperator` that an execution uses."""
+
+    spec: Any
+    tf_yarn_conn_id: str | None
+    deferrable: bool
+    poll_interval: float
+    kill_policy: str
+    wait_for_completion: bool
+    model_asset: Any
+    skip_on_exit_code: int | Collection[int]
+    log_tail_lines: int
+    stream_logs: tuple[str, ...]
+    yarn_lifetime: Any
+    submit_with: str | None
+    strict_placement: bool
+    execution_timeout: timedelta | None
+    renamed_options: Mapping[str, str]
+    do_xcom_push: bool
+    kill_asked: bool
+    tf_yarn_links: dict[str, str] | None
+
+    @property
+    def log(self) -> Any:
+        """The logger of the task."""
+
+    def options(self) -> dict[str, Any]:
+        """Return the options of the job by the names of ``ytf-submit``."""
+
+    def complete_job(self, context: Any) -> None:
+        """Set options that are known only at run time."""
+
+    def task_value(self, report: Mapping[str, Any], context: Any) -> Any:
+        """Return the value of a task whose job has succeeded."""
+
+    def render_template(self, content: Any, context: Any) -> Any:
+        """Return a document with its texts rendered."""
+
+    def defer(self, *, trigger: Any, method_name: str, timeout: Any = None) -> Any:
+        """Raise TaskDeferred."""
+
+
 class TaskExecution:
     """One run of the operator in an Airflow worker.
 
@@ -77,7 +119,7 @@ class TaskExecution:
         Whether this try was deferred before. Default False.
     """
 
-    def __init__(self, operator: Any, context: Any, *, deferred: bool = False):
+    def __init__(self, operator: Operator, context: Any, *, deferred: bool = False):
         self.operator = operator
         self.context = context
         self.log = operator.log

@@ -66,8 +66,8 @@ _DIRECTORY = re.compile(r"Uploading application resources to (\S*/(application_\
 #: Causes that Hadoop's client and Skein hide: a pattern of their texts and logs, and our sentence.
 _HIDDEN = tuple((re.compile(pattern), sentence) for pattern, sentence in (
     (r"org[/.]apache[/.]hadoop[/.]mapreduce[/.]security[/.]TokenCache",
-     "the class path of 'yarn classpath --glob' lacks hadoop-mapreduce-client-core; install the MapReduce client "
-     "of this Hadoop (folder share/hadoop/mapreduce)"),
+     "the class path of 'yarn classpath --glob' lacks hadoop-mapreduce-client-core; install the MapReduce "
+     "client of this Hadoop (folder share/hadoop/mapreduce)"),
     (r"No rules applied to|Cannot locate default realm|Can't get Kerberos realm|Cannot find KDC for realm",
      "Java finds no krb5.conf for the realm of the ticket; write /etc/krb5.conf, or set "
      "JDK_JAVA_OPTIONS=-Djava.security.krb5.conf=FILE"),
