@@ -2,10 +2,13 @@
 
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
 from support.appmaster import AppMaster
+from support.programs import ROOT
 from support.runtime_jobs import FOREVER, job, processes_of, task
 from support.waiting import until
 from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
@@ -92,3 +95,10 @@ def test_an_agent_without_coordinator_ends_its_command(tmp_path):
         os.killpg(am.coordinator.pid, signal.SIGKILL)
         until(lambda: am.container("worker_0").process.poll() is not None)
         assert processes_of(am) == []
+
+
+def test_agent_loads_no_module_that_few_jobs_need():
+    program = (f"import sys; sys.path.insert(0, {str(ROOT)!r}); import tf_yarn_ops.runtime.agent.agent; "
+               "print({'subprocess', 'shutil', 'glob', 'asyncio'} & set(sys.modules))")
+    ran = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, timeout=60)
+    assert (ran.stdout, ran.stderr) == ("set()\n", "")

@@ -7,7 +7,6 @@ In come the job file and the messages of `protocol`; out go the user's process a
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import sys
@@ -28,11 +27,10 @@ from ..common.contract import (
     task_environment,
 )
 from ..common.masking import mask_texts, secrets_of
-from ..common.processes import descendants, send_signal, set_child_subreaper
+from ..common.processes import descendants, find_program, send_signal, set_child_subreaper
 from ..common.roles import TENSORBOARD
 from .command import UNKILLABLE_SECONDS, Command, log_size, open_wakeup, read_log_end
 from .contact import Contact
-from .hadoop_client import NoClient, find_client
 from .metrics import MetricsFile
 
 if TYPE_CHECKING:
@@ -142,6 +140,8 @@ class Agent:
         service = self.job.services.get(self.container.rpartition("_")[0])
         if not self.job.libhdfs or service is None or service.type == TENSORBOARD:
             return None
+        from .hadoop_client import NoClient, find_client  # and what it imports, for such jobs only
+
         try:
             self.hadoop = find_client({**os.environ, **self.job.types[service.type].env})
         except NoClient as error:
@@ -321,7 +321,7 @@ class Agent:
         self.secrets = secrets_of([plan._asdict()])
         self.sample_at, self.active_at = 0.0, time.monotonic()
         log("%s starts, round %d, start %d, on %s", task, self.round, self.start, address)
-        if self.job.hides_gpus(task) and shutil.which("nvidia-smi"):
+        if self.job.hides_gpus(task) and find_program("nvidia-smi"):
             log("%s sees none of the node's GPUs: it has asked for none by task_gpus", task)
         mirrored = self.job.mirror and task.type != TENSORBOARD
         self.command = Command(runtime_command("mirror") if mirrored else plan.command, env)

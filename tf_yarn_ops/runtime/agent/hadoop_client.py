@@ -2,9 +2,10 @@
 
 import glob
 import os
-import shutil
 import subprocess
 from typing import Dict, Mapping, Optional, Sequence, Tuple
+
+from ..common.processes import find_program
 
 #: Variables with the folder of an installation: YARN gives them to containers.
 _HOMES = ("HADOOP_HOME", "HADOOP_HDFS_HOME", "HADOOP_COMMON_HOME")
@@ -71,7 +72,7 @@ def _first(folders: Sequence[str], name: str, what: str, access: int = os.R_OK) 
 
 def _find_java(given: Optional[str], path: str) -> Tuple[str, str]:
     """Return the folder of Java, and that of its libjvm.so, which Java 8 keeps deeper."""
-    program = shutil.which("java", path=path)
+    program = find_program("java", path)
     home = given or (os.path.dirname(os.path.dirname(os.path.realpath(program))) if program else "JAVA_HOME and PATH")
     for pattern in ("lib/server", "jre/lib/*/server", "lib/*/server"):
         for found in glob.glob(os.path.join(glob.escape(home), pattern, "libjvm.so")):

@@ -1,12 +1,13 @@
 """What the user's command uses: CPU and memory of all its processes by /proc, GPUs as ``nvidia-smi`` shows them."""
 
 import os
-import shutil
-import subprocess
 import time
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple
 
-from ..common.processes import descendants
+from ..common.processes import descendants, find_program
+
+if TYPE_CHECKING:
+    import subprocess
 
 _PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / 2.0**20
 _TICKS = float(os.sysconf("SC_CLK_TCK"))
@@ -52,7 +53,7 @@ class Meter:
         self.peak_cores = self.peak_mib = 0.0
         self._base = read_processes()[0]
         self._last: Tuple[float, float] = (time.monotonic(), 0.0)
-        program, devices = shutil.which("nvidia-smi"), env.get("CUDA_VISIBLE_DEVICES")
+        program, devices = find_program("nvidia-smi"), env.get("CUDA_VISIBLE_DEVICES")
         chosen = [f"--id={devices}"] if devices and devices.replace(",", "").replace("-", "").isalnum() else []
         self._command: List[str] = [program, *_QUERY, *chosen] if program and devices not in ("", "-1") else []
         self._asked: Optional["subprocess.Popen[bytes]"] = None
@@ -78,6 +79,8 @@ class Meter:
                 os.set_blocking(answer.fileno(), False)
                 self._gpus, self._asked = read_answer(answer.read(65536) or b""), None
         if self._command and self._asked is None:
+            import subprocess  # takes a task without GPUs too long
+
             try:
                 self._asked = subprocess.Popen(self._command, bufsize=0, stdin=subprocess.DEVNULL,
                                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

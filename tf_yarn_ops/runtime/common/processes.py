@@ -3,7 +3,7 @@
 import ctypes
 import os
 import signal
-from typing import Dict, Iterable, List
+from typing import Dict, Iterable, List, Optional
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -18,6 +18,13 @@ def set_child_subreaper() -> None:
 def set_parent_death_signal(number: int = signal.SIGKILL) -> None:
     """Make the kernel send a signal to this process when its parent ends."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
+
+
+def find_program(name: str, path: Optional[str] = None) -> Optional[str]:
+    """Return the first program of this name on a PATH, by default this process's; shutil would load its archivers."""
+    folders = (path if path is not None else os.environ.get("PATH", os.defpath)).split(":")
+    found = (os.path.join(folder, name) for folder in folders if folder)
+    return next((file for file in found if os.path.isfile(file) and os.access(file, os.X_OK)), None)
 
 
 def descendants() -> Dict[int, int]:
