@@ -184,8 +184,10 @@ def test_an_evaluator_is_restarted_alone(run):
 def test_task_moves_off_a_node_where_tasks_fail(run, mode):
     nodes = {"worker_0": "good:8042", "worker_3": "good:8042"}
     fails = "[ $SKEIN_CONTAINER_ID = worker_1 ] && exit 7; until [ -e ../worker_3 ]; do sleep 0.05; done"
-    am, report = run(job(fails, ps=False, restart=RestartPolicy(mode, backoff=0, exclude_node_after=2)), nodes=nodes)
+    am, report = run(job(fails, ps=False, restart=RestartPolicy(mode, backoff=0, exclude_node_after=2)), nodes=nodes,
+                     heartbeat=1.5)
     assert report.reason is Reason.SUCCEEDED, report.message
+    assert len(am.containers) == 4, "one replaces worker_1, and one worker_2"
     assert am.container("worker_2").state == "KILLED", "given on the excluded node, and given back"
     assert task(report, "worker:1").container_id == "container_worker_3"
     (node, why), = report.excluded_nodes.items()

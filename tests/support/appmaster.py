@@ -83,6 +83,8 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
         Which tasks work on local copies of their paths.
     nodes : dict of str to str
         The addresses of containers' nodes, where they are not ``127.0.0.1:8042``.
+    heartbeat : float, optional
+        Seconds between two looks for containers that have ended.
     """
 
     folder: Path
@@ -97,6 +99,7 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
     history: HistoryPlan | None = None
     mirror: MirrorPlan | None = None
     nodes: dict[str, str] = field(default_factory=dict)
+    heartbeat: float = 0.02
     containers: list[LocalContainer] = field(default_factory=list)
     progress: list[float] = field(default_factory=list)
     pages: dict[str, str] = field(default_factory=dict)
@@ -184,7 +187,7 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
                     if container.process.returncode and restarts[container.service] > 0 and not self.ended:
                         restarts[container.service] -= 1
                         self.add(container.service)
-            threading.Event().wait(0.02)
+            threading.Event().wait(self.heartbeat)
 
     # -- what tests ask ---------------------------------------------------------------------
 
