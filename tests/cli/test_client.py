@@ -72,6 +72,11 @@ def test_the_local_client_has_the_variables_of_the_tasks(monkeypatch):
     assert "YTF_RESULT_FILE" not in env and "YTF_PORT" not in env
 
 
+def test_client_does_not_take_the_command_of_tasks_that_serve():
+    job = build_job({"cluster_requirement": "ps:1,worker:1", "command": ["ps=ytf-server", "worker=train"]})
+    assert LocalTask(job).environment(APP, 1, {"worker": ["n:1"]})["DTF_TASK_PROGRAM"] == "train"
+
+
 def test_client_works_in_a_folder_like_a_container_that_is_deleted(begin, tmp_path):
     (tmp_path / "train.py").write_text("print('trained')")
     (tmp_path / "data").mkdir()

@@ -12,7 +12,7 @@ from ..environments.requirements import with_built_environment
 from ..errors import SpecInvalid
 from ..hadoop.cluster import Cluster
 from ..job.spec import JobSpec
-from ..runtime.common.contract import RUNTIME_FILE, TaskId, task_environment
+from ..runtime.common.contract import RUNTIME_FILE, SERVER_COMMAND, TaskId, task_environment
 from ..submit.application import JobContext, build_runtime_job
 from ..submit.runtime_zip import runtime_zip
 from ..submit.working_folder import lay_out
@@ -34,14 +34,16 @@ class LocalTask:
     ----------
     job : JobSpec
     command : str, optional
-        Default: the job's command, else the first command of a task type.
+        Default: the job's command, else the first command of a task type; ytf-server only if there is no other.
     """
 
     def __init__(self, job: JobSpec, command: str | None = None):
         if sys.platform != "linux":
             raise SpecInvalid("--client runs the command here, on Linux only")
         self._job = job
-        self._command = command or job.command or next(task.command for task in job.tasks.values() if task.command)
+        programs = [text for text in (job.command, *(task.command for task in job.tasks.values()))
+                    if text and text.strip() != SERVER_COMMAND]
+        self._command = command or (programs or [SERVER_COMMAND])[0]
         self._folder: Path | None = None
         self._interpreter = sys.executable
         self._round: tuple[str, int] | None = None
