@@ -145,6 +145,12 @@ def test_losses_count_for_a_node_unless_yarn_took_the_container(reason, counted)
     assert ("a:1" in excluded_nodes(rules, state)) is counted
 
 
+def test_node_of_the_latest_failure_is_the_last_excluded_one():
+    rules, state = start("worker:0", losses=9, exclude_node_after=1)
+    state, _ = play(rules, state, *(Lost(W0, Reason.CONTAINER_LOST, "gone", node) for node in ("a:1", "b:1", "a:1")))
+    assert [*excluded_nodes(rules, state)] == ["b:1", "a:1"]
+
+
 def test_back_off_doubles_and_has_a_limit():
     rules, state = start("worker:0", mode="task", restarts=20, backoff=2.0)
     state, _ = play(rules, state, *registered("worker:0"))

@@ -70,7 +70,7 @@ class State(NamedTuple):
     published : bool
         Whether the cluster spec of this round has been published.
     failures : mapping of str to NodeFailures
-        By node.
+        By node; that of the latest failure is the last.
     verdict : Verdict or None
     """
 
@@ -293,8 +293,10 @@ def _count(state: State, event: Union[Exited, Lost], reason: Reason, what: str) 
     """Count a failure of a node."""
     if not event.node:
         return state
-    before = state.failures[event.node].number if event.node in state.failures else 0
-    return state._replace(failures={**state.failures, event.node: NodeFailures(before + 1, reason, what, event.task)})
+    others = dict(state.failures)  # the latest failure comes last
+    before = others.pop(event.node, None)
+    number = before.number + 1 if before else 1
+    return state._replace(failures={**others, event.node: NodeFailures(number, reason, what, event.task)})
 
 
 def _forgivable(rules: Rules, code: int) -> bool:
