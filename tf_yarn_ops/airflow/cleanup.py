@@ -123,7 +123,7 @@ def end_abandoned(cluster: "Cluster", deployment: str, *, most: int | None = Non
                     launcher.kill(application["id"], why)
                     ended.append(str(application["id"]))
             except TfYarnError as error:
-                logger.warning("%s , which may run for nothing, was left: %s", application["id"], error)
+                logger.warning("%s was left running; no task waits for it: %s", application["id"], error)
     finally:
         for launcher in launchers.values():
             launcher.close()
