@@ -117,8 +117,7 @@ def test_execution_timeout(site, yarn, kind):
 
 @pytest.mark.door
 @row(*KINDS)
-def test_retries_and_clears_train_again_and_success_has_metrics(site, yarn, kind):
-    """One DAG run: its program fails; the retry succeeds; cleared after that; cleared again while that trains."""
+def test_retry_trains_again_and_success_has_metrics(site, yarn, kind):
     run = site.trigger(f"retry_{kind}", command=in_turn(
         site.home / f"trained-{kind}", "echo it went wrong >&2; exit 3",
         """echo '{"accuracy": 0.97}' > "$YTF_RESULT_FILE" """, "sleep 600", "sleep 5"))  # fmt: skip
@@ -131,7 +130,12 @@ def test_retries_and_clears_train_again_and_success_has_metrics(site, yarn, kind
     assert run.xcom("tf_yarn")["application_id"] == first
     assert run.log().count(first) >= 1
     assert "it went wrong" in run.log(attempt=1)
+    return run
 
+
+@row(*KINDS, continues=test_retry_trains_again_and_success_has_metrics)
+def test_cleared_task_trains_again_also_while_it_trains(site, yarn, kind, run):
+    first = run.xcom()["application_id"]
     until(lambda: run.state == "success", JOB, 0.5)  # a scheduler that is just ending the run writes over a clear
     run.clear()
     second = yarn.training(run)
