@@ -103,7 +103,7 @@ def data(tmp_path_factory):
     return target
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.timeout(600)
 def test_parameter_server_survives_a_lost_container_and_a_killed_worker(trainings):
     """`tests/examples/test_demo.py` trains from nothing, with two workers."""
