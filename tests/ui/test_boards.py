@@ -195,6 +195,15 @@ def test_few_tensorboards_run_at_the_same_time(place, job, boards, program):
     until(lambda: [lives(pid) for pid in program.pids] == [False] * 2 + [True] * 8)
 
 
+def test_failed_tensorboard_that_starts_again_ends_no_other(place, job, boards, program):
+    for number in range(4):
+        boards.start(application_id(number), "viewfs://mini/" + ("models" if number else "none"), BOARD)
+        until(lambda number=number: (found := boards.find(application_id(number))).listens or found.fault)
+    assert "viewfs://mini/none does not exist" in boards.find(application_id(0)).fault
+    boards.start(application_id(0), "viewfs://mini/models", BOARD)
+    assert all(boards.find(application_id(number)) for number in range(4))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_tensorboard_ends_with_ytf_ui(tmp_path, number):

@@ -63,6 +63,7 @@ class Boards:
             known = self._boards.get(application_id)
             if known and not known.fault:
                 return
+            self._boards.pop(application_id, None)
             if len(self._boards) >= _MOST:
                 oldest = min(self._boards, key=lambda key: self._boards[key].seen_at)
                 threading.Thread(target=self._boards.pop(oldest).local.end, daemon=True).start()
