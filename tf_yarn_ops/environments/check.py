@@ -263,12 +263,12 @@ def _import_all(archive: Path, modules: Iterable[str] | None) -> list[Fault]:
 
         def run(program: str) -> tuple[bool, str]:
             try:
-                told = subprocess.run([*python, program], capture_output=True, text=True, timeout=300, cwd=folder,
+                ran = subprocess.run([*python, program], capture_output=True, text=True, timeout=300, cwd=folder,
                                       stdin=subprocess.DEVNULL)
             except (OSError, subprocess.TimeoutExpired) as error:
                 return False, str(error)
-            last = (told.stderr.strip().splitlines() or [f"exit code {told.returncode}"])[-1]
-            return told.returncode == 0, told.stdout if told.returncode == 0 else last
+            last = (ran.stderr.strip().splitlines() or [f"exit code {ran.returncode}"])[-1]
+            return ran.returncode == 0, ran.stdout if ran.returncode == 0 else last
 
         if modules is None:
             works, text = run(_LISTING)

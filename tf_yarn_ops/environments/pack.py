@@ -180,8 +180,8 @@ def _find_tool(name: str) -> str:
 
 def _describe(python: str | Path) -> dict[str, Any]:
     program = Path(__file__).with_name("description.py")
-    told = subprocess.run([python, "-I", program], capture_output=True, text=True, check=True, timeout=300)
-    found: dict[str, Any] = json.loads(told.stdout)
+    ran = subprocess.run([python, "-I", program], capture_output=True, text=True, check=True, timeout=300)
+    found: dict[str, Any] = json.loads(ran.stdout)
     return found
 
 
@@ -312,8 +312,8 @@ def _bring_libraries(stage: Path, program: Path, packing: Packing) -> None:
                                     "$ORIGIN/../..": [*library.glob("python*/lib-dynload/*.so")]}
     needed: dict[str, str] = {}
     for binary in (path for paths in users.values() for path in paths):
-        told = subprocess.run(["ldd", binary], capture_output=True, text=True, timeout=60)
-        for line in told.stdout.splitlines():
+        ran = subprocess.run(["ldd", binary], capture_output=True, text=True, timeout=60)
+        for line in ran.stdout.splitlines():
             name, _, path = line.strip().partition(" => ")
             if path.startswith("/") and not name.startswith(_OF_GLIBC):
                 needed[name] = path.rpartition(" (")[0]
@@ -328,8 +328,8 @@ def _bring_libraries(stage: Path, program: Path, packing: Packing) -> None:
 def _link_packages(stage: Path, program: Path, name: str) -> None:
     """Lead an interpreter of Debian, which looks for packages elsewhere, to the packages."""
     asked = [str(program), "-I", "-c", "import site; print(site.getsitepackages()[0])"]
-    told = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60)
-    place, packages = Path(told.stdout.strip()), stage / "lib" / name / "site-packages"
+    ran = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60)
+    place, packages = Path(ran.stdout.strip()), stage / "lib" / name / "site-packages"
     if place != packages:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.symlink_to(os.path.relpath(packages, place.parent))

@@ -193,11 +193,11 @@ class Failover:
             if isinstance(why, str):
                 whys.append(f"{address} {why}")
                 continue
-            said = explain_failure(why) if address == self.address else str(why) or type(why).__name__
+            cause = explain_failure(why) if address == self.address else str(why) or type(why).__name__
             # With one address the message has named it.
-            whys.append(said if len(self._addresses.urls) == 1 else f"{address}: {said}")
-        told = "; ".join(whys)
-        return ClusterUnreachable(f"no {service.name} answers at {self._addresses}: {told}. {service.advice}")
+            whys.append(cause if len(self._addresses.urls) == 1 else f"{address}: {cause}")
+        causes = "; ".join(whys)
+        return ClusterUnreachable(f"no {service.name} answers at {self._addresses}: {causes}. {service.advice}")
 
     def answered(self, response: "httpx.Response") -> float | None:
         """Return None if a response is the answer of the active daemon, else the seconds to wait before the next try.
@@ -218,9 +218,9 @@ class Failover:
             return 0.0
         # Without an active ResourceManager a standby answers 200, or a redirect without a target, with a page of text;
         # a 200 of HttpFS may be the content of a file.
-        told = status in (403, 500, 503, *_REDIRECTS) or (
+        may_be_standby = status in (403, 500, 503, *_REDIRECTS) or (
             status == 200 and service.redirects_to_active and not is_json(response))
-        if status == 503 or (told and _STANDBY.search(response.text[:4000])):
+        if status == 503 or (may_be_standby and _STANDBY.search(response.text[:4000])):
             advice = f". {gateway.ADVICE}" if gateway.is_gateway(self.address) else ""
             return self._refused(f"is not active ({explain_response(response)}){advice}")
         # Only the active one knows the tokens; if no other one is left to ask, the token itself is at fault.

@@ -491,8 +491,8 @@ class Ensure(Submission):
         except BaseException as error:
             # A request to end (Airflow's alarm is a BaseException of its own): leave no application behind.
             # After any other failure the next call continues the claim.
-            told = isinstance(error, Cancelled) or not isinstance(error, Exception)
-            if told and self._may_take_back(claim):
+            ends = isinstance(error, Cancelled) or not isinstance(error, Exception)
+            if ends and self._may_take_back(claim):
                 take_back(self._session, application_id, error)
             raise
 

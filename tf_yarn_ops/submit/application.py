@@ -51,7 +51,7 @@ _SCRIPT = """\
 {before}exec {interpreter} {flags} {runtime} {part} {words}
 """
 
-#: Without the environment's interpreter, let any Python of the node tell its name as the end of the application.
+#: Without the environment's interpreter, any Python of the node reports its name as the end of the application.
 _STAND_IN = """\
 command -v {interpreter} >/dev/null || exec {any} -u {runtime} coordinator "$SKEIN_APPLICATION_ID" {interpreter}
 """

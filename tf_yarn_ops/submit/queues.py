@@ -18,7 +18,7 @@ class Queue(NamedTuple):
     parent: bool  # it has queues below it
     state: str
     creates: bool  # YARN makes a queue below it when an application names one
-    labels: tuple[str, ...] | None  # node labels that it may use; None if YARN does not tell
+    labels: tuple[str, ...] | None  # node labels that it may use; None if YARN does not show them
     default_label: str  # for applications that name no label
     most: float = 100.0  # per cent of the nodes without a label that it may use
 

@@ -233,12 +233,12 @@ class RestSubmitter:
         Hadoop's own client waits in the same way. A ResourceManager that restarts meanwhile may forget the submission;
         then submit ``body`` again. None: another client has submitted it, and our files and tokens are gone.
 
-        A refused look tells nothing about the application, so it is repeated like a look without an answer, for
+        A refused look shows nothing about the application, so it is repeated like a look without an answer, for
         `_ACCEPT_TIMEOUT` seconds. A ResourceManager that answers may take longer: it accepts an application only
         after it has renewed its tokens, and it asks the NameNodes for that. Wait for it as for an outage.
         """
         began = answered = time.monotonic()
-        patience, told = max(_ACCEPT_TIMEOUT, self._cluster.site.unreachable_timeout), False
+        patience, logged = max(_ACCEPT_TIMEOUT, self._cluster.site.unreachable_timeout), False
         pause = 0.005
         while True:
             try:
@@ -258,14 +258,14 @@ class RestSubmitter:
             if waited > patience or time.monotonic() - answered > _ACCEPT_TIMEOUT:
                 raise ClusterUnreachable(f"{application_id} is {state} {waited:.3g} s after it was submitted, neither "
                                          "accepted nor refused; the ResourceManager's log says what it waits for")
-            if waited > _SLOW and not told:
-                told = True
+            if waited > _SLOW and not logged:
+                logged = True
                 logger.info("%s is %s for %.0f s: YARN has not accepted it yet", application_id, state, waited)
             self._checkpoint()
             time.sleep(pause)
             pause = min(0.5, pause * 2)
         if found["user"] != self._cluster.user:
-            # An old Hadoop has no request that tells the user before the submission.
+            # An old Hadoop has no request that shows the user before the submission.
             self._resourcemanager.kill(application_id, "Submitted as another user")
             raise SubmissionRejected(f"{application_id} ran as {found['user']!r}, not as {self._cluster.user!r}, and "
                                      "was killed: the web interface ignores user.name")

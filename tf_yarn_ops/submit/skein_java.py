@@ -340,9 +340,9 @@ def _submit_with_skein(folder: Path) -> str:
 def _java_options() -> list[str]:
     """Return the options of the JVM; Java does not read $KRB5_CONFIG, so a property names the file."""
     options = JAVA_OPTIONS.split()
-    told = " ".join(os.environ.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"))
+    given = " ".join(os.environ.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"))
     files = [path for path in os.environ.get("KRB5_CONFIG", "").split(":") if os.path.isfile(path)]
-    if files and "java.security.krb5.conf" not in told:
+    if files and "java.security.krb5.conf" not in given:
         options.append(f"-Djava.security.krb5.conf={files[0]}")
     return options
 

@@ -81,7 +81,7 @@ class GatewayAuthentication:
     login : str
         The user of the password or token. It is not sent: the gateway names it.
     user : str, optional
-        The user for whom the login acts, if the gateway allows that; ``login`` or empty if it acts for itself.
+        The user that the login impersonates, if the gateway allows that; ``login`` or empty if it acts for itself.
     credentials : Credentials
         The file with the password or token.
     """

@@ -552,7 +552,7 @@ class Coordinator:
             self._board_page = await self.show_page("tensorboard", f"127.0.0.1:{port}", "TensorBoard")
 
     async def _show_tensorboard(self, board: Peer) -> None:
-        """Wait until TensorBoard answers, then tell its address; after a lost container it has another one."""
+        """Wait until TensorBoard answers, then show its address; after a lost container it has another one."""
         if self._tunnel and await self._tunnel.reach(board.address, lambda: board.running):
             logger.info("TensorBoard answers at %s", self._tensorboard_url())
 
