@@ -82,9 +82,12 @@ class Fault:
         return f"{where}: {self.text}" if where else self.text
 
 
-def did_you_mean(name: str, valid: Iterable[str]) -> str:
-    """Return `` (did you mean 'worker'?)`` with the valid name nearest to ``name``; empty if none is near."""
-    near = difflib.get_close_matches(name, sorted(valid), n=1, cutoff=0.5)
+def did_you_mean(name: str, valid: Iterable[str], likeness: float = 0.5) -> str:
+    """Return `` (did you mean 'worker'?)`` with the valid name nearest to ``name``; empty if none is near.
+
+    ``likeness`` is that of the farthest name that counts as near, from 0 to 1, as `difflib` measures it.
+    """
+    near = difflib.get_close_matches(name, sorted(valid), n=1, cutoff=likeness)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 

@@ -153,6 +153,7 @@ def test_key_of_tony_that_is_not_served_is_a_fault(project):
     assert ("tony.worker.depends-on: this key of TonY has no counterpart here; the job would not run as it does there: "
             "remove the key") in found
     assert any(": set this of helper in tf.spec;" in fault for fault in found)
+    assert not any("did you mean" in fault for fault in found), "a key that TonY has is not misspelt"
 
 
 @pytest.mark.parametrize("given, framework", [("PyTorch", "pytorch"), ("standalone", "none"), ("horovod", "horovod")])

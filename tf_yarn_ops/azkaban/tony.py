@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ..errors import Fault, FaultCode
+from ..errors import Fault, FaultCode, did_you_mean
 from ..job.requirement import canonical_type, parse_cluster_requirement
 from ..validation import ARCHIVE_SUFFIXES
 from .request import Property
@@ -67,10 +67,15 @@ _TONYS_OWN = re.compile(
     r"security\.enabled|(hdfs|yarn|mapred)-conf-path|num-client-rm-connect-retries))\Z")
 
 
+#: The likeness of a misspelt key; tony.worker.max-instances, which TonY has, is 0.91 like tony.worker.instances.
+_MISSPELT = 0.93
+
+
 class TonyFault(FaultCode):
     """Fault codes for the keys of TonY."""
 
-    NOT_SERVED = "this key of TonY has no counterpart here{why}; the job would not run as it does there: remove the key"
+    NO_COUNTERPART = "this key of TonY has no counterpart here{why}{hint}"
+    NOT_SERVED = NO_COUNTERPART + "; the job would not run as it does there: remove the key"
 
 
 @dataclass
@@ -98,9 +103,9 @@ class Translated:
         """Add a value."""
         self.values.append((name, Property(text, key)))
 
-    def refuse(self, name: str, why: str = "") -> None:
+    def refuse(self, name: str, why: str = "", hint: str = "") -> None:
         """Add a fault of a key that is not served."""
-        self.faults.append(Fault(name, TonyFault.NOT_SERVED, {"why": why and f": {why}"}))
+        self.faults.append(Fault(name, TonyFault.NOT_SERVED, {"why": why and f": {why}", "hint": hint}))
 
     def drop(self, name: str, why: str) -> None:
         """Remove a value, and add the reason to the ignored keys."""
@@ -160,7 +165,10 @@ def _role_or_ignored(name: str, text: str, given: Mapping[str, str], found: Tran
         found.ignored.append(name)
     elif name not in ("tony.application.tensorboard-log-dir", "tony.containers.resources") \
             and text.strip().lower() not in _HARMLESS.get(name, ()):
-        found.refuse(name)
+        roles = {match["role"] for match in map(_ROLE_KEY.match, given) if match} | {"worker", "ps"}
+        known = {*OURS, *MILLISECONDS, *ENVIRONMENTS, *BEATS, *ROLE_LISTS, *_HARMLESS,
+                 *(f"tony.{role}.{field_name}" for role in roles for field_name in ROLE_FIELDS)}
+        found.refuse(name, hint="" if name in known else did_you_mean(name, known, _MISSPELT))
 
 
 def _variables(properties: Mapping[str, str], found: Translated) -> None:
