@@ -5,6 +5,7 @@ from click.testing import CliRunner
 
 from tf_yarn_ops.azkaban.convert import convert
 from tf_yarn_ops.cli.ytf import ytf
+from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.job.spec import JobSpec
 
 #: Keys and values of tony-examples in linkedin/TonY, each with the options of its README.
@@ -26,6 +27,10 @@ EXAMPLES = {
 @pytest.fixture
 def run(tmp_path):
     """Return a function that converts keys, of a tony.xml and a tony-site.xml, and returns how the command ended."""
+    (tmp_path / "src" / "models").mkdir(parents=True)
+    for name in ("mnist_distributed.py", "x.py", "models/deep.py"):
+        (tmp_path / "src" / name).write_text("")
+
     def convert_keys(keys, options=(), site=None):
         names = []
         for name, values in (("tony.xml", keys), ("tony-site.xml", site)):
@@ -57,8 +62,41 @@ def test_keys_without_counterpart_are_comments_with_the_reason(run):
     assert "# command: the program was an option of TonY's client" in text and "\ncommand:" not in text
     job = JobSpec.from_yaml(text + "command: python train.py\n")
     assert {kind: task.instances for kind, task in job.tasks.items()} == {"scheduler": 1, "server": 2, "worker": 2}
-    text = run({"tony.worker.instances": "1", "tony.application.prepare-stage": "worker"}, {"executes": "x.py"}).stdout
-    assert text.startswith("# tony.application.prepare-stage=worker: this key of TonY has no counterpart here")
+    done = run({"tony.worker.instances": "1", "tony.application.prepare-stage": "worker", "tony.worker.memmory": "2g"}, {"executes": "x.py"})
+    assert done.stdout.startswith(
+        "# tony.application.prepare-stage=worker: left out; this key of TonY has no counterpart here\n"
+        "# tony.worker.memmory=2g: left out; this key of TonY has no counterpart here (did you mean 'tony.worker.memory'?)\n")
+    assert done.stderr == "2 keys left out: tony.application.prepare-stage, tony.worker.memmory, see the comments\n"
+
+
+@pytest.mark.parametrize("options, keys, messages", [
+    ({"executes": "mnist.py", "python_binary_path": "python3"}, {"tony.ps.command": "bash -e serve.sh"},
+     ["--executes: 'mnist.py' is not in the folder of the program; give the folder that has it: --src_dir",
+      "tony.ps.command: 'serve.sh' is not in the folder of the program; give the folder that has it: --src_dir"]),
+    ({"executes": "x.py", "src_dir": "nosuch", "python_venv": "a.rar"}, {},
+     ["--src_dir: there is no folder 'nosuch' in the project", "--python_venv: 'a.rar' does not end with .tar.gz or .tgz or .zip"]),
+    ({"executes": "python -u ./models/nosuch.py --x y.py"}, {},
+     ["--executes: 'models/nosuch.py' is not in the folder of the program; give the folder that has it: --src_dir"]),
+])
+def test_missing_program_is_a_fault(run, options, keys, messages):
+    done = run({"tony.worker.instances": "1", "tony.ps.instances": "1", **keys}, options)
+    assert isinstance(done.exception, SpecInvalid) and done.stdout == ""
+    assert sorted(map(str, done.exception.faults)) == sorted(messages)
+
+
+@pytest.mark.parametrize("options, keys", [
+    ({"executes": "/opt/jobs/mnist.py"}, {}),
+    ({"executes": "train --config mnist.py"}, {}),
+    ({"executes": "cd /opt/jobs && python mnist.py"}, {}),
+    ({"executes": "python models/deep.py"}, {}),
+    ({"executes": "'x.py --steps 5'", "python_binary_path": "python3"}, {}),
+    ({"executes": "mnist.py", "src_dir": "hdfs:///jobs/src.zip"}, {}),
+    ({"executes": "code/mnist.py"}, {"tony.worker.resources": "hdfs:///jobs/a.zip::code#archive"}),
+    ({"executes": "mnist.py"}, {"tony.worker.resources": "hdfs:///jobs/mnist.py"}),
+])
+def test_program_in_the_job_or_on_the_nodes_is_no_fault(run, options, keys):
+    done = run({"tony.worker.instances": "1", **keys}, options)
+    assert done.exit_code == 0 and JobSpec.from_yaml(done.stdout) and done.stderr == "", (done.exception, done.stderr)
 
 
 def test_keys_of_the_job_win_over_those_of_the_site(run):

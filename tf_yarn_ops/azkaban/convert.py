@@ -1,14 +1,20 @@
 """``ytf convert tony``: print a job of TonY as YAML, by the table that the job type uses."""
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 
 import click
 
-from ..errors import Fault, SpecInvalid
+from ..errors import Fault, FaultCode, SpecInvalid
 from ..hadoop.configuration import read_configuration_file
-from ..terminal.output import show
+from ..job.spec import JobSpec
+from ..terminal.output import say, show
+from ..validation import check_faults
+from .entry_point import SOURCE_FOLDER
 from .job import read_azkaban_job
+from .tony import TonyFault
 
 #: What TonY's client takes on its command line, by the same names.
 CLIENT_OPTIONS = {
@@ -17,9 +23,17 @@ CLIENT_OPTIONS = {
     "python_binary_path": "The interpreter in that archive, or on the nodes.",
 }
 _NO_COMMAND = "# command: the program was an option of TonY's client; give it as --executes, or write it here\n"
+#: A relative script at the beginning of a command, after an interpreter and its options.
+_SCRIPT = re.compile(r"\s*['\"]?(\S*(python[\d.]*|sh)\s+)?(-\w+\s+)*(?P<script>[\w.-][\w./-]*\.(py|sh))(['\"\s]|\Z)")
 
 
-def convert_tony(properties: Mapping[str, str], folder: Path) -> str:
+class ConversionFault(FaultCode):
+    """Fault codes for a job of TonY that can't be converted."""
+
+    NO_SCRIPT = "{given!r} is not in the folder of the program; give the folder that has it: --src_dir"
+
+
+def convert_tony(properties: Mapping[str, str], folder: Path) -> tuple[str, tuple[str, ...]]:
     """Return a job of TonY as YAML, which `JobSpec.from_yaml` reads.
 
     Parameters
@@ -31,13 +45,15 @@ def convert_tony(properties: Mapping[str, str], folder: Path) -> str:
 
     Returns
     -------
-    str
-        With a comment for each key without a counterpart, which says why.
+    text : str
+        With a comment for each key that is left out, which says why.
+    left_out : tuple of str
+        These keys.
 
     Raises
     ------
     SpecInvalid
-        With faults that belong to no key, such as no tasks.
+        With faults of the `CLIENT_OPTIONS`, missing scripts, and faults that belong to no key, such as no tasks.
     """
     served, refused = dict(properties), dict[str, Fault]()
     while True:
@@ -46,14 +62,42 @@ def convert_tony(properties: Mapping[str, str], folder: Path) -> str:
             job, request = read_azkaban_job(served | ({"tony.containers.command": "true"} if without else {}), folder)
         except SpecInvalid as error:
             found = {fault.path: fault for fault in error.faults if fault.path in served}
-            if not found:
-                raise
             refused |= found
+            if not found:
+                raise SpecInvalid([*_faults_of_client(refused), *error.faults]) from error
             served = {name: text for name, text in served.items() if name not in found}
             continue
-        comments = [f"{name}={properties[name]}: {fault.text}" for name, fault in refused.items()] + request.warnings
-        text = "".join(f"# {comment}\n" for comment in comments) + job.to_yaml()
-        return text.replace("command: 'true'\n", _NO_COMMAND) if without else text
+        scripts = () if "src_dir" in refused else _missing_scripts(served, job, folder)
+        check_faults([*_faults_of_client(refused), *scripts])
+        comments = [f"{name}={properties[name]}: left out; {_reason(fault)}" for name, fault in refused.items()]
+        text = "".join(f"# {comment}\n" for comment in comments + request.warnings) + job.to_yaml()
+        return text.replace("command: 'true'\n", _NO_COMMAND) if without else text, tuple(refused)
+
+
+def _reason(fault: Fault) -> str:
+    return replace(fault, code=TonyFault.NO_COUNTERPART if fault.code is TonyFault.NOT_SERVED else fault.code).text
+
+
+def _faults_of_client(refused: Mapping[str, Fault]) -> Iterator[Fault]:
+    return (replace(fault, path=_option_or_key(name)) for name, fault in refused.items() if name in CLIENT_OPTIONS)
+
+
+def _option_or_key(name: str) -> str:
+    return f"--{name}" if name in CLIENT_OPTIONS else name
+
+
+def _missing_scripts(properties: Mapping[str, str], job: JobSpec, folder: Path) -> Iterator[Fault]:
+    """Yield a fault for each command with a relative script that the job does not bring."""
+    for name, command in properties.items():
+        match = _SCRIPT.match(command) if name == "executes" or name.endswith(".command") else None
+        if match is None or SOURCE_FOLDER in job.archives:  # the nodes alone see the content of an archive
+            continue
+        script = PurePosixPath(match["script"])
+        first, *rest = script.parts
+        source = job.files.get(first)
+        if first not in job.archives and (source is None or (
+                rest and "://" not in source and not (folder / source).joinpath(*rest).exists())):
+            yield Fault(_option_or_key(name), ConversionFault.NO_SCRIPT, {"given": str(script)})
 
 
 def _client_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -80,4 +124,7 @@ def tony(files: tuple[Path, ...], **client: str | None) -> None:
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     properties |= {name: text for name, text in client.items() if text is not None}
-    show(convert_tony(properties, files[0].parent), nl=False)
+    text, left_out = convert_tony(properties, files[0].parent)
+    show(text, nl=False)
+    if left_out:
+        say(f"{len(left_out)} key{'s' * (len(left_out) > 1)} left out: {', '.join(left_out)}, see the comments")
