@@ -3,6 +3,7 @@
 import ast
 import re
 import shlex
+import sys
 
 from support.source import ROOT
 from tf_yarn_ops import JobSpec, TaskSpec
@@ -41,3 +42,12 @@ def test_the_azkaban_example_is_a_job(tmp_path):
     example, = blocks("properties")
     job, request = read_azkaban_job(parse_properties(example.encode()), tmp_path)
     assert (job.tasks["worker"].instances, job.tasks["worker"].memory, request.warnings) == (4, 8192, [])
+
+
+def test_requirements_of_an_example_name_all_its_imports():
+    for file in (ROOT / "examples").glob("*/requirements.txt"):
+        trees = [ast.parse(program.read_text(encoding="utf-8")) for program in file.parent.glob("*.py")]
+        names = {alias.name.partition(".")[0] for tree in trees for node in ast.walk(tree)
+                 if isinstance(node, ast.Import) for alias in node.names}
+        assert names - sys.stdlib_module_names == {*file.read_text(encoding="utf-8").split()}
+        assert "ytf env pack requirements.txt" in (file.parent / "README.md").read_text(encoding="utf-8")
