@@ -73,6 +73,7 @@ def test_venv_travels_with_its_editable_project(ytf, environ, wheels, tmp_path):
     uv(environ, "pip", "install", "--python", tmp_path / "venv", "--no-index", "--find-links", wheels, "-e", project)
     packed = ytf("env", "pack", "venv")
     assert packed.returncode == 0 and "warning" not in packed.stderr, packed.stderr
+    assert packed.stderr.count(" MiB") == 1, "two sizes or times of one archive"
     shutil.rmtree(tmp_path / "venv")
     shutil.rmtree(project)
     checked = ytf("env", "check", "environment.tar.gz")
@@ -166,6 +167,7 @@ def test_failure_of_uv_is_shown_in_its_own_words(ytf, tmp_path):
     assert packed.returncode == 2
     assert "uv ended with exit code 1:" in packed.stderr
     assert "missing-package was not found in the provided package locations" in packed.stderr
+    assert packed.stderr.endswith("\nCorrect what the message names.\n")
     assert [*tmp_path.glob("*.tar.gz")] == [] and [*tmp_path.glob(".ytf-env*")] == []
 
 

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -152,11 +151,9 @@ def pack_environment(source: Path | None, target: Path, packing: Packing = Packi
             _pack_conda(source, archive, packing)
         else:
             _fill(stage, source, packing)
-            began = time.monotonic()
             packing.step("writing the archive")
             packing.checkpoint()
             pack(stage, archive)
-            packing.say(f"  {archive.stat().st_size / 2**20:.0f} MiB in {time.monotonic() - began:.0f} s")
         os.replace(archive, target)
 
 

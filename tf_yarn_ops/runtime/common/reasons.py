@@ -68,7 +68,7 @@ class Reason(str, enum.Enum):
 OUTCOMES = {
     Reason.SUCCEEDED: Outcome(0, False, "Nothing to do."),
     Reason.TASK_FAILED: Outcome(1, False, "Read the failed task's log and correct the program: it ended by itself."),
-    Reason.SPEC_INVALID: Outcome(2, False, "Correct the request; the message lists every fault."),
+    Reason.SPEC_INVALID: Outcome(2, False, "Correct what the message names."),
     Reason.SUBMISSION_REJECTED: Outcome(3, False, "Correct the queue, node label, rights or limits in the message."),
     Reason.RESOURCES_IMPOSSIBLE: Outcome(3, False, "Ask for less; the message says what the cluster has."),
     Reason.ENVIRONMENT_INVALID: Outcome(2, False, "Use an environment with Python 3.9 or later: venv:///folder or "
