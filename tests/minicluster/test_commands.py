@@ -116,6 +116,15 @@ def test_env_is_what_a_shell_can_eval(machine):
     ]
 
 
+@pytest.mark.parametrize("light", [False, True])
+def test_status_shows_the_default_file_system(machine, light):
+    (machine / "one").mkdir()
+    settings = installation.prepare_folder(replace(make_settings(machine / "one", light=light), java_home=machine / "jdk"))
+    ran = CliRunner().invoke(minicluster, ["status", "--dir", str(machine / "one")])
+    shown = "viewfs://minicluster" if light else f"hdfs://127.0.0.1:{settings.ports['nn']}"
+    assert ran.exit_code == 3 and f"Default file system   {shown}\n" in ran.stdout
+
+
 @pytest.mark.parametrize("nodes", [0, -1, 9])
 def test_the_number_of_nodes_is_bounded(nodes):
     with pytest.raises(MiniClusterError, match=f"a minicluster has 1 to 8 nodes, not {nodes}"):

@@ -36,6 +36,16 @@ def test_free_ports_are_kept_and_taken_ones_replaced(machine):
         assert install(machine / "one", light=True).ports["rm-web"] != first.ports["rm-web"]
 
 
+def test_ports_are_kept_when_the_number_of_nodes_changes(machine):
+    (machine / "one").mkdir()
+    first = install(machine / "one").ports
+    more = install(machine / "one", nodes=3).ports
+    assert {name: more[name] for name in first} == first and len(set(more.values())) == len(more) > len(first)
+    with socket.create_server(("127.0.0.1", first["rm-web"])):
+        changed = install(machine / "one", nodes=2).ports
+    assert {name for name in first if changed[name] != first[name]} == {"rm-web"}
+
+
 def test_logs_of_the_last_run_stay_beside_the_new_ones(machine):
     (machine / "one" / "logs").mkdir(parents=True)
     (machine / "one" / "logs" / "rm.log").write_text("old")

@@ -110,6 +110,7 @@ def show_status(context: click.Context, directory: Path | None, as_json: bool) -
             click.echo(f"{daemon.name:<4} {daemon.title:<16} {state}")
         for title, url in _pages(cluster).items():
             click.echo(f"{title:<21} {url}")
+        click.echo(f"{'Default file system':<21} {cluster.default_filesystem}")
         click.echo(f"{'Folder':<21} {now.directory}")
         click.echo("ready" if now.ready else "not ready")
     if not now.ready:

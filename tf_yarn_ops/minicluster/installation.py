@@ -10,7 +10,7 @@ from typing import TypeVar
 from ..errors import MiniClusterError
 from . import state
 from .daemon_settings import Settings
-from .ports import choose_ports, taken_ports
+from .ports import choose_ports
 from .shims import build_shims
 
 #: The most memory that a NodeManager offers, MiB.
@@ -30,14 +30,11 @@ def prepare_folder(settings: _S) -> _S:
     MiniClusterError
         A path has characters that Hadoop misreads, or the disk is full.
     """
-    directory, names = settings.directory, settings.port_names
+    directory = settings.directory
     check_paths(directory, settings.hadoop, settings.java_home)
     check_disk(directory)
     before = state.load(directory, type(settings))
-    ports = {name: before.ports[name] for name in names if name in before.ports} if before else {}
-    if len(ports) < len(names) or taken_ports(ports):
-        ports = choose_ports(names)
-    settings = replace(settings, ports=ports)
+    settings = replace(settings, ports=choose_ports(settings.port_names, before.ports if before else {}))
     _write(settings)
     state.save(settings)
     return settings

@@ -6,7 +6,7 @@ A stopped daemon can therefore start on its old port again: no connection gets i
 import itertools
 import random
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from ..errors import MiniClusterError
 
@@ -14,20 +14,22 @@ _RANGE = range(10000, 20000)
 _TRIES = 2000
 
 
-def choose_ports(names: Iterable[str]) -> dict[str, int]:
-    """Return a free port for each name.
+def choose_ports(names: Collection[str], before: Mapping[str, int] | None = None) -> dict[str, int]:
+    """Return a free port for each name: that of an earlier start, ``before``, if it is still free.
 
     Raises
     ------
     MiniClusterError
         Too few of thousands of tried ports are free.
     """
-    wanted = tuple(names)
-    candidates = random.SystemRandom().sample(_RANGE, _TRIES)
+    before = before or {}
+    kept = {name: before[name] for name in names if name in before and is_free(before[name])}
+    wanted = [name for name in names if name not in kept]
+    candidates = set(random.SystemRandom().sample(_RANGE, _TRIES)).difference(before.values())
     free = tuple(itertools.islice(filter(is_free, candidates), len(wanted)))
     if len(free) < len(wanted):
         raise MiniClusterError(f"no free ports between {_RANGE.start} and {_RANGE.stop} on 127.0.0.1")
-    return dict(zip(wanted, free, strict=True))
+    return {**kept, **dict(zip(wanted, free, strict=True))}
 
 
 def taken_ports(ports: Mapping[str, int]) -> dict[str, int]:
