@@ -86,7 +86,7 @@ CASES = {
         "512000 MiB", "maximum allocation")),
     "23 three tasks of the default size, strict": Case(
         [*SUBMIT, "--resourcemanager", "{yarn}", "--strict_placement", "-r", "worker:3", "true"], 3, (
-            "the job asks for 25600 MiB", "have 16384 MiB", "ask for less with task_memory")),
+            "the job asks for 25600 MiB", "have 16384 MiB", "ask for less memory per task (at most 8192 MiB now)")),
     "25 environment that is not there": Case([*LOCAL, "--environment", "python:///no/such", "true"], 2, (
         "environment: there is no /no/such on this machine",)),
     "26 double quotes: python without arguments": Case([*LOCAL, "-s", "train.py", f"{sys.executable} "], 0, (
@@ -154,7 +154,7 @@ def test_23_job_larger_than_the_cluster_is_warned_of(environ, tmp_path, yarn, wi
                           capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
     assert (done.returncode, done.stdout.split()) == (0, list(yarn.apps)), done.stderr
     assert "the job asks for 25600 MiB" in done.stderr and "have 16384 MiB" in done.stderr
-    assert "ask for less with task_memory" in done.stderr
+    assert "ask for less memory per task (at most 8192 MiB now)" in done.stderr
 
 
 @pytest.mark.matrix

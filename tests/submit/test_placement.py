@@ -115,7 +115,7 @@ def gang(instances, **sizes):
 @pytest.mark.parametrize("spec, described, says", [
     (gang(3, memory=3000), SCHEDULER,
      "the job asks for 9512 MiB, 4 vcores, 0 GPUs in 4 containers, and its tasks start together; the 2 running nodes "
-     "have 8192 MiB, 16 vcores, 2 GPUs in all; ask for less"),
+     "have 8192 MiB, 16 vcores, 2 GPUs in all; ask for less memory per task (at most 3000 MiB now) or fewer tasks"),
     (gang(3, memory=512, gpus=1), SCHEDULER, "the job asks for 2048 MiB, 4 vcores, 3 GPUs in 4 containers"),
     (gang(2, memory=2000), scheduler(queue("default", absoluteMaxCapacity=50.0)),
      "have 8192 MiB, 16 vcores, 2 GPUs in all, of which the queue may use 4096 MiB"),

@@ -219,8 +219,8 @@ def _too_many(wanted: list[tuple[str, Allocation]], totals: list[Allocation], la
     labelled = f" with label {label!r}" if label else ""
     of_queue = f", of which the queue may use {allowed} MiB" if allowed < there.memory else ""
     return [f"the job asks for {asked} in {len(wanted)} containers{labelled}, and its tasks start together; the "
-            f"{len(totals)} running nodes{labelled} have {there} in all{of_queue}; ask for less with task_memory or "
-            "fewer tasks"]
+            f"{len(totals)} running nodes{labelled} have {there} in all{of_queue}; ask for less memory per "
+            f"task (at most {max(size.memory for _, size in wanted)} MiB now) or fewer tasks"]
 
 
 def _ask(names: list[str]) -> str:
