@@ -1,5 +1,6 @@
 """A Python function in the tasks of a job: it travels, its value and its errors come back."""
 
+import logging
 import subprocess
 import sys
 import threading
@@ -38,6 +39,17 @@ def test_value_of_the_chief_and_the_report_come_back(here):
     value, report = tf_yarn_ops.run(train, {"worker": 1, "chief": 1}, args=(2,), cluster=here)
     assert value == {"task": ["chief", 0], "scaled": 20, "hosts": {"worker": 1, "chief": 1}}
     assert (report.reason, report.name, report.metrics["loss"]) == (Reason.SUCCEEDED, "train", 0.5)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_run_shows_each_change_on_a_terminal_else_logs_it(here, caplog, capsys, monkeypatch, terminal):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    caplog.set_level(logging.INFO, "tf_yarn_ops.launch.function")
+    _, report = tf_yarn_ops.run(scale, {"worker": 1}, args=(1,), cluster=here)
+    logged = "\n".join(record.getMessage() for record in caplog.records if record.name == "tf_yarn_ops.launch.function")
+    shown, other = (capsys.readouterr().err, logged)[::1 if terminal else -1]
+    assert f"{report.application_id} FINISHED" in shown and "succeeded: worker:0" in shown
+    assert report.application_id not in other
 
 
 def test_exception_comes_back_with_its_traceback(here):

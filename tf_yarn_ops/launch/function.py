@@ -1,6 +1,7 @@
 """`run`: train a Python function on the tasks of a job, and return its value."""
 
 import inspect
+import logging
 import sys
 import sysconfig
 import zipfile
@@ -15,13 +16,16 @@ from ..errors import FunctionFailed, SpecInvalid
 from ..hadoop.cluster import Cluster, discover
 from ..job.spec import MAX_LOG_TAIL, JobSpec
 from ..runtime.common.contract import FUNCTION_FOLDER, FUNCTION_PICKLE, RETURNED, runtime_command
+from ..runtime.common.escaping import escape_controls
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from ..terminal.progress import in_notebook
+from ..terminal.progress import Lines, in_notebook
 from .launcher import Launcher
 
 if TYPE_CHECKING:
     from .identity import Identity
+
+logger = logging.getLogger(__name__)
 
 #: The command of each task; the agent knows the interpreter of the job's environment.
 FUNCTION_COMMAND = runtime_command(f"function {sys.version_info[0]}.{sys.version_info[1]}", "-u")
@@ -43,7 +47,7 @@ def run(function: Callable[..., Any], tasks: Mapping[str, Any], *, args: Sequenc
 
     The function travels by cloudpickle, with what it uses of its own module; other modules must be in the environment
     or among ``files``. A parameter ``context`` gets a `runtime.agent.function_task.TaskContext`. A notebook shows the
-    live table.
+    live table, a terminal a line per change; elsewhere the log of this module gets the lines, with level INFO.
 
     Parameters
     ----------
@@ -57,7 +61,7 @@ def run(function: Callable[..., Any], tasks: Mapping[str, Any], *, args: Sequenc
     cluster : Cluster or str, optional
         An address of the ResourceManager, or ``local://``. Default: as in `discover`.
     identity, on_change : optional
-        As in `Launcher.run`.
+        As in `Launcher.run`; ``on_change`` replaces the table and the lines.
     **options
         Other fields of `JobSpec`.
 
@@ -83,13 +87,18 @@ def run(function: Callable[..., Any], tasks: Mapping[str, Any], *, args: Sequenc
             "name": getattr(function, "__name__", "function"), "report_log_tail": MAX_LOG_TAIL, **options})
         launcher = Launcher(cluster if isinstance(cluster, Cluster) else discover(cluster))
         try:
-            with in_notebook() as show:
+            with in_notebook() as table:
+                show = table or Lines(None if sys.stderr.isatty() else _log_line).show
                 report = launcher.run(job, identity, on_change=on_change or show)
         finally:
             launcher.close()
     if report.reason is not Reason.SUCCEEDED:
         raise FunctionFailed(report)
     return FunctionOutcome(returned_value(report.metrics), report)
+
+
+def _log_line(line: str) -> None:
+    logger.info("%s", escape_controls(line))
 
 
 def pack_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], folder: str) -> str:

@@ -67,9 +67,16 @@ def in_notebook() -> Iterator[Callable[[JobReport], None] | None]:
 
 
 class Lines:
-    """Writes one line per change, with the time of day; overwrites nothing."""
+    """Writes one line per change; overwrites nothing.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    write : callable, optional
+        Default: write the line to stderr, with the time of day.
+    """
+
+    def __init__(self, write: Callable[[str], object] | None = None) -> None:
+        self._write = write or (lambda line: say(f"{local_clock(time.time())} {line}"))
         self._job: tuple[str, str | None] = ("", None)
         self._tasks: dict[str, tuple[str, int, str]] = {}
         self._round = 0
@@ -90,7 +97,7 @@ class Lines:
     def show(self, report: JobReport) -> None:
         """Write the changes since the last report."""
         for line in self.changes(report, time.monotonic()):
-            say(f"{local_clock(time.time())} {line}")
+            self._write(line)
 
     def changes(self, report: JobReport, now: float) -> list[str]:
         """Return the lines for the changes since the last report; `now` is a monotonic clock in seconds."""
