@@ -172,8 +172,11 @@ class Coordinator:
                        else Registered(peer.task))
 
     async def _check_known(self, container: str) -> None:
-        """Refuse a container that Skein does not know, or that has ended."""
-        if container not in self.known or (self._excluded and not self._node_of(container)):
+        """Refuse a container that Skein does not know, or that has ended.
+
+        A container that was known before it ran has no node yet, without which no failure of it would count.
+        """
+        if container not in self.known or (self._rules.exclude_node_after and not self._node_of(container)):
             await self._refresh()
         found = self.known.get(container)
         if found is None or found.state in FINISHED:
