@@ -5,14 +5,16 @@ import re
 import signal
 import sys
 import urllib.request
+from dataclasses import replace
 
 import pytest
 
 from support.appmaster import APPLICATION, AppMaster
 from support.recorder import Recorder
-from support.runtime_jobs import job, task
+from support.runtime_jobs import FOREVER, QUICK, job, task
 from support.waiting import until
 from tf_yarn_ops.job.parts import RestartPolicy
+from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.runtime.common import protocol
 from tf_yarn_ops.runtime.common.contract import RUNTIME_FILE
 from tf_yarn_ops.runtime.common.protocol import FROM_AGENT, FROM_COORDINATOR, ProtocolError, check_message
@@ -31,10 +33,13 @@ def test_the_docstring_lists_the_messages_of_the_table():
 
 @pytest.mark.slow
 def test_a_real_run_sends_the_messages_of_the_table_and_no_others(tmp_path):
-    """A failure in round 1, a container that YARN ends in round 2, a container that nobody knows, a success."""
-    go = tmp_path / "go"
+    """A failure in round 1, a lost container in round 2, an unknown container, a success, an evaluator that stays."""
+    go, seen = tmp_path / "go", tmp_path / "seen"
     command = f'[ "$YTF_ROUND $TASK_INDEX" != "1 0" ] || exit 7; until [ -e {go} ]; do sleep 0.05; done'
-    spec = job(command, restart=RestartPolicy("cluster", backoff=0))
+    tasks = {"ps": TaskSpec(command=FOREVER), "worker": TaskSpec(instances=2),
+             "evaluator": TaskSpec(command=f"until [ -e {seen} ]; do sleep 0.05; done")}
+    spec = job(command, tasks=tasks, restart=RestartPolicy("cluster", backoff=0),
+               deadlines=replace(QUICK, evaluator_grace=600))
     with Recorder() as recorder, AppMaster(tmp_path / "job", spec, agents_see=recorder.port) as am:
         am.log_says("Listening on port")
         port = re.search(r"Listening on port (\d+)", am.coordinator_log.read_text()).group(1)
@@ -49,6 +54,9 @@ def test_a_real_run_sends_the_messages_of_the_table_and_no_others(tmp_path):
         until(lambda: {"ping", "pong", "sample"} <= {message["type"] for _, message in recorder.messages}, 60)
         assert urllib.request.urlopen(am.pages["ytf"] + "/log.txt?task=worker:0", timeout=60).status == 200
         go.touch()
+        am.log_says("evaluator:0 stays for 600 s")
+        until(lambda: ("coordinator", {"type": "trained"}) in recorder.messages, 60)
+        seen.touch()
         report = am.wait()
     assert (report.reason, len(report.rounds), task(report, "worker:0").starts) == (Reason.SUCCEEDED, 3, 3)
     assert {(sender, message["type"]) for sender, message in recorder.messages} == \
