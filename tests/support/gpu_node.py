@@ -14,6 +14,7 @@ Hadoop's ``container-executor/impl/main.c`` and ``modules/gpu/gpu-module.c``.
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 #: UUID by minor number.
@@ -101,7 +102,7 @@ def delete(_, target, *folders):
         shutil.rmtree(path, ignore_errors=True)
 
 
-_COMMANDS = {"0": localize, "1": launch, "2": signal, "3": delete}
+_COMMANDS: dict[str, Callable[..., None]] = {"0": localize, "1": launch, "2": signal, "3": delete}
 _PROGRAMS = {"nvidia-smi": show_gpus, "container-executor": execute}
 
 if __name__ == "__main__":
