@@ -25,8 +25,10 @@ def choose_ports(names: Collection[str], before: Mapping[str, int] | None = None
     before = before or {}
     kept = {name: before[name] for name in names if name in before and is_free(before[name])}
     wanted = [name for name in names if name not in kept]
-    candidates = set(random.SystemRandom().sample(_RANGE, _TRIES)).difference(before.values())
-    free = tuple(itertools.islice(filter(is_free, candidates), len(wanted)))
+    taken = {*before.values()}
+    # In random order, which a set of numbers has not: clusters that start at the same time must not choose the same.
+    candidates = random.SystemRandom().sample(_RANGE, _TRIES)
+    free = tuple(itertools.islice((port for port in candidates if port not in taken and is_free(port)), len(wanted)))
     if len(free) < len(wanted):
         raise MiniClusterError(f"no free ports between {_RANGE.start} and {_RANGE.stop} on 127.0.0.1")
     return {**kept, **dict(zip(wanted, free, strict=True))}
