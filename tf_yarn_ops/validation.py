@@ -310,9 +310,14 @@ def _fault_of_variable(name: object, given: object, text: str) -> Fault | None:
         return Fault(path, ValueFault.NOT_WRITTEN, {"given": kind_of(given)})
     if "\0" in text:
         return Fault(path, ValueFault.NUL_IN_VARIABLE)
-    if text == MASK:
+    if _was_masked(text):
         return Fault(path, ValueFault.MASKED_VARIABLE)
     return Fault(path, ValueFault.LONG_VARIABLE, kib) if len(text.encode()) > MAX_STRING else None
+
+
+def _was_masked(text: str) -> bool:
+    """Return whether `mask_command`, or the mask of a whole value, has made this text."""
+    return text == MASK or (MASK in text and mask_command(text.replace(MASK, "x")) == text)
 
 
 def read_command(value: object) -> str:
@@ -322,7 +327,7 @@ def read_command(value: object) -> str:
         raise invalid(ValueFault.EMPTY_COMMAND)
     if len(command.encode()) > MAX_STRING:
         raise invalid(ValueFault.LONG_COMMAND, most=MAX_STRING // 1024)
-    if MASK in command and mask_command(command.replace(MASK, "x")) == command:
+    if _was_masked(command):
         raise invalid(ValueFault.MASKED_COMMAND)
     return command
 

@@ -3,13 +3,13 @@
 import pytest
 
 from tf_yarn_ops import validation
+from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.runtime.common.masking import (
     MASK,
     is_secret,
     mask_command,
     mask_options,
     mask_texts,
-    mask_variables,
     secrets_of,
 )
 
@@ -19,7 +19,7 @@ from tf_yarn_ops.runtime.common.masking import (
     ("GOOGLE_CREDENTIALS", True), ("MAX_TOKENS", False), ("KEYBOARD", False), ("EPOCHS", False)])
 def test_a_variable_is_known_by_its_name(name, secret):
     assert is_secret(name) is secret
-    assert mask_variables({name: "v"}) == {name: MASK if secret else "v"}
+    assert mask_options({"env": {name: "v"}}) == {"env": {name: MASK if secret else "v"}}
 
 
 def test_secrets_are_masked_also_where_one_contains_another():
@@ -45,6 +45,12 @@ def test_the_mask_is_the_one_that_a_job_refuses_as_a_value():
     ("train --max_tokens 512 --column id", "train --max_tokens 512 --column id"),
     ("echo the key is here", "echo the key is here"),
     ("load s3://ann:hush@host/data", "load s3://ann:***@host/data"),
+    ("curl -H 'Authorization: Bearer abc.def' http://host", "curl -H 'Authorization: Bearer ***' http://host"),
+    ("curl -H \"authorization:abc\" http://host", "curl -H \"authorization:***\" http://host"),
+    ("curl -H 'X-Api-Key: abc' http://host", "curl -H 'X-Api-Key: ***' http://host"),
+    ("fetch 'https://host/x?X-Amz-Signature=abc&part=1'", "fetch 'https://host/x?X-Amz-Signature=***&part=1'"),
+    ("run --options '--api-key=abc --steps=3'", "run --options '--api-key=*** --steps=3'"),
+    ("""train '{"api_key": "abc", "steps": 3}'""", """train '{"api_key": ***, "steps": 3}'"""),
 ])
 def test_a_command_shows_no_values_of_secret_options(command, shown):
     assert mask_command(command) == shown
@@ -54,6 +60,17 @@ def test_secrets_of_a_command_are_masked_in_every_text():
     job = {"command": "train --api-key=letmein99 s3://ann:hush-hush@host/data", "tasks": {"worker": {"command": "run letmein99 hush-hush"}}}
     assert secrets_of([job]) == {"letmein99", "hush-hush"}
     assert mask_options(job)["tasks"]["worker"]["command"] == "run *** ***"
+
+
+def test_secrets_within_the_value_of_a_variable_are_masked():
+    job = {"command": "run urlpass77 inenvopt99", "tasks": {"ps": {"env": {"OPTIONS": "--api-key=inenvopt99"}}},
+           "env": {"DB": "postgres://u:urlpass77@h/db", "STEPS": 3}}
+    assert secrets_of(job) == {"urlpass77", "inenvopt99"}
+    shown = mask_options(job)
+    assert shown == {"command": "run *** ***", "env": {"DB": "postgres://u:***@h/db", "STEPS": 3},
+                     "tasks": {"ps": {"env": {"OPTIONS": "--api-key=***"}}}}
+    with pytest.raises(SpecInvalid, match="was masked by --dry_run"):
+        validation.read_env(shown["env"])
 
 
 def test_options_show_no_secrets_wherever_they_stand():

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..errors import did_you_mean
+from ..runtime.common.masking import mask_command
 from .operator import OPERATOR_OPTIONS, TensorFlowYarnOperator
 from .versions import DecoratedOperator, TaskDecorator, context_merge, determine_kwargs, task_decorator_factory
 
@@ -117,7 +118,7 @@ class _CommandOperator(_TfYarnDecoratedOperator):
         shown = [name for name in (*self.template_fields, *returned) if name not in returned or name not in _HIDDEN]
         self.template_fields = tuple(dict.fromkeys(shown))
         if command := self.options().get("task_command"):
-            self.log.info("task_command: %s", command)
+            self.log.info("task_command: %s", mask_command(str(command)))
 
 
 def as_options(returned: Any) -> dict[str, Any]:

@@ -7,13 +7,12 @@ these options anyway. The trigger gets the path of the file: its own arguments l
 
 import json
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Collection
 
 from ..errors import SpecInvalid, SubmissionRejected
 from ..hadoop.cluster import Cluster
 from ..job.spec import JobSpec
-from ..runtime.common.masking import SHORTEST, is_secret, mask_texts, secrets_in_command
+from ..runtime.common.masking import SHORTEST, mask_texts, secrets_of, texts_of
 from ..staging.staging_directory import PASSABLE, StagingDirectory
 from .versions import redact
 
@@ -31,27 +30,9 @@ def job_secrets(spec: JobSpec) -> set[str]:
     SpecInvalid
         Airflow masks a text, and does not say what in it is the secret.
     """
-    found: set[str] = set()
-    for name, text in _texts(spec.to_dict()):
-        found |= {*_known_to_airflow(text), *secrets_in_command(text)}
-        if len(text) >= SHORTEST and is_secret(name):
-            found.add(text)
+    options = spec.to_dict()
+    found = secrets_of(options).union(*(_known_to_airflow(text) for _, text in texts_of(options)))
     return found | {line.strip() for secret in found for line in secret.splitlines() if len(line.strip()) >= SHORTEST}
-
-
-def _texts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each text of plain values, with the name of its variable if it is one."""
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            if key == "env" and isinstance(item, Mapping):
-                yield from ((str(variable), str(text)) for variable, text in item.items())
-            else:
-                yield from _texts(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _texts(item)
-    elif isinstance(value, str):
-        yield name, value
 
 
 def _known_to_airflow(text: str) -> list[str]:

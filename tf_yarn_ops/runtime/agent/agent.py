@@ -318,7 +318,7 @@ class Agent:
             env.update(grpc_proxy=self.relay.url, no_grpc_proxy="")
         self.published = self.cluster
         self.metrics = MetricsFile(os.path.join(self.folder, METRICS_FILE))
-        self.secrets = secrets_of([plan._asdict()])
+        self.secrets = secrets_of(plan._asdict())
         self.sample_at, self.active_at = 0.0, time.monotonic()
         log("%s starts, round %d, start %d, on %s", task, self.round, self.start, address)
         if self.job.hides_gpus(task) and find_program("nvidia-smi"):

@@ -274,7 +274,7 @@ class Job(NamedTuple):
     @property
     def secrets(self) -> Set[str]:
         """The secret values of all tasks, as `masking.secrets_of` finds them."""
-        return secrets_of(plan._asdict() for plan in self.types.values())
+        return secrets_of([plan._asdict() for plan in self.types.values()])
 
     def hides_gpus(self, task: TaskId) -> bool:
         """Return whether a task must see no GPU: without isolation its program would take those of other tasks."""

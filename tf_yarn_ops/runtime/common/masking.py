@@ -1,46 +1,55 @@
-"""Mask secrets in what a job shows: values of its variables whose names suggest a secret, wherever they stand.
+"""Mask secrets in what a job shows: values whose names suggest a secret, wherever they stand.
 
-The dry run, the live page and the history use the same rule.
+The dry run, the live page, the history, reports and logs use the same rule.
 """
 
 import re
-from typing import Any, Dict, Iterable, Mapping, Set
+from typing import Any, Dict, Iterable, Iterator, Mapping, Set, Tuple
 
 #: Stands for a secret.
 MASK = "***"
 #: Characters of the shortest value that is looked for in texts; a shorter one stands in every text by chance.
 SHORTEST = 6
-#: A value behind an option or an assignment: ``--api-key=x``, ``--password x``, ``TOKEN=x``.
-_ASSIGNED = re.compile(r"(?P<option>(?<![\w-])--?)?(?P<name>[A-Za-z][\w-]*)(?:=|(?(option)\s+(?!-)|(?!)))"
-                       r"(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"';|&]+)")
-#: The password in ``scheme://user:password@host``.
-_IN_URL = re.compile(r"(?<=://)([^/\s:@]*):([^/\s@]+)@")
+#: Secrets within a text; one with a ``name`` counts if the name suggests a secret.
+_SECRETS = (
+    # The credentials of an HTTP header, behind their scheme.
+    re.compile(r"(?i)(?<=authorization:)\s*(?:[a-z]+\s+)?(?P<value>[^\s\"']+)"),
+    # Behind an option, an assignment, a header or a key of JSON: --api-key=x, --password x, TOKEN=x, X-Api-Key: x.
+    re.compile(r"(?P<option>(?<![\w-])--?)?(?P<name>[A-Za-z][\w-]*)(?:=|:\s+|[\"']:\s*|(?(option)\s+(?!-)|(?!)))"
+               r"(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"';|&]+)"),
+    # The password in scheme://user:password@host.
+    re.compile(r"(?<=://)[^/\s:@]*:(?P<value>[^/\s@]+)@"),
+)
 
 
 def is_secret(variable: str) -> bool:
     """Return whether the name of a variable suggests a secret: ``API_KEY`` does, ``MAX_TOKENS`` does not."""
     name = variable.upper()
-    return (any(word in name for word in ("SECRET", "PASSW", "CREDENTIAL"))
+    return (any(word in name for word in ("SECRET", "PASSW", "CREDENTIAL", "SIGNATURE"))
             or any(part.endswith(("TOKEN", "KEY")) for part in name.split("_")))
 
 
-def mask_variables(env: Mapping[str, Any], mask: str = MASK) -> Mapping[str, Any]:
-    """Return variables with the values masked whose names suggest a secret."""
-    return {name: mask if is_secret(name) else value for name, value in env.items()}
+def texts_of(value: Any, name: str = "") -> Iterator[Tuple[str, str]]:
+    """Yield each text of plain values, with the name of its variable if it is one: an item below a key ``env``."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if key == "env" and isinstance(item, Mapping):
+                yield from ((str(variable), str(text)) for variable, text in item.items())
+            else:
+                yield from texts_of(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from texts_of(item)
+    elif isinstance(value, str):
+        yield name, value
 
 
-def secrets_of(holders: Iterable[Mapping[str, Any]]) -> Set[str]:
-    """Return the secret values that can be looked for in texts.
-
-    Parameters
-    ----------
-    holders : iterable of mapping
-        Each may have variables under ``env`` and a ``command``.
-    """
-    found = set()
-    for holder in holders:
-        found |= {str(value) for name, value in (holder.get("env") or {}).items() if is_secret(name)}
-        found |= secrets_in_command(holder.get("command") or "")
+def secrets_of(value: Any) -> Set[str]:
+    """Return the secrets of plain values, such as the options of a job, that can be looked for in texts."""
+    found: Set[str] = set()
+    for name, text in texts_of(value):
+        matches = (match for pattern in _SECRETS for match in _find_secrets(pattern, text))
+        found |= {text} if is_secret(name) else {match["value"].strip("\"'") for match in matches}
     return {secret for secret in found if len(secret) >= SHORTEST}
 
 
@@ -63,22 +72,22 @@ def _masked(value: Any, secrets: Iterable[str], names: bool) -> Any:
 
 
 def mask_command(text: str) -> str:
-    """Return a command without the values of options, variables and URLs whose names suggest a secret."""
+    """Return a command, URL or other text without the values of what suggests a secret by its name or its place."""
 
-    def mask(found: "re.Match[str]") -> str:
-        return text[found.start():found.start("value")] + MASK if is_secret(_name(found)) else found[0]
-
-    return _IN_URL.sub(rf"\1:{MASK}@", _ASSIGNED.sub(mask, text))
-
-
-def secrets_in_command(text: str) -> Set[str]:
-    """Return the values that `mask_command` masks, without their quotes."""
-    values = {found["value"].strip("\"'") for found in _ASSIGNED.finditer(text) if is_secret(_name(found))}
-    return {value for value in values | {found[2] for found in _IN_URL.finditer(text)} if len(value) >= SHORTEST}
+    for pattern in _SECRETS:
+        for match in reversed(list(_find_secrets(pattern, text))):
+            text = text[:match.start("value")] + MASK + text[match.end("value"):]
+    return text
 
 
-def _name(found: "re.Match[str]") -> str:
-    return found["name"].replace("-", "_")
+def _find_secrets(pattern: "re.Pattern[str]", text: str) -> Iterator["re.Match[str]"]:
+    start = 0
+    while match := pattern.search(text, start):
+        if "name" not in pattern.groupindex or is_secret(match["name"].replace("-", "_")):
+            yield match
+            start = match.end()
+        else:
+            start = match.end("name")  # the value may hold a secret: --options "--api-key=x"
 
 
 def mask_options(job: Mapping[str, Any]) -> Dict[str, Any]:
@@ -89,15 +98,16 @@ def mask_options(job: Mapping[str, Any]) -> Dict[str, Any]:
     job : mapping
         As ``--spec`` reads it: variables stand under ``env``, also in each entry of ``tasks``.
     """
-    holders = (job, *(job.get("tasks") or {}).values())
-    found: Dict[str, Any] = mask_texts(_options(job), secrets_of(holders))
+    found: Dict[str, Any] = mask_texts(_options(job), secrets_of(job))
     return found
 
 
-def _options(value: Any) -> Any:
+def _options(value: Any, name: str = "") -> Any:
     if isinstance(value, Mapping):
-        return {name: mask_variables(item) if name == "env" and isinstance(item, Mapping) else _options(item)
-                for name, item in value.items()}
+        return {key: {variable: _options(item, variable) for variable, item in entry.items()}
+                if key == "env" and isinstance(entry, Mapping) else _options(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [_options(item) for item in value]
+    if is_secret(name):
+        return MASK
     return mask_command(value) if isinstance(value, str) else value
