@@ -50,33 +50,33 @@ def test_one_fault_stands_alone_and_several_are_listed():
     assert list(map(str, SpecInvalid(iter(["a", "b"])).faults)) == ["a", "b"]
 
 
-class Wrong(FaultCode):
+class SampleFault(FaultCode):
     SMALL = "{given} is less than {other}"
     STRANGE = "{given!r} is not one of {allowed}{hint}"
     EXPECTED = "expected a number"
 
 
 @pytest.mark.parametrize(("fault", "text"), [
-    (Fault("", Wrong.EXPECTED), "expected a number"),
-    (Fault("a.b", Wrong.EXPECTED), "a.b: expected a number"),
-    (Fault("a", Wrong.EXPECTED, {"item": "x"}), "a 'x': expected a number"),
-    (Fault("a", Wrong.EXPECTED, {"item": "x", "position": 2}), "a, item 2 'x': expected a number"),
-    (Fault("a", Wrong.STRANGE, {"given": "ondo", "allowed": ("one", "two")}),
+    (Fault("", SampleFault.EXPECTED), "expected a number"),
+    (Fault("a.b", SampleFault.EXPECTED), "a.b: expected a number"),
+    (Fault("a", SampleFault.EXPECTED, {"item": "x"}), "a 'x': expected a number"),
+    (Fault("a", SampleFault.EXPECTED, {"item": "x", "position": 2}), "a, item 2 'x': expected a number"),
+    (Fault("a", SampleFault.STRANGE, {"given": "ondo", "allowed": ("one", "two")}),
      "a: 'ondo' is not one of one, two (did you mean 'one'?)"),
-    (Fault("a", Wrong.STRANGE, {"given": "{x}", "allowed": ()}), "a: '{x}' is not one of none"),
-    (Fault("min", Wrong.SMALL, {"given": 1, "other": "max"}).below("part"), "part.min: 1 is less than part.max"),
-    (Fault("", Wrong.EXPECTED).below("part"), "part: expected a number"),
-    (Fault("min", Wrong.SMALL, {"given": 1, "other": "max"}).in_file("x.yaml"), "x.yaml: min: 1 is less than max"),
-    (Fault("min", Wrong.SMALL, {"given": 1, "other": "max"}).renamed(str.upper), "MIN: 1 is less than MAX"),
+    (Fault("a", SampleFault.STRANGE, {"given": "{x}", "allowed": ()}), "a: '{x}' is not one of none"),
+    (Fault("min", SampleFault.SMALL, {"given": 1, "other": "max"}).below("part"), "part.min: 1 is less than part.max"),
+    (Fault("", SampleFault.EXPECTED).below("part"), "part: expected a number"),
+    (Fault("min", SampleFault.SMALL, {"given": 1, "other": "max"}).in_file("x.yaml"), "x.yaml: min: 1 is less than max"),
+    (Fault("min", SampleFault.SMALL, {"given": 1, "other": "max"}).renamed(str.upper), "MIN: 1 is less than MAX"),
 ])
 def test_a_fault_is_data_until_its_text_is_asked_for(fault, text):
     assert str(fault) == text
 
 
 def test_faults_are_values():
-    fault = Fault("a", Wrong.SMALL, {"given": [1], "other": "b"})
-    assert {fault, Fault("a", Wrong.SMALL, {"given": [1], "other": "b"})} == {fault}
-    assert fault != Fault("a", Wrong.SMALL, {"given": [2], "other": "b"})
+    fault = Fault("a", SampleFault.SMALL, {"given": [1], "other": "b"})
+    assert {fault, Fault("a", SampleFault.SMALL, {"given": [1], "other": "b"})} == {fault}
+    assert fault != Fault("a", SampleFault.SMALL, {"given": [2], "other": "b"})
     again = pickle.loads(pickle.dumps(SpecInvalid(Fault("queue", GeneralFault.UNKNOWN_KEY, {"given": "q", "allowed": ("queue",)}))))
     assert str(again) == "queue: unknown key; known: queue" and again.faults[0].code is GeneralFault.UNKNOWN_KEY
 

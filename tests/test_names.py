@@ -53,9 +53,7 @@ def test_each_public_name_is_defined_once():
 def test_file_names_recur_only_as_patterns():
     places = defaultdict(set)
     for path in MODULES:
-        # A command of ytf has the name of what it is about.
-        if path.parent.name != "cli":
-            places[path.name].add(str(path.relative_to(PACKAGE)))
+        places[path.name].add(str(path.relative_to(PACKAGE)))
     assert {name: found for name, found in several(places).items() if name not in PATTERNS} == {}
 
 

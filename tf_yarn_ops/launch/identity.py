@@ -226,7 +226,7 @@ def decide_submission(applications: Iterable[Mapping[str, Any]], identity: Ident
 
     Returns
     -------
-    Decision
+    SubmissionDecision
     """
     own = sorted((a for a in applications if a.get("user") == user), key=lambda a: order(a["id"]))
     if identity.previous == IGNORE:

@@ -20,7 +20,7 @@ class TlsPair(NamedTuple):
     key: bytes
 
     def __repr__(self) -> str:
-        return "Credentials(...)"
+        return "TlsPair(...)"
 
 
 def mint(now: datetime | None = None) -> TlsPair:
@@ -33,7 +33,7 @@ def mint(now: datetime | None = None) -> TlsPair:
 
     Returns
     -------
-    Credentials
+    TlsPair
         The key is in PKCS#8, as Netty in Skein's application master demands.
     """
     from cryptography import x509

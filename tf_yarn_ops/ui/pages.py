@@ -50,7 +50,7 @@ _ANSWERED = ("cache-control", "content-disposition", "content-security-policy", 
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 
 
-class _Wrong(ValueError):
+class _InvalidQuery(ValueError):
     """A value in the address that can't be used."""
 
 
@@ -129,7 +129,7 @@ def _page(library: Library, build: Callable[[Library, Request], Response]) -> Ca
     async def answer(request: Request) -> Response:
         try:
             return await run_in_threadpool(build, library.seen_by(request.scope.get("reader", "")), request)
-        except _Wrong as error:
+        except _InvalidQuery as error:
             return _render("error.html", 400, text=str(error))
         except TfYarnError as error:
             return _render("error.html", 503, text=str(error))
@@ -183,14 +183,14 @@ def _query(request: Request, period: str = "") -> tuple[Query, dict[str, str]]:
         since = parse_since(form["since"], time.time(), timezone.utc) if form["since"] else 0.0
         states = parse_states([form["state"]])
     except ValueError as error:
-        raise _Wrong(str(error)) from error
+        raise _InvalidQuery(str(error)) from error
     return Query("*", since, states, form["user"] or "*", form["name"]), form
 
 
 def _skip(request: Request) -> int:
     text = request.query_params.get("skip", "0")
     if not (text.isdecimal() and len(text) < 9):
-        raise _Wrong(f"skip={text!r} is no number")
+        raise _InvalidQuery(f"skip={text!r} is no number")
     return int(text)
 
 
@@ -260,7 +260,7 @@ def _start_board(library: Library, request: Request) -> Response:
     application_id = request.path_params["application_id"]
     document = library.document(application_id)
     if document is None or not (path := _board(document, request)) or _is_live(document):
-        raise _Wrong(f"{application_id} is no ended job with an output path")
+        raise _InvalidQuery(f"{application_id} is no ended job with an output path")
     request.app.state.boards.start(application_id, _event_files(document), path)
     return RedirectResponse(f"{path}/", 303, _HEADERS)
 
@@ -292,7 +292,7 @@ def _ask_board(library: Library, request: Request) -> Response:
 def _compare(library: Library, request: Request) -> Response:
     chosen = list(dict.fromkeys(request.query_params.getlist("app")))
     if not 2 <= len(chosen) <= COMPARED:
-        raise _Wrong(f"{len(chosen)} jobs are chosen; choose 2 to {COMPARED} in the list")
+        raise _InvalidQuery(f"{len(chosen)} jobs are chosen; choose 2 to {COMPARED} in the list")
     records = [library.record(application_id) for application_id in chosen]
     found = [record for record in records if record is not None]
     missing = [one for one, record in zip(chosen, records, strict=True) if record is None]

@@ -82,7 +82,7 @@ class GatewayAuthentication:
         The user of the password or token. It is not sent: the gateway names it.
     user : str, optional
         The user that the login impersonates, if the gateway allows that; ``login`` or empty if it acts for itself.
-    credentials : Credentials
+    credentials : HttpCredentials
         The file with the password or token.
     """
 

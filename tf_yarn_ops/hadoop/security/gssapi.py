@@ -171,7 +171,7 @@ class Context:
     ----------
     service : str
         ``HTTP@host``.
-    credentials : Credentials
+    credentials : GssCredentials
     mechanism : bytes, optional
         Object identifier. Default: SPNEGO.
     """
