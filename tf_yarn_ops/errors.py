@@ -39,7 +39,7 @@ class Fault:
     path : str
         The name of the value: ``tasks.worker.memory``, an option, or the key of a file. Empty for a value that has
         no name yet, and for the request as a whole.
-    code : Code
+    code : FaultCode
         The kind of the fault, with the template of the text.
     values : mapping of str to object, optional
         The values for the template. These names have a meaning: ``given`` is the value; ``allowed`` the allowed

@@ -66,7 +66,7 @@ class AzkabanRequest:
 
     Attributes
     ----------
-    values : mapping of str to Value
+    values : mapping of str to Property
         The job's values, by the names of the table of keys.
     folder : Path
         The folder of the project, where the ``.job`` lies.

@@ -84,9 +84,9 @@ class Translated:
 
     Attributes
     ----------
-    values : list of (str, Value)
+    values : list of (str, Property)
         Our names with TonY's values.
-    weak : list of (str, Value)
+    weak : list of (str, Property)
         TonY's defaults. They count where neither the job nor the site gives a value.
     ignored : list of str
         TonY's keys that have no meaning here.

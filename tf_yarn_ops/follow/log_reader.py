@@ -241,7 +241,7 @@ class Logs:
         file : LogFile
         offset : int
             Bytes of the log that the caller has.
-        known : Known
+        known : LogSources
         """
         if isinstance(self._resourcemanager, LocalJobs):
             return _read_local(self._resourcemanager, file, offset)

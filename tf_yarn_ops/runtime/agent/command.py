@@ -43,7 +43,7 @@ class Command:
 
     Attributes
     ----------
-    ending : Ending or None
+    ending : CommandEnd or None
         Set once the command has ended and none of its processes is left.
     stopping : bool
         Whether the agent ends the command.
