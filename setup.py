@@ -58,7 +58,6 @@ EXTRAS = {
 }
 
 
-
 def write_man_page() -> str:
     """Write the page of ``man ytf-submit``; return its path, relative to this file."""
     sys.path.insert(0, str(HERE))

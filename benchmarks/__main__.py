@@ -9,8 +9,23 @@ import click
 
 from .samples import describe_machine, write
 
-NAMES = ("rendezvous", "heartbeats", "agent", "watcher", "triggerer", "submission", "secure_submission", "burst", "job",
-         "restart", "lease", "history", "page", "environment", "data")
+NAMES = (
+    "rendezvous",
+    "heartbeats",
+    "agent",
+    "watcher",
+    "triggerer",
+    "submission",
+    "secure_submission",
+    "burst",
+    "job",
+    "restart",
+    "lease",
+    "history",
+    "page",
+    "environment",
+    "data",
+)
 FOLDER = Path(".ytf/bench")
 
 
@@ -18,8 +33,13 @@ FOLDER = Path(".ytf/bench")
 @click.argument("names", nargs=-1, type=click.Choice(NAMES), metavar="[NAME]...")
 @click.option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Runs of each case.")
 @click.option("--quick", is_flag=True, help="The smallest case of each benchmark, for a look at whether it works.")
-@click.option("--output", type=click.Path(file_okay=False, path_type=Path), default=FOLDER, show_default=True,
-              help="Folder of the JSON files, one a benchmark.")
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=FOLDER,
+    show_default=True,
+    help="Folder of the JSON files, one a benchmark.",
+)
 def main(names: tuple[str, ...], runs: int, quick: bool, output: Path) -> None:
     """Run benchmarks by name; all without one.
 
@@ -32,8 +52,10 @@ def main(names: tuple[str, ...], runs: int, quick: bool, output: Path) -> None:
         before = describe_machine()
         samples = module.measure(runs, quick)
         path = write(samples, output / f"{name}.json", name, before)
-        click.echo(f"\n{module.TITLE}\n{samples.table()}\n{before['load']} at the start, "
-                   f"{describe_machine()['load']} at the end; values in {path}")
+        click.echo(
+            f"\n{module.TITLE}\n{samples.table()}\n{before['load']} at the start, "
+            f"{describe_machine()['load']} at the end; values in {path}"
+        )
         sys.stdout.flush()
 
 

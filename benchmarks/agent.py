@@ -53,8 +53,11 @@ def bare_figures() -> Figures:
 
 
 def _metered(am: AppMaster, command: list[str], folder: Path) -> dict[str, float]:
-    process = am.run([sys.executable, "-I", "-S", "-c", _METER, *command], folder,
-                     {"SKEIN_CONTAINER_ID": "worker_0", "CONTAINER_ID": "container_1", "NM_HTTP_PORT": "1"})
+    process = am.run(
+        [sys.executable, "-I", "-S", "-c", _METER, *command],
+        folder,
+        {"SKEIN_CONTAINER_ID": "worker_0", "CONTAINER_ID": "container_1", "NM_HTTP_PORT": "1"},
+    )
     try:
         process.wait(60)
     except subprocess.TimeoutExpired as error:

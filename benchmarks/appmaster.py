@@ -52,21 +52,27 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):  # type: ignore[misc]
 
     def __enter__(self) -> "AppMaster":
         credentials = mint()
-        self._contents = {RUNTIME_FILE: runtime_zip(), JOB_FILE: self.job_file,
-                          CERTIFICATE_FILE: credentials.certificate, KEY_FILE: credentials.key}
+        self._contents = {
+            RUNTIME_FILE: runtime_zip(),
+            JOB_FILE: self.job_file,
+            CERTIFICATE_FILE: credentials.certificate,
+            KEY_FILE: credentials.key,
+        }
         self.lay_out(self.folder)
         self._server = grpc.server(ThreadPoolExecutor(8))
         skein_pb2_grpc.add_AppMasterServicer_to_server(self, self._server)
-        secure = grpc.ssl_server_credentials([(credentials.key, credentials.certificate)], credentials.certificate,
-                                             require_client_auth=True)
+        secure = grpc.ssl_server_credentials(
+            [(credentials.key, credentials.certificate)], credentials.certificate, require_client_auth=True
+        )
         self.address = f"{HOST}:{self._server.add_secure_port(f'{HOST}:0', secure)}"
         self._server.start()
         self.log = self.folder / "log"
         self.coordinator = self.run([sys.executable, "-u", RUNTIME_FILE, "coordinator", APPLICATION], self.folder, {})
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for process in self._processes:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -84,8 +90,15 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):  # type: ignore[misc]
         inherited = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
         ours = {"SKEIN_APPMASTER_ADDRESS": self.address, "SKEIN_APPLICATION_ID": APPLICATION, "NM_HOST": HOST}
         with open(folder / "log", "wb") as log:
-            process = subprocess.Popen(command, cwd=folder, env={**inherited, **ours, **env}, stdout=log, stderr=log,
-                                       stdin=subprocess.DEVNULL, start_new_session=True)
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env={**inherited, **ours, **env},
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
         self._processes.append(process)
         return process
 
@@ -115,9 +128,13 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):  # type: ignore[misc]
         """All containers run."""
         running = skein_pb2.Container.State.Value("RUNNING")
         self._asked.set()
-        return skein_pb2.ContainersResponse(containers=[
-            skein_pb2.Container(service_name=name, instance=instance, state=running)
-            for name, plan in self.job.services.items() for instance in range(len(plan.indices))])
+        return skein_pb2.ContainersResponse(
+            containers=[
+                skein_pb2.Container(service_name=name, instance=instance, state=running)
+                for name, plan in self.job.services.items()
+                for instance in range(len(plan.indices))
+            ]
+        )
 
     def SetProgress(self, request: Any, context: Any) -> Any:
         """Taken."""

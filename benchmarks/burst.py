@@ -22,12 +22,15 @@ def measure(runs: int, quick: bool) -> Samples:
     """Measure one submission and many at once."""
     size = QUICK_SIZE if quick else SIZE
     with hadoop() as cluster, counting(cluster.cluster.resourcemanager_url) as (url, calls):
+
         def figures(count: int) -> Figures:
             return _figures(cluster, url, calls, count)
+
         figures(1)
         many = f"{size} at once"
-        return interleave({"1 alone": lambda: figures(1), many: lambda: figures(size)}, runs,
-                          Samples(against={many: "1 alone"}))
+        return interleave(
+            {"1 alone": lambda: figures(1), many: lambda: figures(size)}, runs, Samples(against={many: "1 alone"})
+        )
 
 
 def _figures(cluster: Hadoop, url: str, calls: list[int], count: int) -> Figures:
@@ -41,9 +44,12 @@ def _figures(cluster: Hadoop, url: str, calls: list[int], count: int) -> Figures
     for name in names:
         cluster.launcher.kill(name, "measured")
     cluster.quieten()
-    return {"start -> last accepted s": accepted - began, "RM calls a submission": asked / count,
-            "peak MiB, sum of all": sum(ended.peak_mib for ended in told),
-            "slowest process s": max(ended.seconds for ended in told)}
+    return {
+        "start -> last accepted s": accepted - began,
+        "RM calls a submission": asked / count,
+        "peak MiB, sum of all": sum(ended.peak_mib for ended in told),
+        "slowest process s": max(ended.seconds for ended in told),
+    }
 
 
 @contextlib.contextmanager

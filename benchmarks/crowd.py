@@ -49,10 +49,20 @@ class Crowd:
         """Be one agent until its start has come."""
         reader, writer = await self.connect()
         self.writers.append(writer)
-        self.say(writer, "register", version=VERSION, container=f"{self.service}_{instance}", nonce=f"{instance:032x}",
-                 round=1, start=0, host="127.0.0.1", port=10000 + instance,
-                 yarn_container=f"container_1700000000000_0043_01_{instance:06d}", node_http="127.0.0.1:8042",
-                 unfit=None)
+        self.say(
+            writer,
+            "register",
+            version=VERSION,
+            container=f"{self.service}_{instance}",
+            nonce=f"{instance:032x}",
+            round=1,
+            start=0,
+            host="127.0.0.1",
+            port=10000 + instance,
+            yarn_container=f"container_1700000000000_0043_01_{instance:06d}",
+            node_http="127.0.0.1:8042",
+            unfit=None,
+        )
         while True:
             line = await reader.readline()
             if not line:
@@ -80,15 +90,27 @@ class Crowd:
         self.first = time.monotonic()
         await asyncio.gather(*(self.attend(first + number) for number in range(count)))
         used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) - before
-        return {**self.counts, "first": self.first, "last": self.last, "specs": sorted(self.specs),
-                "cpu_seconds": used}
+        return {**self.counts, "first": self.first, "last": self.last, "specs": sorted(self.specs), "cpu_seconds": used}
 
     async def leave(self) -> None:
         """Report exit code 0 for everyone."""
         for writer in self.writers:
-            self.say(writer, "exited", round=1, start=1, stopped=False, code=0, signal=None, seconds=1.0,
-                     started_at=time.time() - 1, finished_at=time.time(), cpu_seconds=1.0, peak_memory_mib=1.0,
-                     log_tail="", result=None)
+            self.say(
+                writer,
+                "exited",
+                round=1,
+                start=1,
+                stopped=False,
+                code=0,
+                signal=None,
+                seconds=1.0,
+                started_at=time.time() - 1,
+                finished_at=time.time(),
+                cpu_seconds=1.0,
+                peak_memory_mib=1.0,
+                log_tail="",
+                result=None,
+            )
             await writer.drain()
         await asyncio.sleep(0.5)
 

@@ -52,8 +52,10 @@ def measure(runs: int, quick: bool) -> Samples:
         plain = "hdfs dfs -cat, -put"
         cases = {
             "disk": lambda: _disk(cluster.folder / "disk", size),
-            plain: lambda: {"read MiB/s": _rate(cluster, "hdfs dfs -cat /data/input | wc -c", size),
-                            "write MiB/s": _rate(cluster, f"{put}put && echo done", size)},
+            plain: lambda: {
+                "read MiB/s": _rate(cluster, "hdfs dfs -cat /data/input | wc -c", size),
+                "write MiB/s": _rate(cluster, f"{put}put && echo done", size),
+            },
             "fsspec": lambda: _job(cluster, "fsspec", size),
             "TensorFlow": lambda: _job(cluster, "TensorFlow", size),
         }
@@ -95,9 +97,15 @@ def _rate(cluster: Hadoop, command: str, size: int) -> float:
 def _job(cluster: Hadoop, library: str, size: int) -> Figures:
     cluster.quieten()
     _forget(cluster.folder.glob("hadoop/**/blk_*"))
-    report = cluster.launcher.run(JobSpec(
-        name="data", command=f"python program.py {library} {size}", script=str(cluster.folder / "program.py"),
-        environment=Environment.parse(f"venv://{sys.prefix}"), tasks={"worker": TaskSpec(memory=1024)}))
+    report = cluster.launcher.run(
+        JobSpec(
+            name="data",
+            command=f"python program.py {library} {size}",
+            script=str(cluster.folder / "program.py"),
+            environment=Environment.parse(f"venv://{sys.prefix}"),
+            tasks={"worker": TaskSpec(memory=1024)},
+        )
+    )
     if report.exit_code:
         raise RuntimeError(json.dumps(report.to_dict(), indent=1))
     return dict(report.metrics or {})

@@ -37,8 +37,11 @@ def measure(runs: int, quick: bool) -> Samples:
         samples = Samples(against={"ytf-submit, first": "hdfs dfs -put"})
         interleave({"ytf env pack": pack}, 1, samples)
         cluster.run([*_ytf_submit(archive), "true"])  # Skein's jar and ours are in the cache
-        rounds = {"hdfs dfs -put": put, "ytf-submit, first": first,
-                  "ytf-submit, again": lambda: _submit(cluster, archive)}
+        rounds = {
+            "hdfs dfs -put": put,
+            "ytf-submit, first": first,
+            "ytf-submit, again": lambda: _submit(cluster, archive),
+        }
         for _ in range(runs):  # in this order: the second submission finds what the first has left
             for case, run in rounds.items():
                 samples.add(case, run())
@@ -55,5 +58,8 @@ def _submit(cluster: Hadoop, archive: Path) -> Figures:
     ended = cluster.run([*_ytf_submit(archive), f"date +%s.%N >{marks}/started.$DTF_TASK_INDEX"])
     accepted = cluster.finish(ended.answer)["startedTime"] / 1000
     cluster.quieten()
-    return {"whole process s": ended.seconds, "accepted -> commands s": max(times(marks, "started")) - accepted,
-            "peak MiB": ended.peak_mib}
+    return {
+        "whole process s": ended.seconds,
+        "accepted -> commands s": max(times(marks, "started")) - accepted,
+        "peak MiB": ended.peak_mib,
+    }

@@ -45,8 +45,10 @@ class Hadoop:
     def __init__(self, cluster: HadoopCluster, folder: Path):
         self.cluster, self.folder = cluster, folder
         self.environ = {
-            **{name: value for name, value in os.environ.items() if "proxy" not in name.lower()}, **cluster.environ,
-            "SKEIN_CONFIG": str(folder / "skein"), "no_grpc_proxy": "127.0.0.1,localhost",
+            **{name: value for name, value in os.environ.items() if "proxy" not in name.lower()},
+            **cluster.environ,
+            "SKEIN_CONFIG": str(folder / "skein"),
+            "no_grpc_proxy": "127.0.0.1,localhost",
         }
         self.launcher = Launcher(discover(cluster.resourcemanager_url, self.environ), environ=self.environ)
         self._marks = 0
@@ -61,8 +63,19 @@ class Hadoop:
     def submit(self, count: int, command: str, *options: str) -> Ended:
         """Run ``ytf-submit`` in a cold process."""
         program = str(Path(sys.executable).parent / "ytf-submit")
-        return self.run([program, *options, "--environment", f"venv://{sys.prefix}", "-m", str(MEMORY), "-r",
-                         f"worker:{count}", command])
+        return self.run(
+            [
+                program,
+                *options,
+                "--environment",
+                f"venv://{sys.prefix}",
+                "-m",
+                str(MEMORY),
+                "-r",
+                f"worker:{count}",
+                command,
+            ]
+        )
 
     def submit_at_once(self, count: int, command: str, *options: str) -> list[Ended]:
         """Run as many ``ytf-submit`` at once, each in a cold process; the kernel tells their peaks."""
@@ -73,8 +86,14 @@ class Hadoop:
         for number in range(count):
             out, log = self.folder / f"answer{number}", self.folder / f"client{number}.log"
             with out.open("w") as stdout, log.open("w") as stderr:
-                process = subprocess.Popen([*arguments, command], env=self.environ, stdin=subprocess.DEVNULL,
-                                           stdout=stdout, stderr=stderr, cwd=self.folder)
+                process = subprocess.Popen(
+                    [*arguments, command],
+                    env=self.environ,
+                    stdin=subprocess.DEVNULL,
+                    stdout=stdout,
+                    stderr=stderr,
+                    cwd=self.folder,
+                )
             running[process.pid] = out
         ended = []
         while running:
@@ -95,8 +114,15 @@ class Hadoop:
         """Run a client to its end and watch its memory."""
         began, start = time.time(), time.monotonic()
         with open(self.folder / "client.log", "w") as log:
-            process = subprocess.Popen(command, env=self.environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                       stderr=log, text=True, cwd=self.folder)
+            process = subprocess.Popen(
+                command,
+                env=self.environ,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                cwd=self.folder,
+            )
         watch = _Memory(process.pid)
         stdout, _ = process.communicate()
         seconds = time.monotonic() - start

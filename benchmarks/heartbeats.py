@@ -51,10 +51,24 @@ def resident_mib() -> float:
 def sample(step: int) -> bytes:
     """Return the line of one sample: two metrics, five points each."""
     points = [[float(step * 5 + number), 1.0 / (step * 5 + number + 1)] for number in range(5)]
-    return protocol.encode("sample", round=1, start=1, cpu_seconds=5.0 * step, cpu_cores=1.25, memory_mib=2048.5,
-                           peak_cpu_cores=1.5, peak_memory_mib=2100.0, left_out=0, idle_seconds=0.0, gpus=None,
-                           gpu_percent=None, gpu_memory_mib=None, gpu_given_mib=None, gpu_uuids=None,
-                           metrics={"loss": points, "accuracy": points})
+    return protocol.encode(
+        "sample",
+        round=1,
+        start=1,
+        cpu_seconds=5.0 * step,
+        cpu_cores=1.25,
+        memory_mib=2048.5,
+        peak_cpu_cores=1.5,
+        peak_memory_mib=2100.0,
+        left_out=0,
+        idle_seconds=0.0,
+        gpus=None,
+        gpu_percent=None,
+        gpu_memory_mib=None,
+        gpu_given_mib=None,
+        gpu_uuids=None,
+        metrics={"loss": points, "accuracy": points},
+    )
 
 
 async def figures(size: int) -> Figures:
@@ -62,15 +76,33 @@ async def figures(size: int) -> Figures:
     spec = JobSpec(command="true", tasks={"worker": TaskSpec(instances=size)})
     job = build_runtime_job(spec, JobContext(20000, user="bench"))
     coordinator = Coordinator(job, "application_1_1", SkeinContainers(job))
-    coordinator.known = {f"worker_{number}": Container(f"worker_{number}", "worker", "RUNNING", "")
-                         for number in range(size)}
+    coordinator.known = {
+        f"worker_{number}": Container(f"worker_{number}", "worker", "RUNNING", "") for number in range(size)
+    }
     peers: list[tuple[Any, Line]] = []
     for number in range(size):
         line = Line()
-        peers.append((await coordinator.greet(line, {
-            "type": "register", "version": VERSION, "container": f"worker_{number}", "nonce": f"{number}",
-            "host": f"node{number}", "port": 2000, "round": 1, "start": 0, "yarn_container": f"c{number}",
-            "node_http": "n:8042", "unfit": None}), line))  # type: ignore[arg-type]
+        peers.append(
+            (
+                await coordinator.greet(
+                    line,
+                    {
+                        "type": "register",
+                        "version": VERSION,
+                        "container": f"worker_{number}",
+                        "nonce": f"{number}",
+                        "host": f"node{number}",
+                        "port": 2000,
+                        "round": 1,
+                        "start": 0,
+                        "yarn_container": f"c{number}",
+                        "node_http": "n:8042",
+                        "unfit": None,
+                    },
+                ),
+                line,
+            )
+        )  # type: ignore[arg-type]
     for peer, line in peers:
         coordinator.heard(peer, line, {"type": "running", "round": 1, "start": 1})  # type: ignore[arg-type]
     lines = [sample(step) for step in range(ROUNDS)]
@@ -89,8 +121,14 @@ async def figures(size: int) -> Figures:
     parts = json.dumps(render_parts(document, live=True))
     page = time.process_time() - began
     report = compact(coordinator.live_report())
-    return {"bytes of a sample": len(lines[-1]), "KiB/s of all": len(lines[-1]) * size / 5 / 1024,
-            "us of CPU per sample": spent / (size * ROUNDS) * 1e6,
-            "% of a core": spent / ROUNDS / 5 * 100, "page, ms of CPU": page * 1000, "MiB of curves": grown,
-            "status.json KiB": len(content) / 1024, "its report KiB": len(report) / 1024,
-            "parts.json KiB": len(parts) / 1024}
+    return {
+        "bytes of a sample": len(lines[-1]),
+        "KiB/s of all": len(lines[-1]) * size / 5 / 1024,
+        "us of CPU per sample": spent / (size * ROUNDS) * 1e6,
+        "% of a core": spent / ROUNDS / 5 * 100,
+        "page, ms of CPU": page * 1000,
+        "MiB of curves": grown,
+        "status.json KiB": len(content) / 1024,
+        "its report KiB": len(report) / 1024,
+        "parts.json KiB": len(parts) / 1024,
+    }

@@ -38,8 +38,15 @@ def measure(runs: int, quick: bool) -> Samples:
         for place in (files, stored):
             read_all(records_of(StagingDirectory(place)))  # as submissions do now and then: it writes the indexes
         cases = {f"write, {count} tasks": lambda count=count: _write(cluster, count) for count in (4, 1000)}
-        return interleave({**cases, f"ytf ui, {number:,} records in HDFS": lambda: _look(stored),
-                           f"ytf ui, {number:,} records in a folder": lambda: _look(files)}, runs, Samples())
+        return interleave(
+            {
+                **cases,
+                f"ytf ui, {number:,} records in HDFS": lambda: _look(stored),
+                f"ytf ui, {number:,} records in a folder": lambda: _look(files),
+            },
+            runs,
+            Samples(),
+        )
 
 
 def _copy(folder: Path, cluster: Cluster) -> None:
@@ -67,12 +74,18 @@ def _write(cluster: Hadoop, count: int) -> Figures:
 
 def _look(cluster: Cluster) -> Figures:
     figures = {}
-    with serving_pages(cluster) as url, \
-            httpx.Client(base_url=url.partition("?")[0], trust_env=False, timeout=60) as client:
+    with (
+        serving_pages(cluster) as url,
+        httpx.Client(base_url=url.partition("?")[0], trust_env=False, timeout=60) as client,
+    ):
         client.get(url)
-        for name, path in (("first page ms", "/"), ("next page ms", "/?skip=50"),
-                           ("filtered over all ms", "/?name=none"), ("reasons of 30 days ms", "/reasons"),
-                           ("a job ms", f"/jobs/{application_id(5)}")):
+        for name, path in (
+            ("first page ms", "/"),
+            ("next page ms", "/?skip=50"),
+            ("filtered over all ms", "/?name=none"),
+            ("reasons of 30 days ms", "/reasons"),
+            ("a job ms", f"/jobs/{application_id(5)}"),
+        ):
             began = time.monotonic()
             client.get(path).raise_for_status()
             figures[name] = 1000 * (time.monotonic() - began)

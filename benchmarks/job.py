@@ -35,9 +35,12 @@ def own_figures(cluster: Hadoop, size: int) -> Figures:
     figures = _figures(cluster, ended.began, ended.answer, folder, size)
     report = cluster.launcher.report(ended.answer)
     submitted, launched = report.submitted_at or 0.0, report.started_at or 0.0
-    return {**figures, "of this: accepted -> AM launched s": launched - submitted,
-            "of this: AM launched -> cluster spec s": report.rounds[0].started_at - launched,
-            "client's end s": ended.seconds}
+    return {
+        **figures,
+        "of this: accepted -> AM launched s": launched - submitted,
+        "of this: AM launched -> cluster spec s": report.rounds[0].started_at - launched,
+        "client's end s": ended.seconds,
+    }
 
 
 def bare_figures(cluster: Hadoop, size: int) -> Figures:
@@ -50,8 +53,9 @@ def bare_figures(cluster: Hadoop, size: int) -> Figures:
 
 def command(folder: Path) -> str:
     """Return the command of every task: it writes down its start and its end."""
-    return (f'echo $EPOCHREALTIME > {folder}/start.$CONTAINER_ID; sleep 2; '
-            f'echo $EPOCHREALTIME > {folder}/end.$CONTAINER_ID')
+    return (
+        f"echo $EPOCHREALTIME > {folder}/start.$CONTAINER_ID; sleep 2; echo $EPOCHREALTIME > {folder}/end.$CONTAINER_ID"
+    )
 
 
 def _figures(cluster: Hadoop, began: float, application_id: str, folder: Path, size: int) -> Figures:
@@ -60,6 +64,10 @@ def _figures(cluster: Hadoop, began: float, application_id: str, folder: Path, s
     if (len(starts), len(ends)) != (size, size):
         raise RuntimeError(f"{application_id}: {len(starts)} starts and {len(ends)} ends of {size} tasks")
     accepted, finished = found["startedTime"] / 1000, found["finishedTime"] / 1000
-    return {"submit -> accepted s": accepted - began, "accepted -> all running s": max(starts) - accepted,
-            "submit -> all running s": max(starts) - began, "last exit -> final status s": finished - max(ends),
-            "whole job s": finished - began}
+    return {
+        "submit -> accepted s": accepted - began,
+        "accepted -> all running s": max(starts) - accepted,
+        "submit -> all running s": max(starts) - began,
+        "last exit -> final status s": finished - max(ends),
+        "whole job s": finished - began,
+    }

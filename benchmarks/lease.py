@@ -32,8 +32,10 @@ def measure(runs: int, quick: bool) -> Samples:
         cluster = discover(hadoop.resourcemanager_url, environ={})
         names = [_submit(cluster.resourcemanager()) for _ in range(size)]
         pid = hadoop.pid("rm") or 0
-        cases = {f"{size:,} jobs, {what}": lambda lease=lease: asyncio.run(_watch(cluster, names, lease, pid))
-                 for what, lease in (("no leases", None), (f"leases of {LEASE:g} s", Lease(LEASE, None, "bench")))}
+        cases = {
+            f"{size:,} jobs, {what}": lambda lease=lease: asyncio.run(_watch(cluster, names, lease, pid))
+            for what, lease in (("no leases", None), (f"leases of {LEASE:g} s", Lease(LEASE, None, "bench")))
+        }
         interleave(cases, runs, samples)
         for name in names:
             with contextlib.suppress(Exception):  # the cluster ends anyway
@@ -44,10 +46,18 @@ def measure(runs: int, quick: bool) -> Samples:
 def _submit(resourcemanager: ResourceManager) -> str:
     """Submit an application that YARN keeps as ACCEPTED and starts nothing for."""
     name, _ = resourcemanager.new_application()
-    resourcemanager.submit({
-        "application-id": name, "application-name": "lease", "application-type": "skein", "unmanaged-AM": True,
-        "queue": "default", "max-app-attempts": 1, "am-container-spec": {"commands": {"command": "true"}},
-        "resource": {"memory": 64, "vCores": 1}})
+    resourcemanager.submit(
+        {
+            "application-id": name,
+            "application-name": "lease",
+            "application-type": "skein",
+            "unmanaged-AM": True,
+            "queue": "default",
+            "max-app-attempts": 1,
+            "am-container-spec": {"commands": {"command": "true"}},
+            "resource": {"memory": 64, "vCores": 1},
+        }
+    )
     resourcemanager.close()
     return name
 
@@ -78,8 +88,11 @@ async def _watch(cluster: Cluster, names: Sequence[str], lease: Lease | None, pi
     start, count, yarn, own = time.monotonic(), moves.count, cpu_seconds(pid), time.process_time()
     await asyncio.sleep(WINDOW)
     passed, moved = time.monotonic() - start, moves.count - count
-    figures = {"moves a second": moved / passed, "RM's CPU ms a second": 1000 * (cpu_seconds(pid) - yarn) / passed,
-               "client's CPU ms a second": 1000 * (time.process_time() - own) / passed}
+    figures = {
+        "moves a second": moved / passed,
+        "RM's CPU ms a second": 1000 * (cpu_seconds(pid) - yarn) / passed,
+        "client's CPU ms a second": 1000 * (time.process_time() - own) / passed,
+    }
     if lease is not None:
         figures["first round, seconds"] = first
     for wait in waits:

@@ -31,16 +31,24 @@ def measure(runs: int, quick: bool) -> Samples:
 def job(size: int, step: int = 100) -> dict[str, Any]:
     """Return the document of a job whose tasks have come to a step."""
     names = [f"worker:{number}" for number in range(size)]
-    reports = tuple(TaskReport(name, "running", host=f"node{number % 50}", starts=1, started_at=START + 8)
-                    for number, name in enumerate(names))
+    reports = tuple(
+        TaskReport(name, "running", host=f"node{number % 50}", starts=1, started_at=START + 8)
+        for number, name in enumerate(names)
+    )
     states = ("requested", "allocated", "registered", "running")
     events = dict.fromkeys(names, tuple(TaskEvent(state, START + 3 * at) for at, state in enumerate(states)))
-    usage = {name: Usage(START + 600, 1.25, 512.0 + number, 1.75, 1024.0, 60.0 + step)
-             for number, name in enumerate(names)}
-    series = [Series(name, metric, [[at, 1 / (at + 1 + number)] for at in range(step)], step, 0.1, START + 600)
-              for metric in ("loss", "accuracy") for number, name in enumerate(names)]
-    return build_status(JobReport(APP, name="digits", state="RUNNING", tasks=reports, started_at=START), Facts(
-        START + 600, events=events, usage=usage, given=dict.fromkeys(names, Given(2048, 2)), series=series))
+    usage = {
+        name: Usage(START + 600, 1.25, 512.0 + number, 1.75, 1024.0, 60.0 + step) for number, name in enumerate(names)
+    }
+    series = [
+        Series(name, metric, [[at, 1 / (at + 1 + number)] for at in range(step)], step, 0.1, START + 600)
+        for metric in ("loss", "accuracy")
+        for number, name in enumerate(names)
+    ]
+    return build_status(
+        JobReport(APP, name="digits", state="RUNNING", tasks=reports, started_at=START),
+        Facts(START + 600, events=events, usage=usage, given=dict.fromkeys(names, Given(2048, 2)), series=series),
+    )
 
 
 def figures(browser: Any, size: int) -> Figures:
@@ -57,6 +65,11 @@ def figures(browser: Any, size: int) -> Figures:
         paint = "performance.getEntriesByName('first-contentful-paint').map(entry => entry.startTime)[0]"
         shown = until(lambda: page.evaluate(paint))
         page.wait_for_timeout(WATCHED)
-        return {"page KB": len(content) / 1000, "page KB, gzip": len(gzip.compress(content)) / 1000,
-                "renewal KB": len(renewal) / 1000, "renewal KB, gzip": len(gzip.compress(renewal)) / 1000,
-                "requests in 10 s": len(requests), "first content, ms": shown}
+        return {
+            "page KB": len(content) / 1000,
+            "page KB, gzip": len(gzip.compress(content)) / 1000,
+            "renewal KB": len(renewal) / 1000,
+            "renewal KB, gzip": len(gzip.compress(renewal)) / 1000,
+            "requests in 10 s": len(requests),
+            "first content, ms": shown,
+        }

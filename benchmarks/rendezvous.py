@@ -31,10 +31,16 @@ def figures(size: int) -> Figures:
         told = meet(size, Path(folder) / "am")
     if len(told["specs"]) != 1:
         raise RuntimeError(f"{len(told['specs'])} different cluster specs were received")
-    return {"seconds": told["seconds"], "messages": told["messages"], "messages of tf-yarn on paper":
-            3 * size * size + 2 * size, "KiB on the wire": told["bytes"] / 1024, "connections": told["connections"],
-            "coordinator MiB": told["coordinator_mib"], "coordinator CPU s": told["coordinator_cpu"],
-            "agents' CPU s": told["agents_cpu"]}
+    return {
+        "seconds": told["seconds"],
+        "messages": told["messages"],
+        "messages of tf-yarn on paper": 3 * size * size + 2 * size,
+        "KiB on the wire": told["bytes"] / 1024,
+        "connections": told["connections"],
+        "coordinator MiB": told["coordinator_mib"],
+        "coordinator CPU s": told["coordinator_cpu"],
+        "agents' CPU s": told["agents_cpu"],
+    }
 
 
 def meet(size: int, folder: Path, crowds: int = CROWDS) -> dict[str, Any]:
@@ -71,15 +77,18 @@ def meet(size: int, folder: Path, crowds: int = CROWDS) -> dict[str, Any]:
         "bytes": sum(part["bytes"] for part in told),
         "connections": sum(part["connections"] for part in told),
         "specs": sorted({spec for part in told for spec in part["specs"]}),
-        "coordinator_mib": memory, "coordinator_cpu": used,
-        "agents_cpu": sum(part["cpu_seconds"] for part in told), "report": report,
+        "coordinator_mib": memory,
+        "coordinator_cpu": used,
+        "agents_cpu": sum(part["cpu_seconds"] for part in told),
+        "report": report,
     }
 
 
 def _player(folder: Path, port: int, first: int, count: int) -> "subprocess.Popen[str]":
     command = [sys.executable, "-m", "benchmarks.crowd", str(folder), str(port), "worker", str(first), str(count)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                            cwd=Path(__file__).resolve().parent.parent)
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).resolve().parent.parent
+    )
 
 
 def _say(players: "list[subprocess.Popen[str]]") -> None:

@@ -38,15 +38,19 @@ def failure_figures(cluster: Hadoop, size: int, after: float = 2) -> Figures:
 def restart_figures(cluster: Hadoop, size: int) -> Figures:
     """Worker 0 fails in the first round: from its exit to the next cluster spec, and until all run again."""
     folder = cluster.marks()
-    command = (f"if [ $YTF_ROUND = 1 ]; then {_fail(folder)}; sleep 60; fi; "
-               f"echo $EPOCHREALTIME > {folder}/again.$TASK_INDEX; sleep 1")
+    command = (
+        f"if [ $YTF_ROUND = 1 ]; then {_fail(folder)}; sleep 60; fi; "
+        f"echo $EPOCHREALTIME > {folder}/again.$TASK_INDEX; sleep 1"
+    )
     found = _run(cluster, size, folder, command, RestartPolicy("cluster", max_restarts=1, backoff=0))
     report = cluster.launcher.read(found)
     failed, again = times(folder, "failed")[0], times(folder, "again")
     if report.exit_code or len(again) != size:
         raise RuntimeError(f"{report.application_id}: {report.reason}, {len(again)} of {size} ran again")
-    return {"failure -> next cluster spec s": report.rounds[1].started_at - failed,
-            "failure -> all running again s": max(again) - failed}
+    return {
+        "failure -> next cluster spec s": report.rounds[1].started_at - failed,
+        "failure -> all running again s": max(again) - failed,
+    }
 
 
 def _fail(folder: Path, after: float = 2) -> str:
@@ -54,9 +58,13 @@ def _fail(folder: Path, after: float = 2) -> str:
 
 
 def _run(cluster: Hadoop, size: int, folder: Path, command: str, policy: RestartPolicy) -> dict[str, Any]:
-    spec = JobSpec(name=folder.name, command=command, restart=policy,
-                   environment=Environment.parse(f"venv://{sys.prefix}"),
-                   tasks={"worker": TaskSpec(instances=size, memory=MEMORY)})
+    spec = JobSpec(
+        name=folder.name,
+        command=command,
+        restart=policy,
+        environment=Environment.parse(f"venv://{sys.prefix}"),
+        tasks={"worker": TaskSpec(instances=size, memory=MEMORY)},
+    )
     cluster.quieten()
     report = cluster.launcher.run(spec)
     return cluster.launcher.resourcemanager.get(report.application_id)

@@ -38,9 +38,17 @@ class Samples:
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for each case and figure: median, least, greatest, ratio of the medians, values."""
         return [
-            {"case": case, "figure": figure, "median": statistics.median(values), "min": min(values),
-             "max": max(values), "ratio": self._ratio(case, figure), "values": values}
-            for case, figures in self.values.items() for figure, values in figures.items()
+            {
+                "case": case,
+                "figure": figure,
+                "median": statistics.median(values),
+                "min": min(values),
+                "max": max(values),
+                "ratio": self._ratio(case, figure),
+                "values": values,
+            }
+            for case, figures in self.values.items()
+            for figure, values in figures.items()
         ]
 
     def table(self) -> str:
@@ -48,11 +56,20 @@ class Samples:
         lines = [("case", "figure", "median", "min - max", "ratio", "runs")]
         for row in self.rows():
             ratio = f"{row['ratio']:.2f} x {self.against[row['case']]}" if row["ratio"] is not None else ""
-            lines.append((row["case"], row["figure"], _number(row["median"]),
-                          f"{_number(row['min'])} - {_number(row['max'])}", ratio, str(len(row["values"]))))
+            lines.append(
+                (
+                    row["case"],
+                    row["figure"],
+                    _number(row["median"]),
+                    f"{_number(row['min'])} - {_number(row['max'])}",
+                    ratio,
+                    str(len(row["values"])),
+                )
+            )
         widths = [max(len(line[column]) for line in lines) for column in range(6)]
-        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-                         for line in lines)
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+        )
 
     def _ratio(self, case: str, figure: str) -> float | None:
         base = self.values.get(self.against.get(case, ""), {}).get(figure)
@@ -81,9 +98,14 @@ def interleave(cases: Mapping[str, Callable[[], Figures]], runs: int, samples: S
 def describe_machine() -> dict[str, Any]:
     """Return what the figures depend on: cores, memory, load, versions, the time."""
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return {"cores": os.cpu_count(), "memory_gib": round(pages / 2**30), "python": platform.python_version(),
-            "kernel": platform.release(), "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            "load": "load " + " ".join(f"{value:.1f}" for value in os.getloadavg())}
+    return {
+        "cores": os.cpu_count(),
+        "memory_gib": round(pages / 2**30),
+        "python": platform.python_version(),
+        "kernel": platform.release(),
+        "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "load": "load " + " ".join(f"{value:.1f}" for value in os.getloadavg()),
+    }
 
 
 def write(samples: Samples, path: Path, name: str, machine: Mapping[str, Any]) -> Path:

@@ -24,8 +24,12 @@ def measure(runs: int, quick: bool) -> Samples:
             os.environ.update({name: cluster.environ[name] for name in ("KRB5_CONFIG", "KRB5CCNAME")})
             subprocess.run(["kinit", "-k", "-t", str(cluster.keytab(USER)), cluster.principal(USER)], check=True)
             hadoop = Hadoop(cluster, folder)
-            cases = {f"ytf-submit --submit_with {way}": lambda way=way: _figures(
-                hadoop, hadoop.submit(1, "sleep 60", "--submit_with", way)) for way in ("skein", "rest")}
+            cases = {
+                f"ytf-submit --submit_with {way}": lambda way=way: _figures(
+                    hadoop, hadoop.submit(1, "sleep 60", "--submit_with", way)
+                )
+                for way in ("skein", "rest")
+            }
             for case in cases.values():
                 case()
             old, new = cases
@@ -36,5 +40,4 @@ def _figures(hadoop: Hadoop, ended: Ended) -> Figures:
     accepted = hadoop.launcher.resourcemanager.get(ended.answer)["startedTime"] / 1000
     hadoop.launcher.kill(ended.answer, "measured")
     hadoop.quieten()
-    return {"start -> accepted s": accepted - ended.began, "whole process s": ended.seconds,
-            "peak MiB": ended.peak_mib}
+    return {"start -> accepted s": accepted - ended.began, "whole process s": ended.seconds, "peak MiB": ended.peak_mib}

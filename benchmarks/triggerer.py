@@ -27,8 +27,12 @@ def measure(runs: int, quick: bool) -> Samples:
 
 
 def _figures(size: int) -> Figures:
-    run = subprocess.run([sys.executable, "-c", f"from benchmarks.triggerer import defer; defer({size})"],
-                         capture_output=True, text=True, timeout=300)
+    run = subprocess.run(
+        [sys.executable, "-c", f"from benchmarks.triggerer import defer; defer({size})"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     if run.returncode:
         raise RuntimeError(run.stderr)
     figures: dict[str, float] = json.loads(run.stdout.splitlines()[-1])
@@ -69,8 +73,13 @@ async def _defer(url: str, size: int) -> dict[str, float]:
     for task in running:
         task.cancel()
     await asyncio.gather(*running, return_exceptions=True)
-    return {"open files": files, "of one core, %": 100 * cpu / passed, "lists a second": lists / passed,
-            "pages a second": pages / passed, "MiB for the trainings": peak - before}
+    return {
+        "open files": files,
+        "of one core, %": 100 * cpu / passed,
+        "lists a second": lists / passed,
+        "pages a second": pages / passed,
+        "MiB for the trainings": peak - before,
+    }
 
 
 async def _fire(trigger: object) -> None:

@@ -36,8 +36,12 @@ def measure(runs: int, quick: bool) -> Samples:
 
 def _figures(size: int) -> Figures:
     """Run one case in a process of its own, whose peak memory is then that of this case."""
-    run = subprocess.run([sys.executable, "-c", f"from benchmarks.watcher import watch; watch({size})"],
-                         capture_output=True, text=True, timeout=300)
+    run = subprocess.run(
+        [sys.executable, "-c", f"from benchmarks.watcher import watch; watch({size})"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     if run.returncode:
         raise RuntimeError(run.stderr)
     told: dict[str, float] = json.loads(run.stdout)
@@ -65,9 +69,14 @@ async def _watch(url: str, size: int) -> dict[str, float]:
     for wait in waits:
         wait.cancel()
     await asyncio.gather(*waits, return_exceptions=True)
-    return {"calls an interval": round(calls / passed, 1), "KiB an interval": kib / passed,
-            "CPU ms an interval": 1000 * cpu / passed, "of one core, %": 100 * cpu / passed / INTERVAL,
-            "peak MiB": peak, "of this for the jobs, MiB": peak - before}
+    return {
+        "calls an interval": round(calls / passed, 1),
+        "KiB an interval": kib / passed,
+        "CPU ms an interval": 1000 * cpu / passed,
+        "of one core, %": 100 * cpu / passed / INTERVAL,
+        "peak MiB": peak,
+        "of this for the jobs, MiB": peak - before,
+    }
 
 
 def cluster_at(url: str) -> Cluster:
@@ -77,6 +86,7 @@ def cluster_at(url: str) -> Cluster:
 
 async def sent_by(url: str) -> tuple[int, float, int]:
     """Return what a server has sent so far: lists of applications, their KiB, and pages of jobs."""
+
     def ask() -> tuple[int, float, int]:
         with urlopen(f"{url}/told", timeout=10) as response:
             lists, sent, pages = json.load(response)
@@ -93,22 +103,45 @@ def id_of(number: int) -> str:
 def _application(number: int, url: str) -> dict[str, Any]:
     """What Hadoop 3.4.3 lists of a running application with the fields that the watcher asks for."""
     return {
-        "id": id_of(number), "user": "bench", "name": f"train-{number}", "queue": "root.default", "state": "RUNNING",
-        "finalStatus": "UNDEFINED", "progress": 0.0, "trackingUI": "ApplicationMaster", "diagnostics": "",
-        "trackingUrl": f"{url}/proxy/{id_of(number)}/", "clusterId": STAMP,
-        "applicationType": "skein", "applicationTags": "tfy-" + "0" * 40 + ",tfyg-0,tfya-1", "priority": 0,
-        "startedTime": STAMP, "launchTime": STAMP + 100, "finishedTime": 0, "elapsedTime": 1000,
+        "id": id_of(number),
+        "user": "bench",
+        "name": f"train-{number}",
+        "queue": "root.default",
+        "state": "RUNNING",
+        "finalStatus": "UNDEFINED",
+        "progress": 0.0,
+        "trackingUI": "ApplicationMaster",
+        "diagnostics": "",
+        "trackingUrl": f"{url}/proxy/{id_of(number)}/",
+        "clusterId": STAMP,
+        "applicationType": "skein",
+        "applicationTags": "tfy-" + "0" * 40 + ",tfyg-0,tfya-1",
+        "priority": 0,
+        "startedTime": STAMP,
+        "launchTime": STAMP + 100,
+        "finishedTime": 0,
+        "elapsedTime": 1000,
         "amContainerLogs": f"http://node:8042/node/containerlogs/container_{STAMP}_{number:05d}_01_000001/bench",
-        "amHostHttpAddress": "node:8042", "allocatedMB": 1280, "allocatedVCores": 2, "runningContainers": 2,
-        "memorySeconds": 4000, "vcoreSeconds": 4, "preemptedResourceMB": 0, "logAggregationStatus": "NOT_START",
+        "amHostHttpAddress": "node:8042",
+        "allocatedMB": 1280,
+        "allocatedVCores": 2,
+        "runningContainers": 2,
+        "memorySeconds": 4000,
+        "vcoreSeconds": 4,
+        "preemptedResourceMB": 0,
+        "logAggregationStatus": "NOT_START",
     }
 
 
 @contextlib.contextmanager
 def server(size: int) -> Iterator[str]:
     """Serve so many running applications from a process of its own; give its URL."""
-    process = subprocess.Popen([sys.executable, "-c", _SERVER.format(count=size)], stdout=subprocess.PIPE, text=True,
-                               env={**os.environ, "PYTHONUNBUFFERED": "1"})
+    process = subprocess.Popen(
+        [sys.executable, "-c", _SERVER.format(count=size)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
     assert process.stdout is not None
     try:
         yield process.stdout.readline().strip()
@@ -136,8 +169,10 @@ def serve(count: int) -> None:
                     body = content
                     sent[0] += 1
                     sent[1] += len(body)
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-                             % len(body) + body)
+                writer.write(
+                    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+                    + body
+                )
                 await writer.drain()
 
     async def run() -> None:

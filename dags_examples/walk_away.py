@@ -26,8 +26,9 @@ with DAG(
     tags=["tf_yarn", "example"],
 ) as dag:
     submit = TensorFlowYarnOperator(task_id="submit", spec=f"{DIGITS}/job.yaml", wait_for_completion=False, retries=2)
-    wait = TensorFlowYarnSensor(task_id="wait", application_id="{{ ti.xcom_pull('submit')['application_id'] }}",
-                                deferrable=True, retries=2)
+    wait = TensorFlowYarnSensor(
+        task_id="wait", application_id="{{ ti.xcom_pull('submit')['application_id'] }}", deferrable=True, retries=2
+    )
 
     @task
     def last_lines(report):

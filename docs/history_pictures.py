@@ -23,12 +23,19 @@ from tf_yarn_ops.runtime.common.reasons import Reason  # noqa: E402
 
 FOLDER = ROOT / "docs" / "pictures"
 HOUR = 3600.0
-JOBS = (("recommender-nightly", "ann", "nightly"), ("digits", "bob", "default"), ("churn", "ann", "default"),
-        ("translate", "carol", "low"))
+JOBS = (
+    ("recommender-nightly", "ann", "nightly"),
+    ("digits", "bob", "default"),
+    ("churn", "ann", "default"),
+    ("translate", "carol", "low"),
+)
 REASONS = (Reason.SUCCEEDED,) * 9 + (Reason.TASK_FAILED, Reason.OUT_OF_MEMORY, Reason.PREEMPTED)
 #: Page, file, height of the window.
-PAGES = (("/", "ui-list.png", 620), ("/reasons?since=30d", "ui-reasons.png", 520),
-         (f"/compare?app={application_id(240)}&app={application_id(236)}", "ui-compare.png", 620))
+PAGES = (
+    ("/", "ui-list.png", 620),
+    ("/reasons?since=30d", "ui-reasons.png", 520),
+    (f"/compare?app={application_id(240)}&app={application_id(236)}", "ui-compare.png", 620),
+)
 
 
 def fill(files: MountedFileSystem, cluster: Cluster, now: float) -> None:
@@ -39,13 +46,26 @@ def fill(files: MountedFileSystem, cluster: Cluster, now: float) -> None:
         reason = chance.choice(REASONS)
         speed = chance.uniform(0.5, 1.5)
         ended = now - number * 3 * HOUR - chance.uniform(0, HOUR)
-        made = record(240 - number, ended=ended, name=name, user=user, queue=queue, reason=reason,
-                      took=chance.uniform(400, 5000), waited=chance.expovariate(1 / 60),
-                      options={"command": "python train.py", "tasks": {"worker": {"instances": chance.choice([2, 4])}},
-                               "env": {"LEARNING_RATE": f"{speed / 1000:.4f}"}, "environment": "venv:///opt/tf"},
-                      metrics={"loss": round(0.2 / speed, 4), "accuracy": round(1 - 0.1 / speed, 4)})
-        points = [[step * 100, 2 * math.exp(-step * speed / 12) + 0.2 / speed + chance.uniform(0, 0.08)]
-                  for step in range(40)]
+        made = record(
+            240 - number,
+            ended=ended,
+            name=name,
+            user=user,
+            queue=queue,
+            reason=reason,
+            took=chance.uniform(400, 5000),
+            waited=chance.expovariate(1 / 60),
+            options={
+                "command": "python train.py",
+                "tasks": {"worker": {"instances": chance.choice([2, 4])}},
+                "env": {"LEARNING_RATE": f"{speed / 1000:.4f}"},
+                "environment": "venv:///opt/tf",
+            },
+            metrics={"loss": round(0.2 / speed, 4), "accuracy": round(1 - 0.1 / speed, 4)},
+        )
+        points = [
+            [step * 100, 2 * math.exp(-step * speed / 12) + 0.2 / speed + chance.uniform(0, 0.08)] for step in range(40)
+        ]
         made["series"][0]["points"] = points
         keep(files, cluster.acting_for(user).history, made)
 
@@ -55,8 +75,9 @@ def main() -> None:
     now, yarn = time.time(), FakeYarn()
     yarn.add(application(1, "RUNNING", name="digits", user="bob", startedTime=int((now - 700) * 1000)))
     with tempfile.TemporaryDirectory() as root, serving(yarn) as url, browsing(width=1280) as page:
-        cluster = Cluster((url,), "ann", "ann", "viewfs://mini", "viewfs://mini", "/user/{user}/.skein",
-                          local_root=root)
+        cluster = Cluster(
+            (url,), "ann", "ann", "viewfs://mini", "viewfs://mini", "/user/{user}/.skein", local_root=root
+        )
         fill(MountedFileSystem(root), cluster, now)
         with serving_pages(cluster) as address:
             page.goto(address)

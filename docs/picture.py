@@ -34,8 +34,15 @@ def record(folder: Path, environ: dict[str, str]) -> str:
     """Run the quickstart's command in a folder; return what a terminal without colours shows."""
     (folder / "train.py").write_text(PROGRAM.read_text(encoding="utf-8"), encoding="utf-8")
     words = [word.replace("$VIRTUAL_ENV", sys.prefix).replace("$PWD", str(folder)) for word in COMMAND]
-    ran = subprocess.run([str(BIN / words[0]), *words[1:]], cwd=folder, env=environ, text=True,
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True)
+    ran = subprocess.run(
+        [str(BIN / words[0]), *words[1:]],
+        cwd=folder,
+        env=environ,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=True,
+    )
     return ran.stdout.replace(str(folder), "~/line").replace(sys.prefix, "~/venv")
 
 
@@ -48,8 +55,9 @@ def main() -> None:
             output = record(folder, {**os.environ, **cluster.environ})
     quickstart = DOCS / "quickstart.md"
     page = quickstart.read_text(encoding="utf-8")
-    quickstart.write_text(re.sub(r"(```text\n).*?(```)", lambda found: found[1] + output + found[2], page, flags=re.S),
-                          encoding="utf-8")
+    quickstart.write_text(
+        re.sub(r"(```text\n).*?(```)", lambda found: found[1] + output + found[2], page, flags=re.S), encoding="utf-8"
+    )
     console = Console(record=True, width=118, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     console.print(Text.assemble(("$ ", "bold green"), (typed(COMMAND), "bold")))
     console.print(Text(output))  # Without colours, as a pipe shows it.

@@ -26,7 +26,9 @@ def sample():
     tasks, events, usage, given = [], {}, {}, {}
     for number, (name, host) in enumerate(names.items()):
         again = name == "worker:2"
-        tasks.append(TaskReport(name, "running", host=host, starts=1 + again, log_url=f"http://{host}:8042/node/containerlogs/c"))
+        tasks.append(
+            TaskReport(name, "running", host=host, starts=1 + again, log_url=f"http://{host}:8042/node/containerlogs/c")
+        )
         events[name] = [
             TaskEvent("requested", START),
             TaskEvent("allocated", START + 25 + 12 * number, host),
@@ -36,10 +38,17 @@ def sample():
         if again:
             events[name] += [
                 TaskEvent("failed", START + 11 * MINUTES, host, 1, 137, cause="failed with exit code 137 on node-4"),
-                TaskEvent("running", START + 11 * MINUTES + 8, host, 1, cause="worker:2 failed with exit code 137")]
+                TaskEvent("running", START + 11 * MINUTES + 8, host, 1, cause="worker:2 failed with exit code 137"),
+            ]
         given[name] = Given(8192, 4)
-        usage[name] = Usage(START + 23 * MINUTES, 0.6 + 0.7 * number, 2100 + 900 * number, 1.1 + 0.7 * number,
-                            2900 + 1150 * number, 3000.0)
+        usage[name] = Usage(
+            START + 23 * MINUTES,
+            0.6 + 0.7 * number,
+            2100 + 900 * number,
+            1.1 + 0.7 * number,
+            2900 + 1150 * number,
+            3000.0,
+        )
     series = []
     for worker in range(3):
         steps = range(0, 4000, 40)
@@ -47,9 +56,19 @@ def sample():
         accuracy = [[step, 0.985 - 0.9 * math.exp(-step / 700) - 0.01 * math.sin(step / 70 + worker)] for step in steps]
         for name, points in (("loss", loss), ("accuracy", accuracy)):
             series.append(Series(f"worker:{worker}", name, points, *points[-1], START + 23 * MINUTES))
-    report = JobReport("application_1789990000000_0117", name="digits-nightly", queue="ml", user="ann", state="RUNNING",
-                       submitted_at=START - 95, queue_seconds=95.0, started_at=START, tasks=tuple(tasks),
-                       output_path="hdfs:///models/digits", tensorboard_url="http://node-3:33211")
+    report = JobReport(
+        "application_1789990000000_0117",
+        name="digits-nightly",
+        queue="ml",
+        user="ann",
+        state="RUNNING",
+        submitted_at=START - 95,
+        queue_seconds=95.0,
+        started_at=START,
+        tasks=tuple(tasks),
+        output_path="hdfs:///models/digits",
+        tensorboard_url="http://node-3:33211",
+    )
     series.sort(key=lambda item: item.name)
     return build_status(report, Facts(START + 23 * MINUTES, events=events, given=given, usage=usage, series=series))
 
@@ -60,9 +79,11 @@ def main():
         place = Path(folder) / "page.html"
         text = render_page(sample(), live=False)  # a live page would ask its server for news
         place.write_text(text.replace('<td><a href="http', '<td><button>end</button> <a href="http'))
-        for name, options in (("job-page", {"width": 1180, "height": 900}),
-                              ("job-page-dark", {"width": 1180, "height": 900, "dark": True}),
-                              ("job-page-phone", {"width": 390, "height": 844})):
+        for name, options in (
+            ("job-page", {"width": 1180, "height": 900}),
+            ("job-page-dark", {"width": 1180, "height": 900, "dark": True}),
+            ("job-page-phone", {"width": 390, "height": 844}),
+        ):
             with browsing(browser, **options) as page:
                 page.goto(place.as_uri())
                 if name == "job-page":

@@ -72,16 +72,31 @@ NOTES = {
     "tf.output": "It is also in tf.result.output_path.", "tf.spec": "A file of the project.",
 }  # fmt: skip
 #: Defaults of Azkaban's keys that differ from those of their options.
-DEFAULTS = {"tf.name": "project.flow.job", "tf.lease": "900", "tf.<type>.memory": "8192; 2g for TonY's types",
-            "tf.success": "all_workers; chief for a TonY job with a chief", "tf.<type>.instances": ""}
+DEFAULTS = {
+    "tf.name": "project.flow.job",
+    "tf.lease": "900",
+    "tf.<type>.memory": "8192; 2g for TonY's types",
+    "tf.success": "all_workers; chief for a TonY job with a chief",
+    "tf.<type>.instances": "",
+}
 
 #: TonY's keys without a row in the tables of `tony`, and ours.
-OTHERS = (("executes", "tf.command"), ("python_binary_path", "tf.command"), ("python_binary_path", "tf.environment"),
-          ("python_venv", "tf.archives.<n>"), ("tony.docker.containers.image", "tf.docker_image"),
-          *((name, f"tf.{kind}.<n>") for kind in ("files", "archives")
-            for name in ("tony.<type>.resources", "tony.containers.resources")),
-          ("hdfs_classpath", "tf.files.<n>"), ("tony.application.tensorboard-log-dir", "tf.tensorboard"),
-          ("tony.application.tensorboard-log-dir", "tf.output"), ("tony.application.framework", "tf.framework"))
+OTHERS = (
+    ("executes", "tf.command"),
+    ("python_binary_path", "tf.command"),
+    ("python_binary_path", "tf.environment"),
+    ("python_venv", "tf.archives.<n>"),
+    ("tony.docker.containers.image", "tf.docker_image"),
+    *(
+        (name, f"tf.{kind}.<n>")
+        for kind in ("files", "archives")
+        for name in ("tony.<type>.resources", "tony.containers.resources")
+    ),
+    ("hdfs_classpath", "tf.files.<n>"),
+    ("tony.application.tensorboard-log-dir", "tf.tensorboard"),
+    ("tony.application.tensorboard-log-dir", "tf.output"),
+    ("tony.application.framework", "tf.framework"),
+)
 
 
 def azkaban_keys() -> str:
@@ -106,19 +121,31 @@ def azkaban_keys() -> str:
 
 def tony_names(key: str) -> list[str]:
     """Return TonY's names of a key."""
-    pairs = [*tony.OURS.items(), *tony.MILLISECONDS.items(),
-             *((f"tony.<type>.{name}", f"tf.<type>.{ours}") for name, ours in tony.ROLE_FIELDS.items()),
-             *((name, f"tf.<type>.{field}") for name, fields in tony.ROLE_LISTS.items() for field, _ in fields),
-             *((name, "tf.env.<NAME>") for name in (f"{tony.WORKER_ENV}<NAME>", *tony.ENVIRONMENTS, *tony.DATASETS)),
-             *((name, "tf.heartbeat_timeout") for name in tony.BEATS), *OTHERS]
+    pairs = [
+        *tony.OURS.items(),
+        *tony.MILLISECONDS.items(),
+        *((f"tony.<type>.{name}", f"tf.<type>.{ours}") for name, ours in tony.ROLE_FIELDS.items()),
+        *((name, f"tf.<type>.{field}") for name, fields in tony.ROLE_LISTS.items() for field, _ in fields),
+        *((name, "tf.env.<NAME>") for name in (f"{tony.WORKER_ENV}<NAME>", *tony.ENVIRONMENTS, *tony.DATASETS)),
+        *((name, "tf.heartbeat_timeout") for name in tony.BEATS),
+        *OTHERS,
+    ]
     return [name for name, ours in pairs if ours == key]
 
 
 def doctor_checks() -> str:
     """Return the checks of ``ytf doctor`` in their order, each with the symptoms that only it finds."""
-    return table(("check", "question", "symptoms in the JSON"), [
-        (f"`{check.name}`", check.question, ", ".join(
-            f"`{symptom.name}`" for symptom in Symptom if symptom.value.check == check.name)) for check in CHECKS])
+    return table(
+        ("check", "question", "symptoms in the JSON"),
+        [
+            (
+                f"`{check.name}`",
+                check.question,
+                ", ".join(f"`{symptom.name}`" for symptom in Symptom if symptom.value.check == check.name),
+            )
+            for check in CHECKS
+        ],
+    )
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -130,8 +157,12 @@ TABLES: dict[str, Callable[[], str]] = {
 
 def fill(text: str) -> str:
     """Return a page with its tables as the code has them."""
-    return re.sub(r"<!-- table: (.+?) -->\n.*?<!-- end -->",
-                  lambda found: f"<!-- table: {found[1]} -->\n\n{TABLES[found[1]]()}\n\n<!-- end -->", text, flags=re.S)
+    return re.sub(
+        r"<!-- table: (.+?) -->\n.*?<!-- end -->",
+        lambda found: f"<!-- table: {found[1]} -->\n\n{TABLES[found[1]]()}\n\n<!-- end -->",
+        text,
+        flags=re.S,
+    )
 
 
 def main() -> None:

@@ -43,8 +43,13 @@ def train(cluster: MiniCluster, output: Path) -> int:
     environ["HADOOP_USER_NAME"] = current_user(environ)  # one user for all programs; LOGNAME does not count
     user, data = environ["HADOOP_USER_NAME"], f"/user/{environ['HADOOP_USER_NAME']}/digits.npz"
     say("\n== the data: 1,797 handwritten digits into HDFS")
-    subprocess.run([sys.executable, "prepare.py", cluster.namenode_url.replace("http://", f"webhdfs://{user}@") + data],
-                   cwd=DIGITS, env=environ, stdout=sys.stderr, check=True)
+    subprocess.run(
+        [sys.executable, "prepare.py", cluster.namenode_url.replace("http://", f"webhdfs://{user}@") + data],
+        cwd=DIGITS,
+        env=environ,
+        stdout=sys.stderr,
+        check=True,
+    )
 
     command = [
         str(PROGRAMS / "ytf-submit"), "--wait", "-n", "digits", "-r", "chief:1,worker:2,ps:1,evaluator:1", "-m", "1024",
@@ -58,8 +63,9 @@ def train(cluster: MiniCluster, output: Path) -> int:
     application_id = submitted.stdout.strip()
     if not application_id:
         return submitted.returncode or 1
-    answer = subprocess.run([str(PROGRAMS / "ytf"), "report", "--json", application_id], env=environ,
-                            stdout=subprocess.PIPE, text=True)
+    answer = subprocess.run(
+        [str(PROGRAMS / "ytf"), "report", "--json", application_id], env=environ, stdout=subprocess.PIPE, text=True
+    )
     accuracy = (json.loads(answer.stdout).get("metrics") or {}).get("accuracy", 0.0)
     say("\n== the result")
     say(f"test accuracy  {accuracy:.4f}")

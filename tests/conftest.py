@@ -29,8 +29,13 @@ def pytest_configure(config):
 
 
 # A busy machine is no fault of a test; CI plays the same examples in each run.
-hypothesis.settings.register_profile("all", deadline=None, suppress_health_check=list(hypothesis.HealthCheck),
-                                     derandomize=bool(os.environ.get("CI")), print_blob=True)
+hypothesis.settings.register_profile(
+    "all",
+    deadline=None,
+    suppress_health_check=list(hypothesis.HealthCheck),
+    derandomize=bool(os.environ.get("CI")),
+    print_blob=True,
+)
 hypothesis.settings.load_profile("all")
 
 
@@ -113,7 +118,9 @@ def pytest_terminal_summary(terminalreporter, config):
         folders = [f"{folder} {number}" for folder, number in sorted(left_out.items())]
         folders += [f"{folder} all" for folder in ignored]
         terminalreporter.section("left out")
-        terminalreporter.write_line(f"tests that are not ({config.getoption('markexpr')}), by folder: {', '.join(folders)}")
+        terminalreporter.write_line(
+            f"tests that are not ({config.getoption('markexpr')}), by folder: {', '.join(folders)}"
+        )
         terminalreporter.write_line("run those of a folder: ./dev test FOLDER; all: ./dev test all")
 
 
@@ -122,7 +129,11 @@ def pytest_sessionstart(session):
     """Let a process of its own see to it that nothing is left of this run, also of one that is killed."""
     if hasattr(session.config, "workerinput"):
         return
-    words = [sys.executable, Path(__file__).parent / "support" / "reaper.py", session.config._tmp_path_factory.getbasetemp()]
+    words = [
+        sys.executable,
+        Path(__file__).parent / "support" / "reaper.py",
+        session.config._tmp_path_factory.getbasetemp(),
+    ]
     session.config.stash[REAPER] = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
 
 
@@ -207,5 +218,6 @@ def cluster(yarn, tmp_path):
     """Return what is known of the fake ResourceManager's cluster; its file system is a folder of the test."""
     from tf_yarn_ops.hadoop.cluster import Cluster
 
-    return Cluster((yarn.url,), "ann", "ann", "viewfs://mini", "viewfs://mini", "/user/{user}/.skein",
-                   local_root=str(tmp_path))
+    return Cluster(
+        (yarn.url,), "ann", "ann", "viewfs://mini", "viewfs://mini", "/user/{user}/.skein", local_root=str(tmp_path)
+    )

@@ -56,19 +56,30 @@ class SampleFault(FaultCode):
     EXPECTED = "expected a number"
 
 
-@pytest.mark.parametrize(("fault", "text"), [
-    (Fault("", SampleFault.EXPECTED), "expected a number"),
-    (Fault("a.b", SampleFault.EXPECTED), "a.b: expected a number"),
-    (Fault("a", SampleFault.EXPECTED, {"item": "x"}), "a 'x': expected a number"),
-    (Fault("a", SampleFault.EXPECTED, {"item": "x", "position": 2}), "a, item 2 'x': expected a number"),
-    (Fault("a", SampleFault.STRANGE, {"given": "ondo", "allowed": ("one", "two")}),
-     "a: 'ondo' is not one of one, two (did you mean 'one'?)"),
-    (Fault("a", SampleFault.STRANGE, {"given": "{x}", "allowed": ()}), "a: '{x}' is not one of none"),
-    (Fault("min", SampleFault.SMALL, {"given": 1, "other": "max"}).below("part"), "part.min: 1 is less than part.max"),
-    (Fault("", SampleFault.EXPECTED).below("part"), "part: expected a number"),
-    (Fault("min", SampleFault.SMALL, {"given": 1, "other": "max"}).in_file("x.yaml"), "x.yaml: min: 1 is less than max"),
-    (Fault("min", SampleFault.SMALL, {"given": 1, "other": "max"}).renamed(str.upper), "MIN: 1 is less than MAX"),
-])
+@pytest.mark.parametrize(
+    ("fault", "text"),
+    [
+        (Fault("", SampleFault.EXPECTED), "expected a number"),
+        (Fault("a.b", SampleFault.EXPECTED), "a.b: expected a number"),
+        (Fault("a", SampleFault.EXPECTED, {"item": "x"}), "a 'x': expected a number"),
+        (Fault("a", SampleFault.EXPECTED, {"item": "x", "position": 2}), "a, item 2 'x': expected a number"),
+        (
+            Fault("a", SampleFault.STRANGE, {"given": "ondo", "allowed": ("one", "two")}),
+            "a: 'ondo' is not one of one, two (did you mean 'one'?)",
+        ),
+        (Fault("a", SampleFault.STRANGE, {"given": "{x}", "allowed": ()}), "a: '{x}' is not one of none"),
+        (
+            Fault("min", SampleFault.SMALL, {"given": 1, "other": "max"}).below("part"),
+            "part.min: 1 is less than part.max",
+        ),
+        (Fault("", SampleFault.EXPECTED).below("part"), "part: expected a number"),
+        (
+            Fault("min", SampleFault.SMALL, {"given": 1, "other": "max"}).in_file("x.yaml"),
+            "x.yaml: min: 1 is less than max",
+        ),
+        (Fault("min", SampleFault.SMALL, {"given": 1, "other": "max"}).renamed(str.upper), "MIN: 1 is less than MAX"),
+    ],
+)
 def test_a_fault_is_data_until_its_text_is_asked_for(fault, text):
     assert str(fault) == text
 
@@ -77,7 +88,9 @@ def test_faults_are_values():
     fault = Fault("a", SampleFault.SMALL, {"given": [1], "other": "b"})
     assert {fault, Fault("a", SampleFault.SMALL, {"given": [1], "other": "b"})} == {fault}
     assert fault != Fault("a", SampleFault.SMALL, {"given": [2], "other": "b"})
-    again = pickle.loads(pickle.dumps(SpecInvalid(Fault("queue", GeneralFault.UNKNOWN_KEY, {"given": "q", "allowed": ("queue",)}))))
+    again = pickle.loads(
+        pickle.dumps(SpecInvalid(Fault("queue", GeneralFault.UNKNOWN_KEY, {"given": "q", "allowed": ("queue",)})))
+    )
     assert str(again) == "queue: unknown key; known: queue" and again.faults[0].code is GeneralFault.UNKNOWN_KEY
 
 

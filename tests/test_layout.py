@@ -16,7 +16,21 @@ from tf_yarn_ops.cli.manual import troff_page
 
 RUNTIME = sorted((PACKAGE / "runtime").rglob("*.py"))
 #: docs/design.md, section "Rooms". A room imports itself and the rooms that its row names, and no other.
-CORE = ("runtime.common", "errors", "validation", "job", "hadoop", "staging", "environments", "history", "follow", "submit", "terminal", "launch", "doctor")
+CORE = (
+    "runtime.common",
+    "errors",
+    "validation",
+    "job",
+    "hadoop",
+    "staging",
+    "environments",
+    "history",
+    "follow",
+    "submit",
+    "terminal",
+    "launch",
+    "doctor",
+)
 ALLOWED = {
     **{room: set(CORE[:number]) for number, room in enumerate(CORE)},
     "hadoop": {"runtime.common", "errors", "validation"},
@@ -54,17 +68,23 @@ ROOMS = sorted({room_of(module) for module in FILES} - {"runtime"})
 @functools.cache
 def imports():
     """Return each module with the modules of the package that it imports, for types too."""
-    return {module: {name.removeprefix("tf_yarn_ops.") for name in imported_modules(path)
-                     if name.startswith("tf_yarn_ops.")} - {module}
-            for module, path in FILES.items()}
+    return {
+        module: {
+            name.removeprefix("tf_yarn_ops.") for name in imported_modules(path) if name.startswith("tf_yarn_ops.")
+        }
+        - {module}
+        for module, path in FILES.items()
+    }
 
 
 @functools.cache
 def imports_of_rooms():
     """Return each room with the other rooms that it imports."""
     graph = imports()
-    return {room: {room_of(other) for module in graph if room_of(module) == room for other in graph[module]} - {room}
-            for room in ROOMS}
+    return {
+        room: {room_of(other) for module in graph if room_of(module) == room for other in graph[module]} - {room}
+        for room in ROOMS
+    }
 
 
 def circles(graph):
@@ -80,14 +100,19 @@ def circles(graph):
         return seen
 
     reach = {node: reachable(node) for node in graph}
-    return {frozenset(other for other in reach[node] if node in reach.get(other, ())) for node in graph
-            if node in reach[node]}
+    return {
+        frozenset(other for other in reach[node] if node in reach.get(other, ()))
+        for node in graph
+        if node in reach[node]
+    }
 
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_room_imports_only_the_rooms_that_its_row_names(room):
     assert room in ALLOWED, f"{room} has no row in ALLOWED; add it here and to docs/design.md"
-    assert imports_of_rooms()[room] <= ALLOWED[room], f"{room} must not import {sorted(imports_of_rooms()[room] - ALLOWED[room])}"
+    assert imports_of_rooms()[room] <= ALLOWED[room], (
+        f"{room} must not import {sorted(imports_of_rooms()[room] - ALLOWED[room])}"
+    )
 
 
 def test_no_module_is_part_of_a_circle_of_imports():
@@ -105,8 +130,12 @@ def test_a_wrong_import_would_be_seen():
 #: Modules whose tests are in the file of another one: they are values, or run only as a part of it.
 TESTED_IN = {
     "runtime/test_program.py": ["runtime.program.places", "runtime.program.sitecustomize"],
-    "runtime/test_program_cluster.py": ["runtime.common.hdfs_file", "runtime.program.fsspec_files", "runtime.program.pyarrow_files",
-                                        "runtime.program.tensorflow_files"],
+    "runtime/test_program_cluster.py": [
+        "runtime.common.hdfs_file",
+        "runtime.program.fsspec_files",
+        "runtime.program.pyarrow_files",
+        "runtime.program.tensorflow_files",
+    ],
     "airflow/test_decorator.py": ["airflow.exceptions"],
     "airflow/test_trigger.py": ["airflow.following"],
     "airflow/test_provider.py": ["airflow.links"],
@@ -135,7 +164,11 @@ TESTED_IN = {
     "runtime/test_page.py": ["runtime.common.task_groups", "runtime.page.drawing"],
     "runtime/test_record_writer.py": ["runtime.common.record"],
     "runtime/test_tensorboard_task.py": ["runtime.agent.front", "runtime.agent.page_script", "runtime.master.tunnel"],
-    "submit/test_local_submitter.py": ["hadoop.local_jobs", "runtime.common.local_job", "runtime.master.local_containers"],
+    "submit/test_local_submitter.py": [
+        "hadoop.local_jobs",
+        "runtime.common.local_job",
+        "runtime.master.local_containers",
+    ],
     "terminal/test_output.py": ["runtime.common.escaping"],
     "ui/test_library.py": ["runtime.common.user_groups"],
 }
@@ -143,8 +176,13 @@ TESTED_IN = {
 
 def test_each_module_has_a_file_of_tests():
     elsewhere = {module: file for file, modules in TESTED_IN.items() for module in modules}
-    own = {module: f"{module.partition('.')[0]}/test_{module.rpartition('.')[2]}.py" if "." in module else f"test_{module}.py"
-           for module, path in FILES.items() if path.name != "__init__.py"}
+    own = {
+        module: f"{module.partition('.')[0]}/test_{module.rpartition('.')[2]}.py"
+        if "." in module
+        else f"test_{module}.py"
+        for module, path in FILES.items()
+        if path.name != "__init__.py"
+    }
     there = {module for module, file in own.items() if (ROOT / "tests" / file).is_file()}
     lacks = {module: file for module, file in own.items() if module not in there | elsewhere.keys()}
     assert not lacks, f"write these files of tests, or name in TESTED_IN where the module is tested: {lacks}"
@@ -159,16 +197,24 @@ def test_the_design_names_each_room(room):
 
 def test_runtime_is_standard_library_only():
     for path in RUNTIME:
-        foreign = {name.split(".")[0] for name in imported_modules(path)} - set(sys.stdlib_module_names) - {"tf_yarn_ops"}
-        outside = {name for name in imported_modules(path)
-                   if name.startswith("tf_yarn_ops.") and not name.startswith("tf_yarn_ops.runtime")}
+        foreign = (
+            {name.split(".")[0] for name in imported_modules(path)} - set(sys.stdlib_module_names) - {"tf_yarn_ops"}
+        )
+        outside = {
+            name
+            for name in imported_modules(path)
+            if name.startswith("tf_yarn_ops.") and not name.startswith("tf_yarn_ops.runtime")
+        }
         assert not outside, path
         assert foreign <= FOREIGN_IN_RUNTIME, path
 
 
 def test_one_module_of_the_runtime_knows_skein():
-    knows = [path.name for path in (PACKAGE / "runtime").rglob("*.py")
-             if any(name.split(".")[0] == "skein" for name in imported_modules(path))]
+    knows = [
+        path.name
+        for path in (PACKAGE / "runtime").rglob("*.py")
+        if any(name.split(".")[0] == "skein" for name in imported_modules(path))
+    ]
     assert len(knows) <= 1, knows
 
 
@@ -183,8 +229,15 @@ def test_runtime_is_python_3_9():
 def check_annotations(path, tree):
     for node in ast.walk(tree):
         for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
-            unions = [part for part in ast.walk(annotation)
-                      if isinstance(part, ast.BinOp) and isinstance(part.op, ast.BitOr)] if annotation else []
+            unions = (
+                [
+                    part
+                    for part in ast.walk(annotation)
+                    if isinstance(part, ast.BinOp) and isinstance(part.op, ast.BitOr)
+                ]
+                if annotation
+                else []
+            )
             assert not unions, f"{path.name}:{node.lineno}: X | Y needs Python 3.10; write Optional or Union"
 
 
@@ -198,8 +251,13 @@ def test_nothing_imports_tensorflow_and_airflow_stays_in_its_room():
 def test_one_module_knows_where_names_of_airflow_lie():
     """These two lie at the same place in all versions; the second belongs to another package."""
     same = ("airflow.triggers.base", "airflow.providers.openlineage")
-    knows = {path.name for path in MODULES if room_of(dotted(path)) == "airflow" for name in imported_modules(path)
-             if name.split(".")[0] == "airflow" and not name.startswith(same)}
+    knows = {
+        path.name
+        for path in MODULES
+        if room_of(dotted(path)) == "airflow"
+        for name in imported_modules(path)
+        if name.split(".")[0] == "airflow" and not name.startswith(same)
+    }
     assert knows == {"versions.py"}
 
 
@@ -264,19 +322,34 @@ def call_dev(function, folder, java=None):
         (folder / "bin" / "java").write_text(f"#!/bin/bash\necho 'openjdk version \"{java}\"' >&2\n")
         (folder / "bin" / "java").chmod(0o755)
         env["JAVA_HOME"] = str(folder)
-    return subprocess.run(["bash", "-c", f". '{ROOT}/dev' >/dev/null && {function}"], capture_output=True, text=True,
-                          timeout=60, env=env)
+    return subprocess.run(
+        ["bash", "-c", f". '{ROOT}/dev' >/dev/null && {function}"], capture_output=True, text=True, timeout=60, env=env
+    )
 
 
-@pytest.mark.parametrize(("function", "java", "says"), [
-    ("ensure_java", "1.8.0_392", r"Java 17 is needed \(11 to 23 may do\), found JAVA_HOME=\S+ release '8'; install "
-                                 r"openjdk-17-jdk-headless \(apt-get\) or java-17-openjdk-devel \(dnf\), or set JAVA_HOME"),
-    ("ensure_java", "24.0.1", r"Java 17 is needed \(11 to 23 may do\), found JAVA_HOME=\S+ release '24'; install .*"),
-    ("ensure_java", "17.0.9", r"Maven is needed to fetch Hadoop once; install the package maven"),
-    ('ensure_program "${FIREFOX[@]}"', None,
-     r"the tests of web pages need Firefox; install the package firefox-esr \(apt-get\) or firefox \(dnf\)"),
-    ("find_python", None, r"no Python of at least 3.10 on PATH; install python3.11 \(.*\)"),
-])
+@pytest.mark.parametrize(
+    ("function", "java", "says"),
+    [
+        (
+            "ensure_java",
+            "1.8.0_392",
+            r"Java 17 is needed \(11 to 23 may do\), found JAVA_HOME=\S+ release '8'; install "
+            r"openjdk-17-jdk-headless \(apt-get\) or java-17-openjdk-devel \(dnf\), or set JAVA_HOME",
+        ),
+        (
+            "ensure_java",
+            "24.0.1",
+            r"Java 17 is needed \(11 to 23 may do\), found JAVA_HOME=\S+ release '24'; install .*",
+        ),
+        ("ensure_java", "17.0.9", r"Maven is needed to fetch Hadoop once; install the package maven"),
+        (
+            'ensure_program "${FIREFOX[@]}"',
+            None,
+            r"the tests of web pages need Firefox; install the package firefox-esr \(apt-get\) or firefox \(dnf\)",
+        ),
+        ("find_python", None, r"no Python of at least 3.10 on PATH; install python3.11 \(.*\)"),
+    ],
+)
 def test_dev_names_in_one_line_what_to_install(tmp_path, function, java, says):
     ran = call_dev(function, tmp_path, java)
     assert ran.returncode == 2 and re.fullmatch(rf"dev: {says}\n", ran.stderr), ran.stderr
@@ -288,11 +361,14 @@ def test_the_package_installs_with_its_programs_and_data(tmp_path):
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path)
     shutil.copytree(PACKAGE, tmp_path / "tf_yarn_ops", ignore=shutil.ignore_patterns("__pycache__"))
-    subprocess.run([sys.executable, "setup.py", "-q", "bdist_wheel"], cwd=tmp_path, check=True, timeout=120,
-                   capture_output=True)
+    subprocess.run(
+        [sys.executable, "setup.py", "-q", "bdist_wheel"], cwd=tmp_path, check=True, timeout=120, capture_output=True
+    )
     with zipfile.ZipFile(next(tmp_path.glob("dist/tf_yarn_ops-*.whl"))) as wheel:
         names = set(wheel.namelist())
-        page, = (wheel.read(name).decode() for name in names if name.endswith(".data/data/share/man/man1/ytf-submit.1"))
+        (page,) = (
+            wheel.read(name).decode() for name in names if name.endswith(".data/data/share/man/man1/ytf-submit.1")
+        )
         said = {Path(name).name: wheel.read(name).decode() for name in names if ".dist-info/" in name}
     assert {path.relative_to(ROOT).as_posix() for path in MODULES} <= names
     assert {"tf_yarn_ops/py.typed", "tf_yarn_ops/minicluster/pom.xml", "tf_yarn_ops/ui/templates/list.html"} <= names
@@ -300,7 +376,9 @@ def test_the_package_installs_with_its_programs_and_data(tmp_path):
     assert "ytf-submit = tf_yarn_ops.cli:submit_main" in said["entry_points.txt"]
     assert re.search(r"^ytf = tf_yarn_ops\.cli:main$", said["entry_points.txt"], re.M)
     assert "Requires-Python: >=3.10" in said["METADATA"]
-    assert {"airflow", "tensorflow", "s3", "kerberos", "ui", "dev"} <= set(re.findall(r"Provides-Extra: (\w+)", said["METADATA"]))
+    assert {"airflow", "tensorflow", "s3", "kerberos", "ui", "dev"} <= set(
+        re.findall(r"Provides-Extra: (\w+)", said["METADATA"])
+    )
 
 
 def test_readme_and_ci_name_the_commands():

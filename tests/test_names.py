@@ -57,15 +57,27 @@ def test_file_names_recur_only_as_patterns():
     assert {name: found for name, found in several(places).items() if name not in PATTERNS} == {}
 
 
-@pytest.mark.parametrize("source, names", [
-    ("class A: pass\nasync def b(): pass\nC = D = 1\nE: int = 2\n_F = 3\ndef _g(): pass", ["A", "b", "C", "D", "E"]),
-    ("if True:\n    x = 1\nimport os\na.b = 2", []),
-])
+@pytest.mark.parametrize(
+    "source, names",
+    [
+        (
+            "class A: pass\nasync def b(): pass\nC = D = 1\nE: int = 2\n_F = 3\ndef _g(): pass",
+            ["A", "b", "C", "D", "E"],
+        ),
+        ("if True:\n    x = 1\nimport os\na.b = 2", []),
+    ],
+)
 def test_public_names_are_read_from_the_tree(source, names):
     assert list(public_names(ast.parse(source))) == names
 
 
 def test_names_of_tests_have_at_most_70_characters():
-    long = [node.name for path in (ROOT / "tests").rglob("test_*.py") for node in ast.walk(tree_of(path))
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_") and len(node.name) > 70]
+    long = [
+        node.name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("test_")
+        and len(node.name) > 70
+    ]
     assert long == []

@@ -67,8 +67,15 @@ def run(script, *words, timeout=60, **variables):
     """Run a script in a Python without Unix; return how it ended."""
     with tempfile.TemporaryDirectory() as home:  # Airflow writes there.
         env = {"PATH": os.environ["PATH"], "HOME": home, "USER": USER, "YTF_SITE": "", **variables}
-        return subprocess.run([sys.executable, "-c", NO_UNIX + script, *words], capture_output=True, text=True,
-                              timeout=timeout, cwd=ROOT, env=env, stdin=subprocess.DEVNULL)
+        return subprocess.run(
+            [sys.executable, "-c", NO_UNIX + script, *words],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            cwd=ROOT,
+            env=env,
+            stdin=subprocess.DEVNULL,
+        )
 
 
 @pytest.fixture
@@ -77,11 +84,21 @@ def place(tmp_path):
     with serving(yarn := FakeYarn()):
         made = Place(yarn, tmp_path / "files")
         container = f"container_{STAMP}_0001_01_000002"
-        task = TaskReport("worker:0", "succeeded", container_id=container,
-                          log_url=f"{yarn.url}/node/containerlogs/{container}/{USER}/worker.log")
+        task = TaskReport(
+            "worker:0",
+            "succeeded",
+            container_id=container,
+            log_url=f"{yarn.url}/node/containerlogs/{container}/{USER}/worker.log",
+        )
         yarn.pages[f"/ws/v1/node/containerlogs/{container}/worker.log"] = ("text/plain", LOG)
-        report = JobReport(ID, state="FINISHED", final_status="SUCCEEDED", reason=Reason.SUCCEEDED, tasks=(task,),
-                           metrics={RETURNED: 7})
+        report = JobReport(
+            ID,
+            state="FINISHED",
+            final_status="SUCCEEDED",
+            reason=Reason.SUCCEEDED,
+            tasks=(task,),
+            metrics={RETURNED: 7},
+        )
 
         def end(method, path):
             if "body" in yarn.apps.get(ID, ()):
@@ -110,7 +127,9 @@ def test_function_runs_without_unix(place):
     assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr
 
 
-@pytest.mark.parametrize("command, shown", [("status", "RUNNING"), ("logs", "trained"), ("kill", "KILLED"), ("list", ID)])
+@pytest.mark.parametrize(
+    "command, shown", [("status", "RUNNING"), ("logs", "trained"), ("kill", "KILLED"), ("list", ID)]
+)
 def test_ytf_reads_and_kills_without_unix(place, command, shown):
     place.yarn.add(application(user=USER))
     if command == "logs":
@@ -121,22 +140,33 @@ def test_ytf_reads_and_kills_without_unix(place, command, shown):
 
 @pytest.mark.slow
 def test_airflow_runs_its_operator_and_loads_the_rest_without_unix(place):
-    done = run(OPERATOR, timeout=120, AIRFLOW__TF_YARN__DEPLOYMENT_ID="test",
-               AIRFLOW_CONN_TF_YARN_DEFAULT=json.dumps({"conn_type": "tf_yarn", "host": place.url}))
+    done = run(
+        OPERATOR,
+        timeout=120,
+        AIRFLOW__TF_YARN__DEPLOYMENT_ID="test",
+        AIRFLOW_CONN_TF_YARN_DEFAULT=json.dumps({"conn_type": "tf_yarn", "host": place.url}),
+    )
     assert done.returncode == 0, done.stderr
     assert place.yarn.apps[ID]["user"] == USER
 
 
-@pytest.mark.parametrize("script, words, sentence", [
-    (SUBMIT, ["--local", "-r", "worker:1", "true"], "local:// runs jobs on Linux only; name a cluster"),
-    (FUNCTION, ["local://"], "local:// runs jobs on Linux only; name a cluster"),
-    (YTF, ["status", "local_1700000000000_0001"], "local:// runs jobs on Linux only; name a cluster"),
-    (YTF, ["minicluster", "up"], "a minicluster runs on Linux only"),
-    (SUBMIT, ["--client", "-r", "worker:1", "true"], "--client runs the command here, on Linux only"),
-    (SUBMIT, ["--submit_with", "skein", "-r", "worker:1", "true"], "Skein's Java client runs on Linux only"),
-    (SUBMIT, ["--environment", "requirements://constraints.txt", "-r", "worker:1", "true"], "requirements:// locks its cache"),
-    (YTF, ["list"], "no ResourceManager is known. Give --resourcemanager"),
-])
+@pytest.mark.parametrize(
+    "script, words, sentence",
+    [
+        (SUBMIT, ["--local", "-r", "worker:1", "true"], "local:// runs jobs on Linux only; name a cluster"),
+        (FUNCTION, ["local://"], "local:// runs jobs on Linux only; name a cluster"),
+        (YTF, ["status", "local_1700000000000_0001"], "local:// runs jobs on Linux only; name a cluster"),
+        (YTF, ["minicluster", "up"], "a minicluster runs on Linux only"),
+        (SUBMIT, ["--client", "-r", "worker:1", "true"], "--client runs the command here, on Linux only"),
+        (SUBMIT, ["--submit_with", "skein", "-r", "worker:1", "true"], "Skein's Java client runs on Linux only"),
+        (
+            SUBMIT,
+            ["--environment", "requirements://constraints.txt", "-r", "worker:1", "true"],
+            "requirements:// locks its cache",
+        ),
+        (YTF, ["list"], "no ResourceManager is known. Give --resourcemanager"),
+    ],
+)
 def test_what_needs_linux_is_refused_with_a_sentence(place, script, words, sentence):
     done = run(script, *words, **({} if script == YTF else {"YTF_RESOURCEMANAGER": place.url}))
     assert done.returncode in (1, 2, 3) and sentence in done.stderr and "Traceback" not in done.stderr, done.stderr

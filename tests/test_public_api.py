@@ -20,8 +20,11 @@ def test_every_error_is_public():
     def below(error):
         return {error.__name__}.union(*map(below, error.__subclasses__()))
 
-    public = {name for name in tf_yarn_ops.__all__ if isinstance(value := getattr(tf_yarn_ops, name), type)
-              and issubclass(value, TfYarnError)}
+    public = {
+        name
+        for name in tf_yarn_ops.__all__
+        if isinstance(value := getattr(tf_yarn_ops, name), type) and issubclass(value, TfYarnError)
+    }
     assert {name for name in below(TfYarnError) if hasattr(sys.modules["tf_yarn_ops.errors"], name)} == public
 
 
@@ -47,12 +50,25 @@ def test_a_type_checker_knows_the_public_names(tmp_path):
     program.write_text(
         "from tf_yarn_ops import Identity, JobSpec, Launcher, SpecInvalid, TaskSpec, __version__, discover\n"
         "reveal_type(Launcher(discover('http://rm:8088')).submit(JobSpec(tasks={'worker': TaskSpec()})))\n"
-        "reveal_type(Identity('digits'))\nreveal_type(SpecInvalid('x').faults)\nreveal_type(__version__)\n")
-    run = subprocess.run([sys.executable, "-m", "mypy", "--no-incremental", "--follow-imports=silent", str(program)],
-                         capture_output=True, text=True, timeout=200, cwd=tmp_path, env={"MYPYPATH": str(ROOT), "PATH": ""})
-    revealed = [line.partition("Revealed type is ")[2].strip('"') for line in run.stdout.splitlines() if "Revealed" in line]
+        "reveal_type(Identity('digits'))\nreveal_type(SpecInvalid('x').faults)\nreveal_type(__version__)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-m", "mypy", "--no-incremental", "--follow-imports=silent", str(program)],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        cwd=tmp_path,
+        env={"MYPYPATH": str(ROOT), "PATH": ""},
+    )
+    revealed = [
+        line.partition("Revealed type is ")[2].strip('"') for line in run.stdout.splitlines() if "Revealed" in line
+    ]
     assert [text.replace("builtins.", "") for text in revealed] == [
-        "str", "tf_yarn_ops.launch.identity.Identity", "tuple[tf_yarn_ops.errors.Fault, ...]", "str"], run.stdout
+        "str",
+        "tf_yarn_ops.launch.identity.Identity",
+        "tuple[tf_yarn_ops.errors.Fault, ...]",
+        "str",
+    ], run.stdout
 
 
 def test_dir_lists_the_public_names_only():

@@ -11,11 +11,21 @@ NOON = datetime(2026, 11, 22, 12).timestamp()
 NOON_UTC = 1795348800.0
 
 
-@pytest.mark.parametrize("text, moment", [
-    ("90s", NOON - 90), ("10m", NOON - 600), ("1.5h", NOON - 5400), ("7d", NOON - 604800), ("1.5 w", NOON - 907200),
-    ("2026-11-22T12:00", NOON), ("2026-11-22 12:00:00", NOON), ("2026-11-22", NOON - 12 * 3600),
-    ("2026-11-22T12:00:00Z", NOON_UTC), ("2026-11-22T13:00+01:00", NOON_UTC),
-])
+@pytest.mark.parametrize(
+    "text, moment",
+    [
+        ("90s", NOON - 90),
+        ("10m", NOON - 600),
+        ("1.5h", NOON - 5400),
+        ("7d", NOON - 604800),
+        ("1.5 w", NOON - 907200),
+        ("2026-11-22T12:00", NOON),
+        ("2026-11-22 12:00:00", NOON),
+        ("2026-11-22", NOON - 12 * 3600),
+        ("2026-11-22T12:00:00Z", NOON_UTC),
+        ("2026-11-22T13:00+01:00", NOON_UTC),
+    ],
+)
 def test_since_is_an_age_or_a_local_time(text, moment):
     assert parse_since(text, NOON) == moment
 

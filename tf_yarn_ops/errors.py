@@ -68,8 +68,10 @@ class Fault:
     @property
     def text(self) -> str:
         """The text of the fault, without the path."""
-        shown = {name: ", ".join(map(str, value)) or "none" if isinstance(value, tuple) else value
-                 for name, value in self.values.items()}
+        shown = {
+            name: ", ".join(map(str, value)) or "none" if isinstance(value, tuple) else value
+            for name, value in self.values.items()
+        }
         hint = did_you_mean(str(self.values.get("given", "")), map(str, self.values.get("allowed", ())))
         return str(self.code.value).format(**{"hint": hint, **shown})
 
@@ -139,8 +141,9 @@ class SpecInvalid(TfYarnError, ValueError):
 
     def __init__(self, faults: Fault | str | Iterable[Fault | str]):
         several = (faults,) if isinstance(faults, Fault | str) else faults
-        self.faults = tuple(Fault("", GeneralFault.SENTENCE, {"sentence": one}) if isinstance(one, str) else one
-                            for one in several)
+        self.faults = tuple(
+            Fault("", GeneralFault.SENTENCE, {"sentence": one}) if isinstance(one, str) else one for one in several
+        )
         super().__init__(self.faults)
 
     def __str__(self) -> str:
@@ -224,8 +227,10 @@ class LogMissing(ApplicationNotFound):
 
     @property
     def hint(self) -> str:
-        return ("A log is on its node while the container runs, and at the log server a few seconds after the end; "
-                "log_server in site.yaml names that server.")
+        return (
+            "A log is on its node while the container runs, and at the log server a few seconds after the end; "
+            "log_server in site.yaml names that server."
+        )
 
 
 class Superseded(TfYarnError, RuntimeError):
@@ -251,8 +256,11 @@ class FunctionFailed(TfYarnError, RuntimeError):
     def __init__(self, report: "JobReport"):
         self.report = report
         self.reason = report.reason or Reason.TASK_FAILED
-        log = "".join(f"\n\n{task.task}:\n{task.log_tail}" for task in report.tasks
-                      if task.task == report.first_failure and task.log_tail)
+        log = "".join(
+            f"\n\n{task.task}:\n{task.log_tail}"
+            for task in report.tasks
+            if task.task == report.first_failure and task.log_tail
+        )
         super().__init__(f"{report.application_id} {self.reason.value}: {report.message}{log}")
 
 

@@ -28,8 +28,21 @@ ARCHIVE_SUFFIXES = (".tar.gz", ".tgz", ".zip")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _MEMORY = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z]*)\Z")
 #: MiB per unit. A plain number is MiB, as in Hadoop and in the YARN-DTF design; ``m`` and ``g`` are binary as in Java.
-_MIB = {"": 1.0, "m": 1.0, "mb": 1.0, "mib": 1.0, "g": 1024.0, "gb": 1024.0, "gib": 1024.0,
-        "k": 1 / 1024, "kb": 1 / 1024, "kib": 1 / 1024, "t": 1024.0**2, "tb": 1024.0**2, "tib": 1024.0**2}
+_MIB = {
+    "": 1.0,
+    "m": 1.0,
+    "mb": 1.0,
+    "mib": 1.0,
+    "g": 1024.0,
+    "gb": 1024.0,
+    "gib": 1024.0,
+    "k": 1 / 1024,
+    "kb": 1 / 1024,
+    "kib": 1 / 1024,
+    "t": 1024.0**2,
+    "tb": 1024.0**2,
+    "tib": 1024.0**2,
+}
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
 _FLAGS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
@@ -202,8 +215,11 @@ def read_part(part: type[PartType]) -> Callable[[Any], PartType]:
             return value
         if value is not None and not isinstance(value, Mapping):
             raise not_a_mapping(value)
-        faults = [Fault(str(name), GeneralFault.UNKNOWN_KEY, {"given": str(name), "allowed": valid})
-                  for name in value or () if name not in valid]
+        faults = [
+            Fault(str(name), GeneralFault.UNKNOWN_KEY, {"given": str(name), "allowed": valid})
+            for name in value or ()
+            if name not in valid
+        ]
         known = {name: item for name, item in (value or {}).items() if name in valid and item is not None}
         with noting(faults):
             made = part(**known)
@@ -339,8 +355,13 @@ def read_sources(value: object) -> dict[str, str]:
     faults: list[Fault] = []
     for name, source in value.items():
         with noting(faults, str(name)):
-            if (not isinstance(name, str) or not name or "/" in name or name in (".", "..")
-                or name.startswith((".skein", ".ytf"))):
+            if (
+                not isinstance(name, str)
+                or not name
+                or "/" in name
+                or name in (".", "..")
+                or name.startswith((".skein", ".ytf"))
+            ):
                 raise invalid(ValueFault.NOT_A_FILE_NAME, given=name)
             if not read_source(source):
                 raise invalid(ValueFault.NO_SOURCE)

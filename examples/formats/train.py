@@ -85,8 +85,10 @@ def train(dataset):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("formats", nargs="+", choices=READERS, help="train on each of them, from the beginning")
-    found = {name: train(READERS[name](os.environ["DTF_INPUT_PATH"].rstrip("/") + f"/points.{name}"))
-             for name in parser.parse_args().formats}
+    found = {
+        name: train(READERS[name](os.environ["DTF_INPUT_PATH"].rstrip("/") + f"/points.{name}"))
+        for name in parser.parse_args().formats
+    }
     with open(os.environ["YTF_RESULT_FILE"], "w") as file:
         json.dump(found, file)
 

@@ -20,8 +20,9 @@ def step(weights, inputs, labels):
 def main():
     """Each process draws batches of its own; the gradients are those of all of them."""
     # JAX reads JAX_COORDINATOR_ADDRESS itself.
-    jax.distributed.initialize(num_processes=int(os.environ["JAX_NUM_PROCESSES"]),
-                               process_id=int(os.environ["JAX_PROCESS_ID"]))
+    jax.distributed.initialize(
+        num_processes=int(os.environ["JAX_NUM_PROCESSES"]), process_id=int(os.environ["JAX_PROCESS_ID"])
+    )
     mesh = Mesh(np.array(jax.devices()), ("data",))
     split, everywhere = NamedSharding(mesh, PartitionSpec("data")), NamedSharding(mesh, PartitionSpec())
     random = np.random.default_rng(jax.process_index())
@@ -29,8 +30,11 @@ def main():
     for _ in range(100):
         inputs = random.normal(size=(8 * jax.local_device_count(), 2)).astype(np.float32)
         labels = inputs @ np.array([1, 2], np.float32)
-        weights = step(weights, jax.make_array_from_process_local_data(split, inputs),
-                       jax.make_array_from_process_local_data(split, labels))
+        weights = step(
+            weights,
+            jax.make_array_from_process_local_data(split, inputs),
+            jax.make_array_from_process_local_data(split, labels),
+        )
     if jax.process_index() == 0:
         with open(os.environ["YTF_RESULT_FILE"], "w") as file:
             json.dump({"weights": np.asarray(weights).round(3).tolist(), "ranks": jax.process_count()}, file)

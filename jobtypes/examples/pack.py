@@ -18,8 +18,11 @@ PROJECTS = {"flow1": "", "flow2": "", "tony": "src/"}
 
 def project_files(project, settings):
     """Return the content of each file of a project by its name in the zip."""
-    files = {path.relative_to(HERE / project).as_posix(): path.read_text(encoding="utf-8")
-             for path in sorted((HERE / project).rglob("*")) if path.is_file() and "__pycache__" not in path.parts}
+    files = {
+        path.relative_to(HERE / project).as_posix(): path.read_text(encoding="utf-8")
+        for path in sorted((HERE / project).rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
     for name, text in files.items():
         for key, value in settings.items():
             text = re.sub(rf"(?m)^(\s*{re.escape(key)}(?:=|: )).*$", lambda match, value=value: match[1] + value, text)

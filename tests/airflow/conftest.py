@@ -69,7 +69,11 @@ def airflow_site(keeper):
 def pytest_runtest_teardown(item, nextitem):
     """End Airflow behind its last row: its loops would take CPU from all the tests that follow."""
     keeper = item.config.stash.get(KEEPER, None)
-    if keeper and "airflow_site" in item.fixturenames and (nextitem is None or "airflow_site" not in nextitem.fixturenames):
+    if (
+        keeper
+        and "airflow_site" in item.fixturenames
+        and (nextitem is None or "airflow_site" not in nextitem.fixturenames)
+    ):
         keeper.close()
 
 
@@ -89,8 +93,11 @@ def site(tmp_path, monkeypatch):
 
     (tmp_path / "files").mkdir()
     yarn = FakeYarn()
-    yarn.conf = {"fs.defaultFS": "viewfs://mini", "yarn.application.classpath": "/etc/hadoop/conf",
-                 "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path / 'files'}"}
+    yarn.conf = {
+        "fs.defaultFS": "viewfs://mini",
+        "yarn.application.classpath": "/etc/hadoop/conf",
+        "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path / 'files'}",
+    }
     with serving(yarn) as url:
         connection = {"conn_type": "tf_yarn", "host": url, "extra": {"unreachable_timeout": 1}}
         monkeypatch.setenv("AIRFLOW_CONN_TF_YARN_DEFAULT", json.dumps(connection))

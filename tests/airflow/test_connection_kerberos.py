@@ -18,11 +18,17 @@ def test_triggerer_renews_from_the_keytab_and_airflow_sees_no_secret(airflow_sit
     seen, copy, flag = tmp_path / "tokens.new", tmp_path / "tokens", tmp_path / "go on"
     config = secure_cluster.krb5_conf.read_text()
     (airflow_site.home.parent / "krb5.conf").write_text(
-        config.replace("[libdefaults]", f"[libdefaults]\n  ticket_lifetime = {TICKET}s"))
+        config.replace("[libdefaults]", f"[libdefaults]\n  ticket_lifetime = {TICKET}s")
+    )
     keytab = secure_cluster.keytab("alice")
-    airflow_site.connect("secured", secure_cluster.resourcemanager_url, keytab=str(keytab), ca_file=str(secure_cluster.ca_file))
-    run = airflow_site.trigger("secured", command=f'cp "$HADOOP_TOKEN_FILE_LOCATION" "{seen}" && mv "{seen}" "{copy}"; '
-                                                  f'until [ -e "{flag}" ]; do sleep 0.1; done')
+    airflow_site.connect(
+        "secured", secure_cluster.resourcemanager_url, keytab=str(keytab), ca_file=str(secure_cluster.ca_file)
+    )
+    run = airflow_site.trigger(
+        "secured",
+        command=f'cp "$HADOOP_TOKEN_FILE_LOCATION" "{seen}" && mv "{seen}" "{copy}"; '
+        f'until [ -e "{flag}" ]; do sleep 0.1; done',
+    )
     run.until_state("deferred", seconds=180)
     until(copy.exists, 120)
     followed = time.monotonic()

@@ -56,11 +56,18 @@ class Tried:
         }  # fmt: skip
         log = home / "log"
         with open(log, "w") as output:
-            return subprocess.Popen([self.airflow.python, program], env=environ, stdin=subprocess.DEVNULL,
-                                    stdout=output, stderr=output, start_new_session=True), log
+            return subprocess.Popen(
+                [self.airflow.python, program],
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            ), log
 
     def _runs_through(self, process, log):
         """Wait for the end of the first DAG. Return what Airflow knows then, and the log up to there."""
+
         def result():
             ended = process.poll() is not None
             found = re.search(r"^RESULT (.*)\n", log.read_text(), re.MULTILINE)
@@ -68,7 +75,7 @@ class Tried:
             return found
 
         found = until(result, _PROGRAM, 0.2)
-        return json.loads(found[1]), found.string[:found.start()]
+        return json.loads(found[1]), found.string[: found.start()]
 
     def _is_ended(self, process, log):
         """End the process of a task as Airflow's supervisor does; return the application."""
@@ -90,6 +97,7 @@ class Tried:
 @pytest.fixture(scope="module")
 def all_tried(minicluster, airflow_database, tmp_path_factory):
     """Return a future of each version's `Tried`; two versions at a time."""
+
     def run(number):
         folder = tmp_path_factory.mktemp(f"airflow-{number}")
         (folder / "package").mkdir()
@@ -121,13 +129,19 @@ def test_function_trains_deferred_and_its_value_is_the_xcom(tried):
 
 def test_the_asset_has_the_models_path_metrics_and_application(tried):
     report = tried.known["xcoms"]["train.return_value"]
-    event = {"model_path": "hdfs:///models/tried", "metrics": report["metrics"], "application_id": report["application_id"]}
+    event = {
+        "model_path": "hdfs:///models/tried",
+        "metrics": report["metrics"],
+        "application_id": report["application_id"],
+    }
     # dag.test() of 3.0 refuses assets that no DAG processor has seen, so the DAG names none there.
     assert tried.known["events"] == ([] if tried.airflow.version == (3, 0) else [event])
 
 
 def test_the_links_are_in_airflows_database_and_on_its_pages(tried):
-    assert sorted(name for name in tried.known["links"] if name.startswith("train.")) == sorted(f"train.{name}" for name in LINKS)
+    assert sorted(name for name in tried.known["links"] if name.startswith("train.")) == sorted(
+        f"train.{name}" for name in LINKS
+    )
     application_id = tried.known["xcoms"]["train.return_value"]["application_id"]
     for link in (YarnApplicationLink(), YarnLogsLink()):
         assert application_id.removeprefix("application") in tried.known["xcoms"][f"train.{link.xcom_key}"]
@@ -137,7 +151,12 @@ def test_the_links_are_in_airflows_database_and_on_its_pages(tried):
 
 def test_the_page_of_rendered_templates_shows_the_values_that_were_given(tried):
     assert tried.known["rendered"]["failing"]["task_command"] == "echo it went wrong in tried; exit 3"
-    assert set(tried.known["rendered"]["failing"]) == {"task_command", "cluster_requirement", "environment", "task_memory"}
+    assert set(tried.known["rendered"]["failing"]) == {
+        "task_command",
+        "cluster_requirement",
+        "environment",
+        "task_memory",
+    }
 
 
 def test_failing_program_is_retried_unless_the_policy_forbids_it(tried):
@@ -159,6 +178,10 @@ def test_what_the_version_lacks_says_so(tried):
 
 def test_the_log_is_short(tried):
     """Neither a line for each staged file nor one for each request. (Airflow itself warns of its own use of httpx.)"""
-    lines = [line for line in tried.log.splitlines() if "in-process.invalid" not in line and "site-packages" not in line]
+    lines = [
+        line for line in tried.log.splitlines() if "in-process.invalid" not in line and "site-packages" not in line
+    ]
     assert not [line for line in lines if "HTTP Request" in line]
-    assert len([line for line in lines if "tf_yarn_ops" in line]) < 90 * tried.known["tries"]["failing"]  # with tracebacks
+    assert (
+        len([line for line in lines if "tf_yarn_ops" in line]) < 90 * tried.known["tries"]["failing"]
+    )  # with tracebacks

@@ -35,10 +35,13 @@ def dag_of(said, **arguments):
     return dag.get_task("train")
 
 
-@pytest.mark.parametrize(("said", "expected"), [
-    ("python train.py", {"task_command": "python train.py"}),
-    ({"task_command": "x", "env": {"A": "{{ ds }}"}}, {"task_command": "x", "env": {"A": "2026-11-21"}}),
-])
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("python train.py", {"task_command": "python train.py"}),
+        ({"task_command": "x", "env": {"A": "{{ ds }}"}}, {"task_command": "x", "env": {"A": "2026-11-21"}}),
+    ],
+)
 def test_a_function_says_what_is_trained(yarn, monkeypatch, said, expected):
     operator = dag_of(said, cluster_requirement="worker:1", tf_yarn_conn_id=None)
     context = airflow_setup.context_of(airflow_setup.TaskInstance())
@@ -60,7 +63,9 @@ def test_what_the_decorator_was_given_is_rendered_once_only():
 def test_variables_that_a_function_returns_are_not_on_the_page(given):
     from airflow.sdk.execution_time.task_runner import _serialize_rendered_fields
 
-    operator = dag_of({"task_command": "true", "env": {"MY_LOGIN": "geheim-2"}}, cluster_requirement="worker:1", **given)
+    operator = dag_of(
+        {"task_command": "true", "env": {"MY_LOGIN": "geheim-2"}}, cluster_requirement="worker:1", **given
+    )
     operator.complete_job(airflow_setup.context_of(airflow_setup.TaskInstance()))
     shown = json.dumps(_serialize_rendered_fields(operator))
     assert operator.env == {"MY_LOGIN": "geheim-2"} and "geheim" not in shown and '"task_command"' in shown
@@ -91,7 +96,9 @@ def test_a_function_that_says_nothing_of_use_is_refused(said):
 
 
 def test_unknown_options_of_a_function_are_named_together():
-    with pytest.raises(SpecInvalid, match=r"yarn_qeue: unknown option \(did you mean 'yarn_queue'\?\); task_memroy: unknown"):
+    with pytest.raises(
+        SpecInvalid, match=r"yarn_qeue: unknown option \(did you mean 'yarn_queue'\?\); task_memroy: unknown"
+    ):
         as_options({"yarn_qeue": 1, "task_memroy": 2})
 
 
@@ -114,7 +121,9 @@ def test_arguments_of_a_function_are_stars_on_the_page(monkeypatch):
     context = airflow_setup.context_of(airflow_setup.TaskInstance())
     operator.render_template_fields({**context, "conn": ConnectionAccessor()})
     operator.complete_job(context)
-    assert operator.op_args == ("geheim-1",) and operator.archive[0] == "data=/srv/data.zip" and len(operator.archive) == 2
+    assert (
+        operator.op_args == ("geheim-1",) and operator.archive[0] == "data=/srv/data.zip" and len(operator.archive) == 2
+    )
     for shown in (_serialize_rendered_fields(operator), operator.options()):
         assert "geheim" not in json.dumps(shown)
     operator._clean()
@@ -141,7 +150,9 @@ def test_options_may_be_mapped_and_come_from_other_tasks():
         mapped = TensorFlowYarnOperator.partial(
             task_id="search", task_command="train", cluster_requirement="worker:1", input=first.output,
             yarn_queue="low").expand(env=[{"RATE": "0.1"}, {"RATE": "0.2"}])  # fmt: skip
-        after = TensorFlowYarnOperator(task_id="after", spec={"command": "x", "tasks": {"worker": 1}, "input": first.output})
+        after = TensorFlowYarnOperator(
+            task_id="after", spec={"command": "x", "tasks": {"worker": 1}, "input": first.output}
+        )
     assert mapped.upstream_task_ids == after.upstream_task_ids == {"first"}
     with pytest.raises(TypeError, match="task_memroy"):
         TensorFlowYarnOperator.partial(task_id="x").expand(task_memroy=[1])
@@ -155,7 +166,9 @@ def test_secrets_are_templates_in_the_database_and_stars_on_the_page(monkeypatch
     monkeypatch.setenv("AIRFLOW_CONN_S3", json.dumps({"conn_type": "aws", "login": "me", "password": "geheim-1"}))
     env = {"MY_S3": "{{ conn.s3.password }}", "RATE": "0.1"}
     with DAG("secrets") as dag:
-        options = TensorFlowYarnOperator(task_id="options", task_command="true", cluster_requirement="worker:1", env=env)
+        options = TensorFlowYarnOperator(
+            task_id="options", task_command="true", cluster_requirement="worker:1", env=env
+        )
         spec = TensorFlowYarnOperator(task_id="spec", spec={"command": "true", "tasks": {"worker": {"env": env}}})
     text = json.dumps(DagSerialization.to_dict(dag))
     assert "geheim" not in text and "{{ conn.s3.password }}" in text
@@ -172,15 +185,19 @@ def test_the_serialised_operator_keeps_its_links():
     links = DagSerialization.from_dict(DagSerialization.to_dict(dag)).get_task("train").operator_extra_links
     assert {link.name: link.xcom_key for link in links} == {
         "Training": "tf_yarn_link_training",
-        "YARN application": "tf_yarn_link_yarn_application", "YARN logs": "tf_yarn_link_yarn_logs",
-        "TensorBoard": "tf_yarn_link_tensorboard"}
+        "YARN application": "tf_yarn_link_yarn_application",
+        "YARN logs": "tf_yarn_link_yarn_logs",
+        "TensorBoard": "tf_yarn_link_tensorboard",
+    }
 
 
 def test_whether_to_defer_is_airflows_own_setting():
     """Read when the class is made, as in Airflow's own operators."""
-    show = ("import importlib, os; from tf_yarn_ops.airflow import operator; "
-            "print(*[importlib.reload(operator).TensorFlowYarnOperator("
-            "task_id='x', task_command='y', cluster_requirement='worker:1').deferrable "
-            "for os.environ['AIRFLOW__OPERATORS__DEFAULT_DEFERRABLE'] in ('True', 'False')])")
+    show = (
+        "import importlib, os; from tf_yarn_ops.airflow import operator; "
+        "print(*[importlib.reload(operator).TensorFlowYarnOperator("
+        "task_id='x', task_command='y', cluster_requirement='worker:1').deferrable "
+        "for os.environ['AIRFLOW__OPERATORS__DEFAULT_DEFERRABLE'] in ('True', 'False')])"
+    )
     ran = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, timeout=120)
     assert ran.stdout.split()[-2:] == ["True", "False"], ran.stderr

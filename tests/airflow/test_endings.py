@@ -37,8 +37,10 @@ def under_way(request, airflow_site, minicluster):
 # Four rows with one DAG run, which loses its worker again and again. The longest rows begin first.
 @row("sync")
 def test_terminated_worker_leaves_training_and_retry_attaches(site, yarn, kind):
-    run = site.trigger(f"lost_{kind}", command=in_turn(site.home / f"lost-{kind}", "sleep 600",
-                                                       until_there(site.home / f"lost-{kind}-over")))
+    run = site.trigger(
+        f"lost_{kind}",
+        command=in_turn(site.home / f"lost-{kind}", "sleep 600", until_there(site.home / f"lost-{kind}-over")),
+    )
     application = yarn.training(run)
     run.worker()[1].send_signal(signal.SIGTERM)
     attached(run, 2, application)
@@ -167,15 +169,21 @@ def test_marked_failed_while_its_links_are_shown(site, yarn, kind):
 def test_a_failed_program_fails_the_task(site, yarn, kind):
     """Its lines are in the log while it trains; its secret is nowhere."""
     go_on = site.home / f"go-on-{kind}"
-    run = site.trigger(f"once_{kind}", command=f"echo it learns with $VAULT; {until_there(go_on)}; "
-                                               "echo it went wrong with $VAULT >&2; exit 3")
+    run = site.trigger(
+        f"once_{kind}",
+        command=f"echo it learns with $VAULT; {until_there(go_on)}; echo it went wrong with $VAULT >&2; exit 3",
+    )
     until(lambda: "worker:0 | it learns with ***" in run.log(), JOB, 0.5)
     assert run.task_state() == {"deferred": "deferred", "sync": "running"}[kind]
     go_on.touch()
     run.until_state("failed", seconds=JOB)
     [application] = yarn.settled(run, FAILED)
     status = run.xcom("tf_yarn_status")
-    assert (status["application_id"], status["reason"], status["first_failure"]) == (application, "TASK_FAILED", "worker:0")
+    assert (status["application_id"], status["reason"], status["first_failure"]) == (
+        application,
+        "TASK_FAILED",
+        "worker:0",
+    )
     links = run.links()
     assert status["tasks"][0]["container_id"] in links["YARN logs"]
     for name in ("Training", "YARN application", "YARN logs"):
@@ -188,7 +196,9 @@ def test_a_failed_program_fails_the_task(site, yarn, kind):
 @row("sync")
 def test_a_worker_crashes_and_the_retry_takes_the_result_of_meanwhile(site, yarn, kind):
     over = site.home / "meanwhile"
-    run = site.trigger(f"late_retry_{kind}", command=f"""{until_there(over)}; echo '{{"loss": 1}}' > $YTF_RESULT_FILE""")
+    run = site.trigger(
+        f"late_retry_{kind}", command=f"""{until_there(over)}; echo '{{"loss": 1}}' > $YTF_RESULT_FILE"""
+    )
     application = yarn.training(run)
     run.worker()[0].kill()
     run.until_state("up_for_retry", seconds=JOB)
@@ -229,14 +239,20 @@ def test_an_application_that_is_killed_from_outside_is_not_retried(site, yarn, k
 
 
 def test_airflow_lists_the_provider_and_shows_the_form_of_its_connection(airflow_site):
-    [listed] = [provider for provider in airflow_site.get("providers", limit=100)["providers"]
-                if provider["package_name"] == "tf-yarn-ops"]
+    [listed] = [
+        provider
+        for provider in airflow_site.get("providers", limit=100)["providers"]
+        if provider["package_name"] == "tf-yarn-ops"
+    ]
     assert listed["version"] == tf_yarn_ops.__version__
     answer = airflow_site.client.get("/ui/connections/hook_meta")
     [form] = [meta for meta in answer.raise_for_status().json() if meta["connection_type"] == "tf_yarn"]
     assert form["hook_name"] == "TensorFlow on YARN"
     assert {name: field["schema"]["title"] for name, field in form["extra_fields"].items()} == {
-        "site_file": "Site file", "hadoop_conf_dir": "HADOOP_CONF_DIR", "staging": "Staging directory",
-        "submit_with": "Submit with"}
+        "site_file": "Site file",
+        "hadoop_conf_dir": "HADOOP_CONF_DIR",
+        "staging": "Staging directory",
+        "submit_with": "Submit with",
+    }
     fields = form["standard_fields"]
     assert (fields["host"]["title"], fields["password"]["hidden"]) == ("ResourceManager", True)

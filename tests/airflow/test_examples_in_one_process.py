@@ -47,8 +47,15 @@ class Notebook:
     def test(self, *dag_ids, **conf):
         """Run DAGs by ``dag.test()``. Return state, values of the tasks and rendered fields of each run."""
         answer = self.home / "answer.json"
-        done = subprocess.run([sys.executable, RUNNER, answer, json.dumps(conf), *dag_ids], env=self.environ, cwd=self.home,
-                              text=True, timeout=2 * TRAINING, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = subprocess.run(
+            [sys.executable, RUNNER, answer, json.dumps(conf), *dag_ids],
+            env=self.environ,
+            cwd=self.home,
+            text=True,
+            timeout=2 * TRAINING,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         assert done.returncode == 0, done.stdout[-6000:]
         runs = json.loads(answer.read_text())
         assert {run["state"] for run in runs.values()} == {"success"}, done.stdout[-6000:]
@@ -56,8 +63,11 @@ class Notebook:
 
     def leaks(self, *secrets):
         """Return the files of this Airflow that hold one of the secrets: its database, its logs."""
-        return [str(file) for file in self.home.rglob("*") if file.is_file()
-                and any(secret.encode() in file.read_bytes() for secret in secrets)]
+        return [
+            str(file)
+            for file in self.home.rglob("*")
+            if file.is_file() and any(secret.encode() in file.read_bytes() for secret in secrets)
+        ]
 
 
 def test_every_example_is_imported_and_names_what_it_shows_and_needs(tmp_path):
@@ -77,8 +87,12 @@ def test_every_example_is_imported_and_names_what_it_shows_and_needs(tmp_path):
     }
     assert sorted(dags) == sorted(file.name for file in DAGS.glob("*.py"))
     # Airflow repeats a task whose worker or API server was away; its next try attaches. The cleanup runs every ten minutes.
-    assert [task.task_id for dag in bag.dags.values() for task in dag.tasks
-            if task.task_type.startswith("TensorFlowYarn") and not task.retries] == ["end_abandoned"]
+    assert [
+        task.task_id
+        for dag in bag.dags.values()
+        for task in dag.tasks
+        if task.task_type.startswith("TensorFlowYarn") and not task.retries
+    ] == ["end_abandoned"]
     for file in DAGS.glob("*.py"):
         docstring = file.read_text().split('"""')[1]
         assert "\nNeeds\n-----\nconnection ``tf_yarn_default``" in docstring, file.name
@@ -113,7 +127,9 @@ def notebook(minicluster, lake, server, airflow_database, tmp_path_factory):
 def runs(notebook, server, lake):
     """Run the examples that need no scheduler, all in one process: it imports Airflow once."""
     server.client.put_object(Bucket="lake", Key="digits/digits.npz", Body=lake.read(f"{lake.url}/digits.npz"))
-    return notebook.test("digits_first_training", "digits_s3_training", "digits_walk_away", "tf_yarn_cleanup", steps=250)
+    return notebook.test(
+        "digits_first_training", "digits_s3_training", "digits_walk_away", "tf_yarn_cleanup", steps=250
+    )
 
 
 @pytest.mark.cluster

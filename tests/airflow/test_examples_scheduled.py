@@ -11,8 +11,14 @@ from support.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900, func_only=True)]
 
-EXAMPLES = ("digits_first_training", "digits_model_training", "digits_predictions", "digits_retraining", "digits_s3_training",
-            "digits_search")
+EXAMPLES = (
+    "digits_first_training",
+    "digits_model_training",
+    "digits_predictions",
+    "digits_retraining",
+    "digits_s3_training",
+    "digits_search",
+)
 #: What the search tries, in the order of its mapped tasks.
 SEARCHED = [{"learning_rate": rate, "batch_size": size} for rate in (0.1, 0.03, 0.00001) for size in (128,)]
 
@@ -38,9 +44,12 @@ def airflow(minicluster, airflow_site):
 
 def finished(site, dag, count=1, seconds=TRAINING):
     """Wait until so many runs of the DAG have ended, and give them in the order of their logical dates."""
+
     def ended():
         runs = site.get(f"dags/{dag}/dagRuns", order_by="run_after")["dag_runs"]
-        return len(runs) >= count and all(run["state"] in ("success", "failed") for run in runs[:count]) and runs[:count]
+        return (
+            len(runs) >= count and all(run["state"] in ("success", "failed") for run in runs[:count]) and runs[:count]
+        )
 
     return until(ended, seconds, 2)
 
@@ -96,8 +105,11 @@ def at_once(minicluster, reports):
     """Return how many of the applications were alive at the same time, at most, by the ResourceManager's clock."""
     changes = []
     for report in reports:
-        answer = httpx.get(f"{minicluster.resourcemanager_url}/ws/v1/cluster/apps/{report['application_id']}",
-                           headers={"Accept": "application/json"}, trust_env=False)
+        answer = httpx.get(
+            f"{minicluster.resourcemanager_url}/ws/v1/cluster/apps/{report['application_id']}",
+            headers={"Accept": "application/json"},
+            trust_env=False,
+        )
         application = answer.json()["app"]
         changes += [(application["startedTime"], 1), (application["finishedTime"], -1)]
     alive, most = 0, 0
@@ -136,7 +148,9 @@ def test_a_new_model_starts_the_dag_that_predicts_with_it(airflow):
     (run,) = finished(site, "digits_model_training")
     report = only(tasks(site, run), "train")["value"]
     assert run["state"] == "success", report
-    (run,) = finished(site, "digits_predictions")  # Airflow can't list the event before the run that it caused has begun
+    (run,) = finished(
+        site, "digits_predictions"
+    )  # Airflow can't list the event before the run that it caused has begun
     (event,) = events(site, "digits_model")
     assert {name: event[name] for name in ("model_path", "metrics", "application_id")} == {
         "model_path": report["output_path"], "metrics": report["metrics"],

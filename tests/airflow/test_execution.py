@@ -22,7 +22,9 @@ pytestmark = pytest.mark.slow
 
 def test_killed_worker_kills_its_application_and_is_retryable(site):
     task = Running(site.operator())
-    until(lambda: site.yarn.apps.get(ID) and "tf_yarn" in task.ti.xcoms and task.operator._execution._submitting is False)
+    until(
+        lambda: site.yarn.apps.get(ID) and "tf_yarn" in task.ti.xcoms and task.operator._execution._submitting is False
+    )
     began = time.monotonic()
     task.operator.on_kill()
     assert time.monotonic() - began < 60
@@ -52,8 +54,11 @@ def test_airflows_alarm_ends_the_wait_and_the_kill_follows(site):
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize(("owner", "name"), [(threading.Thread, "start"), (socket, "socketpair")],
-                         ids=["the thread has started", "half of its event loop is made"])
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(threading.Thread, "start"), (socket, "socketpair")],
+    ids=["the thread has started", "half of its event loop is made"],
+)
 def test_early_alarm_leaves_neither_thread_nor_half_a_loop(site, monkeypatch, owner, name):
     operator, context = site.operator(on_kill="leave"), airflow_setup.context_of(airflow_setup.TaskInstance())
     original = getattr(owner, name)
@@ -198,7 +203,9 @@ def test_a_kill_before_the_execution_exists_is_not_forgotten(site, end):
     assert site.submissions() == 0
 
 
-@pytest.mark.parametrize("handing_over", [{"deferrable": True}, {"wait_for_completion": False}], ids=["deferred", "not waiting"])
+@pytest.mark.parametrize(
+    "handing_over", [{"deferrable": True}, {"wait_for_completion": False}], ids=["deferred", "not waiting"]
+)
 @pytest.mark.parametrize(("state", "index"), [("failed", -1), ("success", 3), ("restarting", -1)])
 def test_a_task_that_was_marked_before_it_hands_over_kills(site, handing_over, state, index):
     """The worker learns of it at its next heartbeat only, and the server refuses its deferral in silence."""
@@ -213,8 +220,11 @@ def test_a_marked_task_leaves_what_is_to_be_left(site):
     assert site.yarn.apps[ID]["state"] == "ACCEPTED"
 
 
-@pytest.mark.parametrize("state", ["queued", AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR)), EOFError()],
-                         ids=["another try", "server", "supervisor"])
+@pytest.mark.parametrize(
+    "state",
+    ["queued", AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR)), EOFError()],
+    ids=["another try", "server", "supervisor"],
+)
 def test_a_task_whose_state_says_nothing_hands_over(site, state):
     deferred, _ = deferral(site.operator(deferrable=True), airflow_setup.TaskInstance(state=state))
     assert deferred.trigger.application_id == ID and site.yarn.apps[ID]["state"] == "ACCEPTED"

@@ -78,7 +78,11 @@ def test_a_deferred_task_ends_well_without_the_texts_of_its_program(site, capsys
     hurry(monkeypatch)
     value = resumed_with_texts(site, lambda: answer)
     assert (value["reason"], value["metrics"]) == ("SUCCEEDED", {"loss": 0.5})
-    warned = [line for line in task_log(capsys) if line.startswith("the texts of the program (its metrics, the log of a failed task)")]
+    warned = [
+        line
+        for line in task_log(capsys)
+        if line.startswith("the texts of the program (its metrics, the log of a failed task)")
+    ]
     assert len(warned) == 1 and why in warned[0]
 
 
@@ -122,12 +126,21 @@ def test_the_report_of_a_failure_is_in_xcom(site):
     assert (ti.xcoms["tf_yarn_status"]["reason"], ti.xcoms["tf_yarn_status"]["retryable"]) == ("NODE_LOST", True)
 
 
-@pytest.mark.parametrize(("codes", "kind"), [((), TfYarnJobFailed), (None, TfYarnJobFailed), (3, AirflowSkipException), ([4, 3], AirflowSkipException),
-                                             ((4,), TfYarnJobFailed)])
+@pytest.mark.parametrize(
+    ("codes", "kind"),
+    [
+        ((), TfYarnJobFailed),
+        (None, TfYarnJobFailed),
+        (3, AirflowSkipException),
+        ([4, 3], AirflowSkipException),
+        ((4,), TfYarnJobFailed),
+    ],
+)
 def test_an_exit_code_may_mean_skipped(site, codes, kind):
     with pytest.raises(kind):
         site.operator(skip_on_exit_code=codes).execute_complete(
-            airflow_setup.context_of(airflow_setup.TaskInstance()), build_event(ID, report_of()))
+            airflow_setup.context_of(airflow_setup.TaskInstance()), build_event(ID, report_of())
+        )
 
 
 def test_only_the_programs_own_end_is_skipped():
@@ -136,7 +149,9 @@ def test_only_the_programs_own_end_is_skipped():
 
 def test_without_a_cluster_the_task_is_retryable(monkeypatch):
     monkeypatch.setattr("tf_yarn_ops.hadoop.cluster.DISCOVERY_PATIENCE", 0.3)
-    monkeypatch.setenv("AIRFLOW_CONN_TF_YARN_DEFAULT", json.dumps({"conn_type": "tf_yarn", "host": "127.0.0.1", "port": 1}))
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_TF_YARN_DEFAULT", json.dumps({"conn_type": "tf_yarn", "host": "127.0.0.1", "port": 1})
+    )
     ti = airflow_setup.TaskInstance()
     with pytest.raises(TfYarnInfrastructureError, match="CLUSTER_UNREACHABLE"):
         TensorFlowYarnOperator(task_id="train", **JOB).execute(airflow_setup.context_of(ti))
@@ -148,9 +163,12 @@ def test_a_queue_that_does_not_exist_ends_the_task_for_good(site):
         run(site.operator(yarn_queue="nowhere"))
 
 
-@pytest.mark.parametrize(("policy", "tries", "state"), [("kill", 0, "KILLED"), ("kill", 1, "ACCEPTED"), ("leave", 0, "ACCEPTED")])
+@pytest.mark.parametrize(
+    ("policy", "tries", "state"), [("kill", 0, "KILLED"), ("kill", 1, "ACCEPTED"), ("leave", 0, "ACCEPTED")]
+)
 def test_a_submission_that_failed_for_good_leaves_nothing(site, monkeypatch, policy, tries, state):
     """YARN has taken the application, and does not answer any more while the task waits for that."""
+
     def away(method, path):
         return (503, {}, "away") if site.submissions() and method in ("GET", "POST") else None
 
@@ -169,7 +187,9 @@ def test_a_submission_that_failed_for_good_leaves_nothing(site, monkeypatch, pol
 
 def test_a_report_of_any_size_fits_into_16_kilobytes_of_the_database():
     tasks = tuple(TaskReport(f"worker:{n}", "failed", exit_code=1, log_tail="\u2028é" * 4000) for n in range(300))
-    huge = report_of(tasks=tasks, message="m" * 20_000, first_failure="worker:7", metrics={f"m{n}": "x" * 50 for n in range(100)})
+    huge = report_of(
+        tasks=tasks, message="m" * 20_000, first_failure="worker:7", metrics={f"m{n}": "x" * 50 for n in range(100)}
+    )
     document = to_xcom(huge)
     assert len(json.dumps(document)) <= 16 * 1024
     assert document["first_failure"] == "worker:7" and [t for t in document["tasks"] if t["task"] == "worker:7"]
@@ -180,12 +200,19 @@ def test_metrics_that_are_no_numbers_of_json_become_texts():
     values = {"loss": float("nan"), "best": float("-inf"), "deep": [{"x": float("inf")}], "fine": 1.5}
     metrics = to_xcom(report_of(Reason.SUCCEEDED, metrics=values))["metrics"]
     assert json.loads(json.dumps(metrics, allow_nan=False)) == {
-        "loss": "nan", "best": "-inf", "deep": [{"x": "inf"}], "fine": 1.5}
+        "loss": "nan",
+        "best": "-inf",
+        "deep": [{"x": "inf"}],
+        "fine": 1.5,
+    }
 
 
 def test_the_next_step_of_an_error_is_that_of_its_message():
     """An expired ticket is no wrong address."""
     failed = JobReport("", reason=Reason.CLUSTER_UNREACHABLE, message="there is no valid Kerberos ticket. Run kinit")
-    assert sentence_of(failed) == "nothing was submitted: CLUSTER_UNREACHABLE: there is no valid Kerberos ticket. Run kinit"
+    assert (
+        sentence_of(failed)
+        == "nothing was submitted: CLUSTER_UNREACHABLE: there is no valid Kerberos ticket. Run kinit"
+    )
     ended = JobReport(ID, state="FAILED", reason=Reason.AM_FAILED, message="exit 1")
     assert sentence_of(ended).startswith(f"{ID} AM_FAILED: exit 1. Read application.driver.log")

@@ -73,8 +73,15 @@ def test_terminated_in_a_gap(site, yarn, kind):
         until(lambda: kind == "sync" or run.is_deferral_seen(), JOB, 0.5)
         over.touch()
 
-    run, before = caught_in(gap, f"term_{gap}_{kind}", site, yarn,
-                            lambda worker, supervisor: supervisor.send_signal(signal.SIGTERM), until_there(over), attached)
+    run, before = caught_in(
+        gap,
+        f"term_{gap}_{kind}",
+        site,
+        yarn,
+        lambda worker, supervisor: supervisor.send_signal(signal.SIGTERM),
+        until_there(over),
+        attached,
+    )
     application = yarn.settled(run, SUCCEEDED)
     assert before in ([], application)
 
@@ -106,16 +113,26 @@ def test_a_resourcemanager_hangs_while_the_task_is_killed(site, yarn, kind):
 
         def written(words):
             """Wait for a line of the log; give its time."""
-            line = until(lambda: next((line for line in log.read_text(errors="replace").splitlines() if words in line), None),
-                         60, 0.1)
+            line = until(
+                lambda: next((line for line in log.read_text(errors="replace").splitlines() if words in line), None),
+                60,
+                0.1,
+            )
             return datetime.fromisoformat(WRITTEN.search(line)[0]).timestamp()
 
         said = written(f"{application} could not be killed")
         if kind == "sync":  # with the question for the task's state, from the signal on
             began = written("Terminating process")
         else:  # the submission may have killed an abandoned application by the same address
-            began = time.time() - time.monotonic() + next(when for when, method, path, _ in resourcemanager.requests
-                                                          if method == "PUT" and path.endswith(f"/{application}/state"))
+            began = (
+                time.time()
+                - time.monotonic()
+                + next(
+                    when
+                    for when, method, path, _ in resourcemanager.requests
+                    if method == "PUT" and path.endswith(f"/{application}/state")
+                )
+            )
         assert 0 < said - began < GIVEN_UP
         assert run.task_state() == "failed"
     yarn.launcher.kill(application, "nobody else does")  # a stranger's kill leaves Skein 250 ms to delete the directory

@@ -38,10 +38,24 @@ def run_dag(airflow_database, tmp_path, dag_file, variables):
     (home / "dags" / "tried.py").write_text(dag_file)
     shutil.copy(airflow_database, home / "airflow.db")
     connection = {"conn_type": "tf_yarn", "host": f"local://{tmp_path}/jobs"}
-    environ = {**plain_environ(), "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-               "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"), "AIRFLOW_CONN_TF_YARN_DEFAULT": json.dumps(connection), **variables}
-    done = subprocess.run([sys.executable, RUNNER, answer, "{}", "tried"], env=environ, cwd=home, text=True, timeout=300,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    environ = {
+        **plain_environ(),
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
+        "AIRFLOW_CONN_TF_YARN_DEFAULT": json.dumps(connection),
+        **variables,
+    }
+    done = subprocess.run(
+        [sys.executable, RUNNER, answer, "{}", "tried"],
+        env=environ,
+        cwd=home,
+        text=True,
+        timeout=300,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
     assert done.returncode == 0, done.stdout[-6000:]
     return json.loads(answer.read_text())["tried"], done.stdout
 
@@ -54,7 +68,8 @@ def test_operator_sensor_and_trigger_follow_jobs_of_this_machine(airflow_databas
     assert values["sensor"]["application_id"] == values["walk"]["application_id"]
     assert "worker:0 | learns" in output and "/proxy/local_" not in output
     assert {folder.name for folder in (tmp_path / "jobs" / "jobs").iterdir()} == {
-        values[task]["application_id"] for task in ("sync", "deferred", "walk")}
+        values[task]["application_id"] for task in ("sync", "deferred", "walk")
+    }
 
 
 FUNCTION_FILE = """

@@ -30,9 +30,14 @@ def test_triggerer_masks_secrets_without_having_them_as_arguments(site, tmp_path
     mask_secret("geheim-8")
     logs = serve_logs(site.yarn)
     logs[CONTAINERS["chief:0"]] = b"it knows geheim-8, letmein-99 and s3cr3t-arg, and tells 5\n"
-    deferred, _ = deferral(site.operator(
-        deferrable=True, stream_logs="chief", task_command="train --api-key s3cr3t-arg",
-        env={"NAME": "says geheim-8 aloud", "DB_PASSWORD": "letmein-99", "SHORT_TOKEN": "5"}))
+    deferred, _ = deferral(
+        site.operator(
+            deferrable=True,
+            stream_logs="chief",
+            task_command="train --api-key s3cr3t-arg",
+            env={"NAME": "says geheim-8 aloud", "DB_PASSWORD": "letmein-99", "SHORT_TOKEN": "5"},
+        )
+    )
     _, kwargs = deferred.trigger.serialize()
     assert not any(secret in json.dumps(kwargs) for secret in ("geheim", "letmein", "s3cr3t"))
     [file] = handed_over(tmp_path)
@@ -60,7 +65,9 @@ def test_triggerer_that_cannot_read_the_secrets_logs_no_line(site, tmp_path, mon
     monkeypatch.setattr(log_lines, "LOOK_SECONDS", 0.05)
     logs = serve_logs(site.yarn)
     logs[CONTAINERS["chief:0"]] = b"geheim-9\n"
-    deferred, _ = deferral(site.operator(deferrable=True, stream_logs="chief", env={"A_TOKEN": secret} if secret else None))
+    deferred, _ = deferral(
+        site.operator(deferrable=True, stream_logs="chief", env={"A_TOKEN": secret} if secret else None)
+    )
     for file in handed_over(tmp_path):
         file.unlink()
     trains(site)

@@ -49,12 +49,20 @@ def test_kill_by_a_stopped_worker_is_retryable_for_its_attempt_only():
 
 def test_the_log_ends_with_the_failed_tasks_last_lines_and_the_reason(site, capsys):
     failed = report_of()
-    with (site.ending(reason=Reason.TASK_FAILED, tasks=failed.tasks, first_failure="worker:1"),
-          pytest.raises(TfYarnJobFailed)):
+    with (
+        site.ending(reason=Reason.TASK_FAILED, tasks=failed.tasks, first_failure="worker:1"),
+        pytest.raises(TfYarnJobFailed),
+    ):
         run(site.operator(log_tail_lines=2))
     lines = task_log(capsys)
-    assert lines[-7:-1] == ["worker:1 failed first: exit 3 on node1", "--- last lines of worker:1", "    two", "    three", "---",
-                            Reason.TASK_FAILED.hint]
+    assert lines[-7:-1] == [
+        "worker:1 failed first: exit 3 on node1",
+        "--- last lines of worker:1",
+        "    two",
+        "    three",
+        "---",
+        Reason.TASK_FAILED.hint,
+    ]
     assert lines[-1] == f"next: ytf logs {ID} --task worker:1" and f"{ID} TASK_FAILED: it ended" in lines
 
 

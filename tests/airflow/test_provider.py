@@ -47,26 +47,35 @@ def test_everything_that_the_description_names_is_there():
     for part in ("operators", "sensors", "hooks", "triggers"):
         for module in info[part][0]["python-modules"]:
             __import__(module)
-    names = [*info["extra-links"], *(item["class-name"] for item in info["task-decorators"]),
-             *(item["hook-class-name"] for item in info["connection-types"])]
+    names = [
+        *info["extra-links"],
+        *(item["class-name"] for item in info["task-decorators"]),
+        *(item["hook-class-name"] for item in info["connection-types"]),
+    ]
     assert len(names) == 7 and all(import_string(name) for name in names)
     hook = info["connection-types"][0]
     assert (hook["connection-type"], hook["hook-name"]) == (YarnHook.conn_type, YarnHook.hook_name)
     assert {link.rsplit(".", 1)[1] for link in info["extra-links"]} == {
-        type(link).__name__ for link in TensorFlowYarnOperator.operator_extra_links}
+        type(link).__name__ for link in TensorFlowYarnOperator.operator_extra_links
+    }
 
 
 def test_the_description_imports_nothing():
-    script = ("import sys; before = set(sys.modules); from tf_yarn_ops.airflow.provider import get_provider_info; "
-              "get_provider_info(); print(*sorted(name for name in set(sys.modules) - before "
-              "if name.split('.')[0] not in sys.stdlib_module_names))")
+    script = (
+        "import sys; before = set(sys.modules); from tf_yarn_ops.airflow.provider import get_provider_info; "
+        "get_provider_info(); print(*sorted(name for name in set(sys.modules) - before "
+        "if name.split('.')[0] not in sys.stdlib_module_names))"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.split() == ["tf_yarn_ops", "tf_yarn_ops.airflow", "tf_yarn_ops.airflow.provider"]
 
 
 def test_airflow_knows_the_links_and_the_decorator():
     links = sorted(name for name in ProvidersManager().extra_links_class_names if "tf_yarn" in name)
-    assert links == [f"tf_yarn_ops.airflow.links.{name}" for name in ("TensorBoardLink", "TrainingLink", "YarnApplicationLink", "YarnLogsLink")]
+    assert links == [
+        f"tf_yarn_ops.airflow.links.{name}"
+        for name in ("TensorBoardLink", "TrainingLink", "YarnApplicationLink", "YarnLogsLink")
+    ]
     assert "tf_yarn" in dict(ProvidersManagerTaskRuntime().taskflow_decorators.items())
 
 
@@ -86,7 +95,9 @@ def test_the_readme_takes_a_report_as_it_can_be_taken():
 def described(heading):
     """Return the first column of the tables below a heading."""
     section = PAGE.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    return [name for row in re.findall(r"^\| (`.+?`) \|", section, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)]
+    return [
+        name for row in re.findall(r"^\| (`.+?`) \|", section, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+    ]
 
 
 def test_the_page_describes_every_argument_and_no_other():
@@ -105,6 +116,15 @@ def test_the_page_describes_every_field_of_the_connection():
 
 def test_the_page_names_every_xcom_every_exception_and_the_setting():
     text = PAGE.read_text(encoding="utf-8")
-    for word in ("tf_yarn_status", "`tf_yarn`", "TfYarnJobFailed", "TfYarnInfrastructureError", "TfYarnRetryPolicy",
-                 "AirflowFailException", "deployment_id", f"application_{STAMP}_0001"[:12], "include_deferred"):
+    for word in (
+        "tf_yarn_status",
+        "`tf_yarn`",
+        "TfYarnJobFailed",
+        "TfYarnInfrastructureError",
+        "TfYarnRetryPolicy",
+        "AirflowFailException",
+        "deployment_id",
+        f"application_{STAMP}_0001"[:12],
+        "include_deferred",
+    ):
         assert word in text, word

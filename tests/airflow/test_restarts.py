@@ -116,7 +116,11 @@ def test_frozen_triggerer_leaves_the_training_to_another(site, yarn, outliving):
     finally:
         for process in family:
             process.resume()
-    until(lambda: not yarn.live(outliving.run) or "is left to the triggerer that follows it now" in outliving.run.log(), 240, 0.5)
+    until(
+        lambda: not yarn.live(outliving.run) or "is left to the triggerer that follows it now" in outliving.run.log(),
+        240,
+        0.5,
+    )
     outliving.check()
     frozen.terminate()
     assert not psutil.wait_procs([frozen], 60)[1]
@@ -206,8 +210,12 @@ def attached(site, yarn, taken, since):
 
     def has_attached():
         assert yarn.live(run) == yarn.ids(run) == [taken.application]
-        return (answering(site) and run.instance()["try_number"] > since and run.task_state() == "running"
-                and f"attached to {taken.application}" in run.log())
+        return (
+            answering(site)
+            and run.instance()["try_number"] > since
+            and run.task_state() == "running"
+            and f"attached to {taken.application}" in run.log()
+        )
 
     until(has_attached, JOB, 0.5)
 

@@ -43,7 +43,9 @@ def test_a_clear_of_another_task_does_not_disturb_a_deferred_one(site, way):
         else:
             value = site.operator(deferrable=True).resume_execution("__fail__", {"error": way}, context)
     assert value["reason"] == "SUCCEEDED"
-    assert {tag for app in site.yarn.apps.values() for tag in app["applicationTags"].split(",") if tag.startswith("tfyg-")} == {"tfyg-0"}
+    assert {
+        tag for app in site.yarn.apps.values() for tag in app["applicationTags"].split(",") if tag.startswith("tfyg-")
+    } == {"tfyg-0"}
 
 
 def test_event_of_an_older_trigger_does_not_end_the_newer_try(site):
@@ -130,8 +132,14 @@ def test_unlaunched_job_of_a_deferred_task_is_submitted_again(site):
 
 def test_nothing_is_submitted_again_after_the_deadline(site):
     spec = {"tasks": {"worker": {"memory": 256}}, "command": "true", "restart": {"allocation_retries": 1}}
-    operator = site.operator(spec=spec, task_command=None, cluster_requirement=None, task_memory=None, deferrable=True,
-                             execution_timeout=timedelta(seconds=1))
+    operator = site.operator(
+        spec=spec,
+        task_command=None,
+        cluster_requirement=None,
+        task_memory=None,
+        deferrable=True,
+        execution_timeout=timedelta(seconds=1),
+    )
     ti = airflow_setup.TaskInstance(start_date=datetime.now(timezone.utc) - timedelta(seconds=2))
     event = build_event(ID, report_of(Reason.ALLOCATION_TIMEOUT))
     with pytest.raises(TfYarnInfrastructureError, match="ALLOCATION_TIMEOUT"):
@@ -144,7 +152,9 @@ def test_task_does_not_defer_again_after_failed_triggers(site):
     deferral(first)
     second, ti = site.operator(deferrable=True), airflow_setup.TaskInstance(try_number=2)
     with ThreadPoolExecutor(1) as pool:
-        task = pool.submit(second.resume_execution, "__fail__", {"error": "Trigger failure"}, airflow_setup.context_of(ti))
+        task = pool.submit(
+            second.resume_execution, "__fail__", {"error": "Trigger failure"}, airflow_setup.context_of(ti)
+        )
         until(lambda: "tf_yarn" in ti.xcoms and second._execution._submitting is False)
         first.on_kill()  # of a worker that was cut off
         until(lambda: SECOND in site.yarn.apps)

@@ -28,7 +28,10 @@ def sensor(**arguments):
 
 def waited(site, deferrable, **arguments):
     """Run a sensor to its end, in the worker or by its trigger."""
-    operator, context = sensor(deferrable=deferrable, **arguments), airflow_setup.context_of(airflow_setup.TaskInstance())
+    operator, context = (
+        sensor(deferrable=deferrable, **arguments),
+        airflow_setup.context_of(airflow_setup.TaskInstance()),
+    )
     if not deferrable:
         return operator.execute(context)
     with pytest.raises(TaskDeferred) as deferred:
@@ -89,10 +92,14 @@ def test_rescheduled_sensor_survives_that_no_resourcemanager_is_active(site):
 
 
 @pytest.mark.parametrize("deferrable", [False, True], ids=["worker", "triggerer"])
-@pytest.mark.parametrize(("reason", "soft", "error"), [
-    (Reason.TASK_FAILED, False, TfYarnJobFailed), (Reason.KILLED, False, AirflowFailException),
-    (Reason.TASK_FAILED, True, AirflowSkipException),
-])
+@pytest.mark.parametrize(
+    ("reason", "soft", "error"),
+    [
+        (Reason.TASK_FAILED, False, TfYarnJobFailed),
+        (Reason.KILLED, False, AirflowFailException),
+        (Reason.TASK_FAILED, True, AirflowSkipException),
+    ],
+)
 def test_a_sensor_fails_as_the_application_does(site, deferrable, reason, soft, error):
     YarnHook().submit(JOB)
     site.end(ID, reason)
@@ -125,8 +132,9 @@ def test_the_hook_submits_reports_and_kills(site, spec, tmp_path, monkeypatch):
 def test_the_texts_of_a_spec_file_are_rendered_and_its_path_too(site, tmp_path):
     text = JobSpec.from_dict({**JOB, "name": "digits {{ ds }}"}).to_yaml()
     (tmp_path / "job-2026-11-21.yaml").write_text(text)
-    operator = site.operator(spec=f"{tmp_path}/job-{{{{ ds }}}}.yaml", task_command=None, cluster_requirement=None,
-                             task_memory=None)
+    operator = site.operator(
+        spec=f"{tmp_path}/job-{{{{ ds }}}}.yaml", task_command=None, cluster_requirement=None, task_memory=None
+    )
     context = airflow_setup.context_of(airflow_setup.TaskInstance())
     operator.render_template_fields(context)
     with site.ending():
@@ -139,20 +147,29 @@ def test_links_lead_to_pages_that_are_there_after_the_end(site):
     operator, ti = task.operator, task.ti
     until(lambda: "tf_yarn_link_training" in ti.xcoms and ID in site.yarn.apps)
     assert {link.name: link.get_link(operator, ti_key=ti) for link in operator.operator_extra_links} == {
-        "Training": f"{site.url}/proxy/{ID}/pages/ytf/", "YARN application": f"{site.url}/cluster/app/{ID}",
+        "Training": f"{site.url}/proxy/{ID}/pages/ytf/",
+        "YARN application": f"{site.url}/cluster/app/{ID}",
         "YARN logs": f"{site.url}/cluster/appattempt/appattempt_{STAMP}_0001_000001",
-        "TensorBoard": f"{site.url}/proxy/{ID}/pages/tensorboard/"}
+        "TensorBoard": f"{site.url}/proxy/{ID}/pages/tensorboard/",
+    }
     tasks = tuple(type(item)(**{**vars(item), "log_url": f"http://node:8042/{item.task}"}) for item in failed.tasks)
     site.end(ID, Reason.TASK_FAILED, tasks=tasks, first_failure=failed.first_failure)
     task.join(60)
     assert isinstance(task.error, TfYarnJobFailed)
     page = f"{site.url}/cluster/app/{ID}"
     assert {link.name: link.get_link(operator, ti_key=ti) for link in operator.operator_extra_links} == {
-        "Training": page, "YARN application": page, "YARN logs": "http://node:8042/worker:1", "TensorBoard": ""}
+        "Training": page,
+        "YARN application": page,
+        "YARN logs": "http://node:8042/worker:1",
+        "TensorBoard": "",
+    }
     assert {key: ti.xcoms[key] for key in operator.tf_yarn_links} == operator.tf_yarn_links
 
 
 def test_sensor_refuses_arguments_of_other_types():
-    with pytest.raises(ValueError, match=r"^wait: application_id: 3 is not a text; tf_yarn_conn_id: 4 is not a text; deferrable: 'yes' is "
-                                         r"neither True nor False; log_tail_lines: '9' is not a whole number$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^wait: application_id: 3 is not a text; tf_yarn_conn_id: 4 is not a text; deferrable: 'yes' is "
+        r"neither True nor False; log_tail_lines: '9' is not a whole number$",
+    ):
         sensor(application_id=3, tf_yarn_conn_id=4, deferrable="yes", log_tail_lines="9")

@@ -1,6 +1,5 @@
 """The lines of the job's program in the log of a task, while a worker or the triggerer waits; no secret is in them."""
 
-
 import pytest
 from airflow.sdk.log import mask_secret
 
@@ -37,7 +36,9 @@ def test_the_lines_come_masked_while_it_trains_and_the_rest_at_the_end(site, mon
 def test_nodes_that_do_not_answer_do_not_end_the_wait(site, monkeypatch, capsys):
     monkeypatch.setattr(log_lines, "LOOK_SECONDS", 0.05)
     asked = []
-    site.yarn.faults.append(lambda method, path: "/containerlogs/" in path and (asked.append(path) or (503, {}, "away")))
+    site.yarn.faults.append(
+        lambda method, path: "/containerlogs/" in path and (asked.append(path) or (503, {}, "away"))
+    )
     task = Running(site.operator(stream_logs="worker:*"))
     trains(site)
     until(lambda: len(asked) > 2)

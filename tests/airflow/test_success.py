@@ -23,14 +23,23 @@ pytestmark = pytest.mark.slow
 def test_synchronous_task_shows_its_links_before_it_stages(site, tmp_path):
     staged = {}
     operator = site.operator(name="digits", tensorboard=True, output_path="hdfs:///models/1")
-    ti = airflow_setup.TaskInstance(on_push=lambda key: staged.setdefault(key, list((tmp_path / "files").rglob("application_*"))))
+    ti = airflow_setup.TaskInstance(
+        on_push=lambda key: staged.setdefault(key, list((tmp_path / "files").rglob("application_*")))
+    )
     with site.ending(metrics={"accuracy": 0.9}, output_path="hdfs:///models/1"):
         value = operator.execute(airflow_setup.context_of(ti))
     assert (value["reason"], value["metrics"], value["application_id"]) == ("SUCCEEDED", {"accuracy": 0.9}, ID)
     assert value == json.loads(json.dumps(value)) and "tf_yarn_status" not in ti.xcoms
     assert ti.xcoms["tf_yarn"] == {
-        "application_id": ID, "tracking_url": f"{site.url}/proxy/{ID}/", "name": "digits", "queue": "default", "user": USER,
-        "resourcemanager": site.url, "generation": 0, "attempt": 1}
+        "application_id": ID,
+        "tracking_url": f"{site.url}/proxy/{ID}/",
+        "name": "digits",
+        "queue": "default",
+        "user": USER,
+        "resourcemanager": site.url,
+        "generation": 0,
+        "attempt": 1,
+    }
     first = [key for key in staged if key != "tf_yarn_status"]
     assert len(first) == 5 and not any(staged[key] for key in first)
 
@@ -39,7 +48,9 @@ def test_the_log_names_the_application_and_each_state_once(site, capsys):
     task = Running(site.operator())
 
     def looks():
-        return sum(str(parameters.get("applicationTags")).startswith("tfyd-") for _, _, parameters, *_ in site.yarn.requests)
+        return sum(
+            str(parameters.get("applicationTags")).startswith("tfyd-") for _, _, parameters, *_ in site.yarn.requests
+        )
 
     until(lambda: ID in site.yarn.apps)
     for state in ("ACCEPTED", "RUNNING"):
@@ -50,15 +61,21 @@ def test_the_log_names_the_application_and_each_state_once(site, capsys):
     task.join(60)
     lines = task_log(capsys)
     assert lines[:6] == [
-        f"YARN application {ID}", f"tracking URL {site.url}/proxy/{ID}/", f"{ID} ACCEPTED in queue default",
-        f"{ID} RUNNING, {site.url}/proxy/{ID}/", f"{ID} FINISHED", f"{ID} SUCCEEDED: it ended"]
+        f"YARN application {ID}",
+        f"tracking URL {site.url}/proxy/{ID}/",
+        f"{ID} ACCEPTED in queue default",
+        f"{ID} RUNNING, {site.url}/proxy/{ID}/",
+        f"{ID} FINISHED",
+        f"{ID} SUCCEEDED: it ended",
+    ]
     assert {"  in the queue  1.0 s", "  took          4.0 s"} <= {*lines}
 
 
 def test_a_deferred_task_defers_once_and_its_trigger_knows_everything(site):
     ti = airflow_setup.TaskInstance()
-    operator = site.operator(deferrable=True, execution_timeout=timedelta(hours=1), env={"MY_TOKEN": "geheim"},
-                             queue_timeout=60, lease=900)
+    operator = site.operator(
+        deferrable=True, execution_timeout=timedelta(hours=1), env={"MY_TOKEN": "geheim"}, queue_timeout=60, lease=900
+    )
     deferred, context = deferral(operator, ti)
     classpath, kwargs = deferred.trigger.serialize()
     assert deferred.method_name == "execute_complete" and not deferred.kwargs
@@ -71,7 +88,9 @@ def test_a_deferred_task_defers_once_and_its_trigger_knows_everything(site):
     text = json.dumps(kwargs) + json.dumps(ti.xcoms)
     assert "geheim" not in text and "MY_TOKEN" not in text and len(json.dumps(kwargs)) < 4096
     asked = len(site.yarn.requests)
-    event = build_event(ID, report_of(Reason.SUCCEEDED, tasks=(TaskReport("worker:0"),), metrics={"loss": 1.0, "nan": math.nan}))
+    event = build_event(
+        ID, report_of(Reason.SUCCEEDED, tasks=(TaskReport("worker:0"),), metrics={"loss": 1.0, "nan": math.nan})
+    )
     assert site.operator(deferrable=True).execute_complete(context, event)["metrics"] == {"loss": 1.0, "nan": "nan"}
     assert len(site.yarn.requests) == asked
 
@@ -99,8 +118,11 @@ def test_later_attempt_attaches_or_takes_the_result(site):
     assert value["metrics"] == {"a": 1} and ti.xcoms["tf_yarn"]["application_id"] == ID and site.submissions() == 1
 
 
-@pytest.mark.parametrize("signs", [{"max_tries": 1}, {"clear_number": 1}, {"max_tries": 1, "clear_number": 1}],
-                         ids=["by the API without its run", "while it showed running", "after its end"])
+@pytest.mark.parametrize(
+    "signs",
+    [{"max_tries": 1}, {"clear_number": 1}, {"max_tries": 1, "clear_number": 1}],
+    ids=["by the API without its run", "while it showed running", "after its end"],
+)
 def test_a_clear_trains_again_and_ends_the_older_generation(site, signs):
     """Airflow leaves max_tries when it clears a task that shows running; only the run's number of clears tells it."""
     deferral(site.operator(deferrable=True))
@@ -122,12 +144,17 @@ def test_a_deferred_task_warns_once_that_its_airflow_has_no_name(site, monkeypat
 
 def test_a_success_updates_the_asset_with_path_metrics_and_id(site):
     asset = Asset("s3://models/digits")
-    operator = site.operator(model_asset="s3://models/digits", outlets=[Asset("s3://other")], output_path="s3://models/digits/7")
+    operator = site.operator(
+        model_asset="s3://models/digits", outlets=[Asset("s3://other")], output_path="s3://models/digits/7"
+    )
     assert operator.outlets == [Asset("s3://other"), asset]
     with site.ending(metrics={"accuracy": 0.9}):
         _, _, context = run(operator)
     assert context["outlet_events"][asset].extra == {
-        "model_path": "s3://models/digits/7", "metrics": {"accuracy": 0.9}, "application_id": ID}
+        "model_path": "s3://models/digits/7",
+        "metrics": {"accuracy": 0.9},
+        "application_id": ID,
+    }
 
 
 def test_the_fake_is_not_what_makes_these_tests_pass(site):

@@ -18,7 +18,9 @@ def test_identity_is_the_task_generation_the_clears_attempt_the_tries():
     assert first.hash == retry.hash == cleared.hash == while_running.hash
     assert [(i.generation, i.attempt) for i in (first, retry)] == [(0, 1), (0, 2)]
     assert cleared.generation > while_running.generation > first.generation
-    assert identity(max_tries=9).generation < identity(try_number=2, max_tries=2, clear_number=1).generation  # retries lowered
+    assert (
+        identity(max_tries=9).generation < identity(try_number=2, max_tries=2, clear_number=1).generation
+    )  # retries lowered
     others = [identity("there")]
     for name, value in (("dag_id", "x"), ("run_id", "x"), ("task_id", "x"), ("map_index", 0)):
         others.append(identity(**{name: value}))

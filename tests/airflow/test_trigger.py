@@ -44,8 +44,9 @@ class Place:
 
     def __init__(self, yarn, url):
         self.yarn, self.url = yarn, url
-        self.cluster = discover(url, {"HOME": "/nowhere", "HADOOP_USER_NAME": USER},
-                                site=Site(request_timeout=2, unreachable_timeout=2))
+        self.cluster = discover(
+            url, {"HOME": "/nowhere", "HADOOP_USER_NAME": USER}, site=Site(request_timeout=2, unreachable_timeout=2)
+        )
 
     def add(self, number, task="train", state="RUNNING"):
         identity = Identity(task, 0, 1, "here")
@@ -53,8 +54,11 @@ class Place:
 
     def trigger(self, name, task="train", **values):
         """Return a trigger as a triggerer makes it: with a number."""
-        arguments = {"cluster": cluster_to_dict(self.cluster), "identity": asdict(Identity(task, 0, 1, "here")),
-                     "poll_interval": 0.1}
+        arguments = {
+            "cluster": cluster_to_dict(self.cluster),
+            "identity": asdict(Identity(task, 0, 1, "here")),
+            "poll_interval": 0.1,
+        }
         trigger = TensorFlowYarnTrigger(name, **arguments | values)
         trigger.trigger_id = 1
         return trigger
@@ -77,8 +81,11 @@ class Place:
 @pytest.fixture
 def place(tmp_path):
     yarn = FakeYarn()
-    yarn.conf = {"fs.defaultFS": "viewfs://mini", "yarn.application.classpath": "/etc/hadoop/conf",
-                 "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}"}
+    yarn.conf = {
+        "fs.defaultFS": "viewfs://mini",
+        "yarn.application.classpath": "/etc/hadoop/conf",
+        "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}",
+    }
     with serving(yarn) as url:
         yield Place(yarn, url)
 
@@ -94,8 +101,13 @@ def number_of_lists(yarn):
 
 
 def test_the_arguments_survive_airflows_database(place):
-    trigger = place.trigger(place.add(1), deadline=1700000000.5, queue_timeout=60.0, on_kill="leave",
-                            lease={"seconds": 900.0, "lifetime": 691500.0})
+    trigger = place.trigger(
+        place.add(1),
+        deadline=1700000000.5,
+        queue_timeout=60.0,
+        on_kill="leave",
+        lease={"seconds": 900.0, "lifetime": 691500.0},
+    )
     classpath, kwargs = trigger.serialize()
     assert kwargs == json.loads(json.dumps(kwargs)) == deserialize(serialize(kwargs))
     assert Trigger._decrypt_kwargs(Trigger.encrypt_kwargs(serialize(kwargs))) == kwargs
@@ -106,11 +118,31 @@ def test_the_arguments_survive_airflows_database(place):
 
 def test_the_cluster_is_known_again_without_asking(place):
     shown = cluster_from_dict(json.loads(json.dumps(cluster_to_dict(place.cluster))))
-    for field in ("resourcemanagers", "user", "login", "filesystem", "staging", "local_root", "webhdfs", "secure", "negotiates"):
+    for field in (
+        "resourcemanagers",
+        "user",
+        "login",
+        "filesystem",
+        "staging",
+        "local_root",
+        "webhdfs",
+        "secure",
+        "negotiates",
+    ):
         assert getattr(shown, field) == getattr(place.cluster, field)
     assert shown.site == place.cluster.site
-    other = Cluster(("http://a:1", "http://b:1"), "ann", "airflow", "hdfs://x", "hdfs://y", "/s/{user}", webhdfs=("http://nn:1",),
-                    secure=True, negotiates=False, site=Site(ca_file="/ca.pem", webhdfs=["http://nn:1"]))
+    other = Cluster(
+        ("http://a:1", "http://b:1"),
+        "ann",
+        "airflow",
+        "hdfs://x",
+        "hdfs://y",
+        "/s/{user}",
+        webhdfs=("http://nn:1",),
+        secure=True,
+        negotiates=False,
+        site=Site(ca_file="/ca.pem", webhdfs=["http://nn:1"]),
+    )
     assert cluster_from_dict(json.loads(json.dumps(cluster_to_dict(other)))) == other
 
 
@@ -135,7 +167,9 @@ def test_fifty_triggers_share_one_poll(place):
 
     async def main():
         began, asked = time.monotonic(), len(place.yarn.requests)
-        tasks = [asyncio.create_task(fire(place.trigger(name, f"task{number}"))) for number, name in enumerate(names, 1)]
+        tasks = [
+            asyncio.create_task(fire(place.trigger(name, f"task{number}"))) for number, name in enumerate(names, 1)
+        ]
         await until_async(lambda: number_of_lists(place.yarn) >= 10)
         looked = number_of_lists(place.yarn)
         assert len(place.yarn.requests) - asked == looked <= (time.monotonic() - began) / 0.1 + 2
@@ -394,15 +428,25 @@ def test_running_tasks_are_logged_without_texts_of_the_program(place, monkeypatc
     lines = lines_of_log(trigger)
 
     async def main():
-        place.show_page(name, usage=JobUsage(3.4, 5222.0, 8192, "worker:3", 0.92), metrics={"step": 200, "loss": 0.25},
-                        tasks=(TaskReport("ps:0", "running", starts=1), TaskReport("worker:0")))
+        place.show_page(
+            name,
+            usage=JobUsage(3.4, 5222.0, 8192, "worker:3", 0.92),
+            metrics={"step": 200, "loss": 0.25},
+            tasks=(TaskReport("ps:0", "running", starts=1), TaskReport("worker:0")),
+        )
         task = asyncio.create_task(fire(trigger))
         await until_async(lambda: "1 of 2 tasks have registered. Waiting for worker:0." in lines)
         using = "1 running, 1 pending, cpu 3.4 cores, memory 5.1 of 8.0 GiB, most used: worker:3 92 %"
         assert f"metrics: step 200, loss 0.25 ({using})" in lines
-        place.show_page(name, tasks=(TaskReport("ps:0", "running", starts=1), TaskReport("worker:0", "failed", exit_code=3, starts=1,
-                                                                                         log_tail="hush")),
-                        rounds=(Round(1, 1.0, ""), Round(2, 2.0, "worker:0 failed with exit code 3: hush")), metrics={"loss": 0.5})
+        place.show_page(
+            name,
+            tasks=(
+                TaskReport("ps:0", "running", starts=1),
+                TaskReport("worker:0", "failed", exit_code=3, starts=1, log_tail="hush"),
+            ),
+            rounds=(Round(1, 1.0, ""), Round(2, 2.0, "worker:0 failed with exit code 3: hush")),
+            metrics={"loss": 0.5},
+        )
         await until_async(lambda: "failed with exit 3: worker:0" in lines)
         place.end(name)
         return await task
@@ -432,8 +476,11 @@ def test_a_silence_is_broken_once_a_minute_and_not_with_each_look(place, monkeyp
 
     asyncio.run(main())
     told = [line.partition(", followed for")[0] for line in lines]
-    assert told[:3] == [f"{name} ACCEPTED in queue default", "waiting: waiting for a container",
-                        "still ACCEPTED in queue default: waiting for a container"]
+    assert told[:3] == [
+        f"{name} ACCEPTED in queue default",
+        "waiting: waiting for a container",
+        "still ACCEPTED in queue default: waiting for a container",
+    ]
     assert told[-1] == f"{name} FINISHED" and f"{name} RUNNING" in told
 
 
@@ -459,9 +506,12 @@ def test_the_first_import_does_not_hold_up_the_other_triggers(place):
         "        await asyncio.sleep(0.01)\n"
         "        beats += 1\n"
         "    print(json.dumps([(await task).payload['report']['reason'], beats]))\n"
-        "asyncio.run(main())\n")
+        "asyncio.run(main())\n"
+    )
     arguments = json.dumps(place.trigger(name).serialize()[1])
-    done = subprocess.run([sys.executable, "-c", script, arguments], capture_output=True, text=True, timeout=100, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script, arguments], capture_output=True, text=True, timeout=100, check=True
+    )
     reason, beats = json.loads(done.stdout.splitlines()[-1])
     assert reason == "SUCCEEDED" and beats > 3
 
@@ -485,10 +535,13 @@ def test_two_hundred_trainings_keep_few_files_open(place):
         "    return [event async for event in trigger.run()]\n"
         "async def main():\n"
         "    await asyncio.gather(*(fire(*each) for each in enumerate(json.load(sys.stdin))))\n"
-        "asyncio.run(main())\n")
+        "asyncio.run(main())\n"
+    )
     arguments = json.dumps([place.trigger(name, f"task{number}", poll_interval=1.0).serialize()[1]
                             for number, name in enumerate(names, 1)])  # fmt: skip
-    process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    )
     try:
         process.stdin.write(arguments)
         process.stdin.close()

@@ -53,7 +53,8 @@ def test_an_older_airflow_is_refused(tmp_path):
     script = f"import sys; sys.path[:0] = [{str(tmp_path)!r}]; import tf_yarn_ops.airflow.operator"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd=ROOT)
     assert done.stderr.splitlines()[-1] == (
-        "ImportError: tf-yarn-ops needs Airflow 2.11 or later; this is Airflow 2.10.5")
+        "ImportError: tf-yarn-ops needs Airflow 2.11 or later; this is Airflow 2.10.5"
+    )
 
 
 @pytest.mark.matrix
@@ -61,19 +62,28 @@ def test_an_older_airflow_is_refused(tmp_path):
 def test_in_airflow_2_a_cancelled_trigger_kills_only_if_its_task_is_over(tmp_path):
     """A triggerer of Airflow 2 also cancels a trigger that another triggerer continues."""
     yarn = FakeYarn()
-    yarn.conf = {"fs.defaultFS": "viewfs://mini", "yarn.application.classpath": "/etc/hadoop/conf",
-                 "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}"}
+    yarn.conf = {
+        "fs.defaultFS": "viewfs://mini",
+        "yarn.application.classpath": "/etc/hadoop/conf",
+        "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}",
+    }
     (tmp_path / "package").mkdir()
     airflow = Airflow(VERSIONS[0], tmp_path / "package")
     (tmp_path / "home").mkdir()
-    names = {state: yarn.add(application(number, "RUNNING", user=USER))
-             for number, state in enumerate(("deferred", "failed", "success"), start=1)}
+    names = {
+        state: yarn.add(application(number, "RUNNING", user=USER))
+        for number, state in enumerate(("deferred", "failed", "success"), start=1)
+    }
     with serving(yarn) as url:
         cluster = cluster_to_dict(discover(url, {"HOME": "/nowhere", "HADOOP_USER_NAME": USER}))
         triggers = {state: {"application_id": name, "cluster": cluster} for state, name in names.items()}
         done = subprocess.run(
             [airflow.python, ROOT / "tests" / "support" / "airflow_dags" / "cancelled.py", json.dumps(triggers)],
-            env=airflow.environ(tmp_path / "home", None), capture_output=True, text=True, timeout=400)
+            env=airflow.environ(tmp_path / "home", None),
+            capture_output=True,
+            text=True,
+            timeout=400,
+        )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     states = {state: yarn.apps[name]["state"] for state, name in names.items()}
     assert states == {"deferred": "RUNNING", "failed": "KILLED", "success": "KILLED"}

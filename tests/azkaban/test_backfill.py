@@ -66,7 +66,9 @@ def test_each_date_runs_once_and_one_after_the_other(azkaban, server):
     assert started(azkaban) == ["2026-10-31", "2026-11-01", "2026-11-02"]
     assert azkaban.executions[1]["parameters"] == {"date": "2026-10-31", MARK: "2026-10-31"}
     assert lines[:2] == ["2026-10-31 starts: execution 1", "2026-10-31 SUCCEEDED: execution 1"]
-    assert all(values["concurrentOption"] == "ignore" for _, values in azkaban.requests if "flowOverride[date]" in values)
+    assert all(
+        values["concurrentOption"] == "ignore" for _, values in azkaban.requests if "flowOverride[date]" in values
+    )
 
 
 def test_the_same_command_again_trains_nothing(azkaban, server):
@@ -100,8 +102,9 @@ def test_parameter_that_nothing_refers_to_is_refused(azkaban, server):
     azkaban.jobs["other"] = {"type": "command", "command": "echo ${dates} ${hour}"}
     with pytest.raises(SpecInvalid) as refused:
         run(azkaban, server, Plan(PROJECT, FLOW, days, {"dat": "%Y-%m-%d", "hour": "%H"}))
-    assert str(refused.value) == ("parameter: no job of the flow and none of the properties that they inherit has ${dat} "
-                                  "(did you mean 'date'?)")
+    assert str(refused.value) == (
+        "parameter: no job of the flow and none of the properties that they inherit has ${dat} (did you mean 'date'?)"
+    )
     assert started(azkaban) == []
 
 
@@ -147,8 +150,9 @@ def test_at_most_so_many_run_at_once(azkaban, server):
     assert sleep.most == [3, 3, 1]
 
 
-@pytest.mark.parametrize("keep_going, wanted", [
-    (False, ([FIRST, SECOND, THIRD], [FIRST])), (True, ([FIRST], [FIRST, SECOND, THIRD]))])
+@pytest.mark.parametrize(
+    "keep_going, wanted", [(False, ([FIRST, SECOND, THIRD], [FIRST])), (True, ([FIRST], [FIRST, SECOND, THIRD]))]
+)
 def test_a_failure_ends_the_backfill_unless_it_shall_go_on(azkaban, server, keep_going, wanted):
     left, lines = run(azkaban, server, plan(keep_going=keep_going), ending(azkaban, on_2026_10_31="FAILED"))
     assert (left, started(azkaban)) == (wanted[0], list(map(str, wanted[1])))
@@ -175,7 +179,9 @@ def test_a_session_that_has_ended_is_renewed(azkaban, server):
 
 def test_no_secret_stands_in_an_address(azkaban, server):
     run(azkaban, server, plan([FIRST]))
-    assert not any(PASSWORD.partition("&")[0] in path or "session" in path or MARK in path for path, _ in azkaban.requests)
+    assert not any(
+        PASSWORD.partition("&")[0] in path or "session" in path or MARK in path for path, _ in azkaban.requests
+    )
 
 
 def test_unanswered_start_is_not_repeated_and_found_by_the_next_call(azkaban, server):
@@ -192,12 +198,15 @@ def test_unanswered_start_is_not_repeated_and_found_by_the_next_call(azkaban, se
     assert len(azkaban.executions) == 1
 
 
-@pytest.mark.parametrize("password, project, flow, text", [
-    ("wrong", PROJECT, FLOW, "Azkaban refuses the login of ann: Incorrect Login"),
-    (PASSWORD, "nope", FLOW, "Azkaban refuses fetchflowgraph: Project nope doesn't exist"),
-    (PASSWORD, PROJECT, "nope", "Azkaban refuses fetchflowgraph: Flow nope not found"),
-    (PASSWORD, PROJECT, FLOW, "Azkaban has not started train: Flow train for project digits is locked"),
-])
+@pytest.mark.parametrize(
+    "password, project, flow, text",
+    [
+        ("wrong", PROJECT, FLOW, "Azkaban refuses the login of ann: Incorrect Login"),
+        (PASSWORD, "nope", FLOW, "Azkaban refuses fetchflowgraph: Project nope doesn't exist"),
+        (PASSWORD, PROJECT, "nope", "Azkaban refuses fetchflowgraph: Flow nope not found"),
+        (PASSWORD, PROJECT, FLOW, "Azkaban has not started train: Flow train for project digits is locked"),
+    ],
+)
 def test_refusal_of_azkaban_is_reported(azkaban, password, project, flow, text):
     azkaban.locked = True
     server, lines = WebServer(azkaban.url, USER, password, patience=0.0), []
@@ -209,11 +218,28 @@ def test_refusal_of_azkaban_is_reported(azkaban, password, project, flow, text):
 
 @pytest.mark.parametrize("away", [True, False], ids=["away", "refused"])
 def test_a_fault_of_the_server_gets_a_hint_of_azkaban(azkaban, monkeypatch, away):
-    monkeypatch.setattr("tf_yarn_ops.azkaban.scheduler.web_api.WebServer.__init__.__kwdefaults__", {"ca_file": None, "patience": 0.0})
-    done = call("--url", closed_address() if away else azkaban.url, "--login", USER, "--project", PROJECT, "--flow", "nope",
-                "--from", "2026-11-01", "--to", "2026-11-01", AZKABAN_PASSWORD=PASSWORD)
+    monkeypatch.setattr(
+        "tf_yarn_ops.azkaban.scheduler.web_api.WebServer.__init__.__kwdefaults__", {"ca_file": None, "patience": 0.0}
+    )
+    done = call(
+        "--url",
+        closed_address() if away else azkaban.url,
+        "--login",
+        USER,
+        "--project",
+        PROJECT,
+        "--flow",
+        "nope",
+        "--from",
+        "2026-11-01",
+        "--to",
+        "2026-11-01",
+        AZKABAN_PASSWORD=PASSWORD,
+    )
     assert done.return_value == (4 if away else 3)
-    hint = "Check --url and that Azkaban" if away else "Correct the login, the project, the flow or your rights in Azkaban"
+    hint = (
+        "Check --url and that Azkaban" if away else "Correct the login, the project, the flow or your rights in Azkaban"
+    )
     assert hint in done.stderr and "next: the same command again" in done.stderr and "ytf list" not in done.stderr
 
 
@@ -229,14 +255,19 @@ def test_absent_server_is_reported_with_its_address():
 
 def call(*words, **environ):
     runner = CliRunner()
-    return runner.invoke(command, ["backfill", *words], env={"AZKABAN_PASSWORD": None, **environ}, standalone_mode=False)
+    return runner.invoke(
+        command, ["backfill", *words], env={"AZKABAN_PASSWORD": None, **environ}, standalone_mode=False
+    )
 
 
 @pytest.mark.slow
 def test_command_runs_the_rest_and_fails_if_an_execution_failed(azkaban, tmp_path, monkeypatch):
     monkeypatch.setattr("tf_yarn_ops.azkaban.scheduler.backfill.BACKFILL_INTERVAL", 0.0)
-    azkaban.faults.append(lambda path, values: [azkaban.end(number, "FAILED" if number == 2 else "SUCCEEDED")
-                                                for number in azkaban.executions] and None)
+    azkaban.faults.append(
+        lambda path, values: (
+            [azkaban.end(number, "FAILED" if number == 2 else "SUCCEEDED") for number in azkaban.executions] and None
+        )
+    )
     file = tmp_path / "password"
     file.write_text(f"{PASSWORD}\n")
     words = ["--url", azkaban.url, "--login", USER, "--password-file", str(file), "--project", PROJECT, "--flow", FLOW,
@@ -248,16 +279,31 @@ def test_command_runs_the_rest_and_fails_if_an_execution_failed(azkaban, tmp_pat
     assert azkaban.executions[1]["parameters"] == {"day": "01", "date": "20261101", MARK: "2026-11-01"}
     again = call(*words)
     assert again.return_value == 0 and "all 3 dates are done" in again.output
-    azkaban.faults.append(lambda path, values: [azkaban.end(number, "FAILED") for number in azkaban.executions if number > 4] and None)
+    azkaban.faults.append(
+        lambda path, values: [azkaban.end(number, "FAILED") for number in azkaban.executions if number > 4] and None
+    )
     assert call(*words, "--again").output.endswith("next: the same command again with --from 2026-11-01\n")
 
 
 def test_every_fault_of_the_arguments_is_reported(azkaban):
-    result = call("--url", azkaban.url, "--project", PROJECT, "--flow", FLOW, "--from", "2026-11-02", "--to", "2026-11-01",
-                  "--parameter", "date")
+    result = call(
+        "--url",
+        azkaban.url,
+        "--project",
+        PROJECT,
+        "--flow",
+        FLOW,
+        "--from",
+        "2026-11-02",
+        "--to",
+        "2026-11-01",
+        "--parameter",
+        "date",
+    )
     assert isinstance(result.exception, SpecInvalid)
     assert [str(fault) for fault in result.exception.faults] == [
         "parameter: 'date' is not NAME=FORMAT, for example date=%Y-%m-%d",
         "to: 2026-11-01 is before the first date, 2026-11-02",
-        "password_file: missing; give a file with the password, or set AZKABAN_PASSWORD"]
+        "password_file: missing; give a file with the password, or set AZKABAN_PASSWORD",
+    ]
     assert azkaban.requests == [] and "AZKABAN_PASSWORD" not in os.environ

@@ -14,8 +14,10 @@ from tf_yarn_ops.azkaban.commands import azkaban
 from tf_yarn_ops.azkaban.install import JOBTYPE_NAME, write_jobtype
 from tf_yarn_ops.doctor.examination import Diagnosis
 
-QUEUES = [{"type": "capacitySchedulerLeafQueueInfo", "queueName": name, "queuePath": f"root.{name}", "state": "RUNNING"}
-          for name in ("ml", "default")]
+QUEUES = [
+    {"type": "capacitySchedulerLeafQueueInfo", "queueName": name, "queuePath": f"root.{name}", "state": "RUNNING"}
+    for name in ("ml", "default")
+]
 
 
 @pytest.fixture

@@ -11,16 +11,33 @@ from tf_yarn_ops.job.spec import JobSpec
 #: Keys and values of tony-examples in linkedin/TonY, each with the options of its README.
 EXAMPLES = {
     "mnist-tensorflow": (
-        {"tony.application.security.enabled": "false", "tony.worker.instances": "2", "tony.worker.memory": "4g",
-         "tony.ps.instances": "1", "tony.worker.gpus": "1"},
-        {"executes": "mnist_distributed.py", "task_params": "--steps 1000", "python_binary_path": "python3"}),
+        {
+            "tony.application.security.enabled": "false",
+            "tony.worker.instances": "2",
+            "tony.worker.memory": "4g",
+            "tony.ps.instances": "1",
+            "tony.worker.gpus": "1",
+        },
+        {"executes": "mnist_distributed.py", "task_params": "--steps 1000", "python_binary_path": "python3"},
+    ),
     "mnist-pytorch": (
         {"tony.application.framework": "pytorch", "tony.worker.instances": "4", "tony.worker.memory": "4g"},
-        {"executes": "mnist_distributed.py", "python_binary_path": "python3"}),
+        {"executes": "mnist_distributed.py", "python_binary_path": "python3"},
+    ),
     "linearregression-mxnet": (
-        {"tony.application.security.enabled": "false", "tony.scheduler.instances": "1", "tony.server.instances": "2",
-         "tony.ps.instances": "0", "tony.worker.instances": "2", "tony.worker.vcores": "2", "tony.worker.memory": "4G",
-         "tony.application.framework": "mxnet", "tony.application.name": "mxnet - linearregression"}, {}),
+        {
+            "tony.application.security.enabled": "false",
+            "tony.scheduler.instances": "1",
+            "tony.server.instances": "2",
+            "tony.ps.instances": "0",
+            "tony.worker.instances": "2",
+            "tony.worker.vcores": "2",
+            "tony.worker.memory": "4G",
+            "tony.application.framework": "mxnet",
+            "tony.application.name": "mxnet - linearregression",
+        },
+        {},
+    ),
 }
 
 
@@ -35,7 +52,9 @@ def run(tmp_path):
         names = []
         for name, values in (("tony.xml", keys), ("tony-site.xml", site)):
             if values is not None:
-                body = "".join(f"<property><name>{key}</name><value>{text}</value></property>" for key, text in values.items())
+                body = "".join(
+                    f"<property><name>{key}</name><value>{text}</value></property>" for key, text in values.items()
+                )
                 (tmp_path / name).write_text(f"<configuration>{body}</configuration>")
                 names.append(str(tmp_path / name))
         words = [word for name, text in dict(options).items() for word in (f"--{name}", text)]
@@ -44,10 +63,13 @@ def run(tmp_path):
     return convert_keys
 
 
-@pytest.mark.parametrize("name, framework, command, types", [
-    ("mnist-tensorflow", "tensorflow", "python3 mnist_distributed.py --steps 1000", {"worker": 2, "ps": 1}),
-    ("mnist-pytorch", "pytorch", "python3 mnist_distributed.py", {"worker": 4}),
-])
+@pytest.mark.parametrize(
+    "name, framework, command, types",
+    [
+        ("mnist-tensorflow", "tensorflow", "python3 mnist_distributed.py --steps 1000", {"worker": 2, "ps": 1}),
+        ("mnist-pytorch", "pytorch", "python3 mnist_distributed.py", {"worker": 4}),
+    ],
+)
 def test_examples_of_tony_are_jobs(run, name, framework, command, types):
     done = run(*EXAMPLES[name])
     job = JobSpec.from_yaml(done.stdout)
@@ -62,45 +84,73 @@ def test_keys_without_counterpart_are_comments_with_the_reason(run):
     assert "# command: the program was an option of TonY's client" in text and "\ncommand:" not in text
     job = JobSpec.from_yaml(text + "command: python train.py\n")
     assert {kind: task.instances for kind, task in job.tasks.items()} == {"scheduler": 1, "server": 2, "worker": 2}
-    done = run({"tony.worker.instances": "1", "tony.application.prepare-stage": "worker", "tony.worker.memmory": "2g"}, {"executes": "x.py"})
+    done = run(
+        {"tony.worker.instances": "1", "tony.application.prepare-stage": "worker", "tony.worker.memmory": "2g"},
+        {"executes": "x.py"},
+    )
     assert done.stdout.startswith(
         "# tony.application.prepare-stage=worker: left out; this key of TonY has no counterpart here\n"
-        "# tony.worker.memmory=2g: left out; this key of TonY has no counterpart here (did you mean 'tony.worker.memory'?)\n")
+        "# tony.worker.memmory=2g: left out; this key of TonY has no counterpart here (did you mean 'tony.worker.memory'?)\n"
+    )
     assert done.stderr == "2 keys left out: tony.application.prepare-stage, tony.worker.memmory, see the comments\n"
 
 
-@pytest.mark.parametrize("options, keys, messages", [
-    ({"executes": "mnist.py", "python_binary_path": "python3"}, {"tony.ps.command": "bash -e serve.sh"},
-     ["--executes: 'mnist.py' is not in the folder of the program; give the folder that has it: --src_dir",
-      "tony.ps.command: 'serve.sh' is not in the folder of the program; give the folder that has it: --src_dir"]),
-    ({"executes": "x.py", "src_dir": "nosuch", "python_venv": "a.rar"}, {},
-     ["--src_dir: there is no folder 'nosuch' in the project", "--python_venv: 'a.rar' does not end with .tar.gz or .tgz or .zip"]),
-    ({"executes": "python -u ./models/nosuch.py --x y.py"}, {},
-     ["--executes: 'models/nosuch.py' is not in the folder of the program; give the folder that has it: --src_dir"]),
-])
+@pytest.mark.parametrize(
+    "options, keys, messages",
+    [
+        (
+            {"executes": "mnist.py", "python_binary_path": "python3"},
+            {"tony.ps.command": "bash -e serve.sh"},
+            [
+                "--executes: 'mnist.py' is not in the folder of the program; give the folder that has it: --src_dir",
+                "tony.ps.command: 'serve.sh' is not in the folder of the program; give the folder that has it: --src_dir",
+            ],
+        ),
+        (
+            {"executes": "x.py", "src_dir": "nosuch", "python_venv": "a.rar"},
+            {},
+            [
+                "--src_dir: there is no folder 'nosuch' in the project",
+                "--python_venv: 'a.rar' does not end with .tar.gz or .tgz or .zip",
+            ],
+        ),
+        (
+            {"executes": "python -u ./models/nosuch.py --x y.py"},
+            {},
+            [
+                "--executes: 'models/nosuch.py' is not in the folder of the program; give the folder that has it: --src_dir"
+            ],
+        ),
+    ],
+)
 def test_missing_program_is_a_fault(run, options, keys, messages):
     done = run({"tony.worker.instances": "1", "tony.ps.instances": "1", **keys}, options)
     assert isinstance(done.exception, SpecInvalid) and done.stdout == ""
     assert sorted(map(str, done.exception.faults)) == sorted(messages)
 
 
-@pytest.mark.parametrize("options, keys", [
-    ({"executes": "/opt/jobs/mnist.py"}, {}),
-    ({"executes": "train --config mnist.py"}, {}),
-    ({"executes": "cd /opt/jobs && python mnist.py"}, {}),
-    ({"executes": "python models/deep.py"}, {}),
-    ({"executes": "'x.py --steps 5'", "python_binary_path": "python3"}, {}),
-    ({"executes": "mnist.py", "src_dir": "hdfs:///jobs/src.zip"}, {}),
-    ({"executes": "code/mnist.py"}, {"tony.worker.resources": "hdfs:///jobs/a.zip::code#archive"}),
-    ({"executes": "mnist.py"}, {"tony.worker.resources": "hdfs:///jobs/mnist.py"}),
-])
+@pytest.mark.parametrize(
+    "options, keys",
+    [
+        ({"executes": "/opt/jobs/mnist.py"}, {}),
+        ({"executes": "train --config mnist.py"}, {}),
+        ({"executes": "cd /opt/jobs && python mnist.py"}, {}),
+        ({"executes": "python models/deep.py"}, {}),
+        ({"executes": "'x.py --steps 5'", "python_binary_path": "python3"}, {}),
+        ({"executes": "mnist.py", "src_dir": "hdfs:///jobs/src.zip"}, {}),
+        ({"executes": "code/mnist.py"}, {"tony.worker.resources": "hdfs:///jobs/a.zip::code#archive"}),
+        ({"executes": "mnist.py"}, {"tony.worker.resources": "hdfs:///jobs/mnist.py"}),
+    ],
+)
 def test_program_in_the_job_or_on_the_nodes_is_no_fault(run, options, keys):
     done = run({"tony.worker.instances": "1", **keys}, options)
     assert done.exit_code == 0 and JobSpec.from_yaml(done.stdout) and done.stderr == "", (done.exception, done.stderr)
 
 
 def test_keys_of_the_job_win_over_those_of_the_site(run):
-    done = run({"tony.worker.instances": "2"}, {"executes": "x.py"}, {"tony.worker.instances": "3", "tony.yarn.queue": "ml"})
+    done = run(
+        {"tony.worker.instances": "2"}, {"executes": "x.py"}, {"tony.worker.instances": "3", "tony.yarn.queue": "ml"}
+    )
     job = JobSpec.from_yaml(done.stdout)
     assert (job.tasks["worker"].instances, job.queue) == (2, "ml")
 

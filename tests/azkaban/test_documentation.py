@@ -19,13 +19,14 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = "\n".join((ROOT / "docs" / page).read_text(encoding="utf-8")
-                 for page in ("guides/azkaban.md", "reference/azkaban.md"))
+PAGE = "\n".join(
+    (ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("guides/azkaban.md", "reference/azkaban.md")
+)
 
 
 def rows_of(heading):
     """Return the cells of the first table behind a heading, its own head left out."""
-    text = PAGE[PAGE.index(f"\n{heading}") + 1 + len(heading):]
+    text = PAGE[PAGE.index(f"\n{heading}") + 1 + len(heading) :]
     lines = [line for line in re.split(r"\n#{2,3} ", text)[0].splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
 
@@ -37,11 +38,23 @@ def test_every_alias_is_translated():
     for key in keys.ALL_KEYS:
         for alias in tables.tony_names(key.name):
             name = alias.replace("<type>", "worker").replace("<NAME>", "A")
-            text = values.get(name, "hdfs:///a.zip#archive" if key.option.name == "archive" else "/usr/bin/x" if "python" in name
-                              else "A=1" if name.endswith("envs") else "worker" if "jobtypes" in name else "1000")
+            text = values.get(
+                name,
+                "hdfs:///a.zip#archive"
+                if key.option.name == "archive"
+                else "/usr/bin/x"
+                if "python" in name
+                else "A=1"
+                if name.endswith("envs")
+                else "worker"
+                if "jobtypes" in name
+                else "1000",
+            )
             beside = {} if name == "tony.containers.command" else {"executes": "x"}
             found = translate({**context, **beside, name: text})
-            brought = {keys.find_key(ours).key.name for ours, value in (*found.values, *found.weak) if value.key == name}
+            brought = {
+                keys.find_key(ours).key.name for ours, value in (*found.values, *found.weak) if value.key == name
+            }
             executed = name == "python_binary_path" and key.name == "tf.command"
             assert key.name in brought or executed, (alias, key.name, brought)
 
@@ -71,8 +84,17 @@ def test_documented_limits_accept_a_job_without_resources(tmp_path):
 
 
 def test_the_outputs_are_documented():
-    report = JobReport("application_1_2", final_status="SUCCEEDED", reason=Reason.SUCCEEDED, tracking_url="http://rm",
-                       output_path="/o", tensorboard_url="http://tb", submitted_at=1.0, finished_at=2.0, metrics={"a": 1})
+    report = JobReport(
+        "application_1_2",
+        final_status="SUCCEEDED",
+        reason=Reason.SUCCEEDED,
+        tracking_url="http://rm",
+        output_path="/o",
+        tensorboard_url="http://tb",
+        submitted_at=1.0,
+        finished_at=2.0,
+        metrics={"a": 1},
+    )
     written = [name.replace(".a", ".<name>") if ".metrics." in name else name for name in output_properties(report)]
     assert [row[0].strip("`") for row in rows_of("## Output properties")] == written
     assert f"at most {MAX_METRICS} metrics" in PAGE and f"at most {MAX_VALUE:,}" in PAGE

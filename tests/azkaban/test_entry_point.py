@@ -31,13 +31,16 @@ PROGRAMS = [
 @pytest.mark.parametrize(("properties", "command", "document"), PROGRAMS, ids=range(len(PROGRAMS)))
 def test_what_runs_and_what_travels(properties, command, document, project):
     assert read({**ONE, **properties}, project) == JobSpec.from_dict(
-        {"command": command, "tasks": {"worker": 1}, **document})
+        {"command": command, "tasks": {"worker": 1}, **document}
+    )
 
 
 def test_arguments_of_a_file_are_read_by_bash(project):
     (project / "args").write_text("--date $(echo today)  # a comment\n'two\nlines'\n# nothing\n--last \"$HOME_OF\"")
     job = read({**ONE, "tf.command": "printf '[%s]'", "tf.args.file": "args", "tf.args.1": "x"}, project)
-    run = subprocess.run(["bash", "-c", job.command], env={"HOME_OF": "a b"}, capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        ["bash", "-c", job.command], env={"HOME_OF": "a b"}, capture_output=True, text=True, check=True
+    )
     assert run.stdout == "[x][--date][today][two\nlines][--last][a b]"
 
 
@@ -49,7 +52,9 @@ def test_arguments_and_variables_arrive_byte_for_byte(tmp_path_factory, texts):
     texts = [text for text in texts if repair_mojibake(text) is None]
     given_ = {f"tf.args.{number}": text for number, text in enumerate(texts)}
     given_ |= {f"tf.env.V{number}": text for number, text in enumerate(texts)}
-    job = read(parse_properties(format_properties({**ONE, **given_, "tf.command": "printf '%s\\0' x"})), tmp_path_factory)
+    job = read(
+        parse_properties(format_properties({**ONE, **given_, "tf.command": "printf '%s\\0' x"})), tmp_path_factory
+    )
     run = subprocess.run(["bash", "-c", job.command], capture_output=True, check=True)
     assert run.stdout.decode().split("\0")[1:-1] == texts
     assert list(job.env.values()) == texts

@@ -32,8 +32,12 @@ def runs(site, tmp_path_factory):
     one = site.start(pack(folder, "one") / "digits-flow1.zip", "promote")
     two = site.start(pack(folder, "two") / "digits-flow2.zip", "digits")
     one.wait(until=lambda seen: seen.attempts)  # prepare has written the data of the others
-    started = {"flow1": one, "flow2": two, "tony": site.start(folder / "one" / "digits-tony.zip", "digits"),
-               "documented": site.start(write_tony(folder), "train")}
+    started = {
+        "flow1": one,
+        "flow2": two,
+        "tony": site.start(folder / "one" / "digits-tony.zip", "digits"),
+        "documented": site.start(write_tony(folder), "train"),
+    }
     return folder, started
 
 
@@ -42,8 +46,13 @@ def pack(folder, name):
     settings = {"data": folder / name / "data", "environment": f"venv://{sys.prefix}", "python": sys.executable}
     settings["data"].mkdir(parents=True)
     words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-    subprocess.run([sys.executable, ROOT / "jobtypes" / "examples" / "pack.py", folder / name, *words], check=True,
-                   timeout=60, capture_output=True, cwd=folder)
+    subprocess.run(
+        [sys.executable, ROOT / "jobtypes" / "examples" / "pack.py", folder / name, *words],
+        check=True,
+        timeout=60,
+        capture_output=True,
+        cwd=folder,
+    )
     return folder / name
 
 
@@ -78,7 +87,8 @@ def write_tony(folder):
     source.mkdir(parents=True)
     (source / "digits_distributed.py").write_text(TONY_PROGRAM)
     (folder / "documented" / "train.job").write_text(
-        TONY.format(data=folder / "one" / "data" / "digits.npz", output=folder / "out", python=sys.executable))
+        TONY.format(data=folder / "one" / "data" / "digits.npz", output=folder / "out", python=sys.executable)
+    )
     return shutil.make_archive(str(folder / "upload"), "zip", folder / "documented")
 
 

@@ -55,8 +55,10 @@ def states(applications):
 def retried(site, tmp_path_factory):
     """Run a flow whose training fails once; return its execution and the folder of its files."""
     folder = tmp_path_factory.mktemp("retried")
-    command = (f"test -e {folder}/mark || {{ touch {folder}/mark; exit 3; }}; "
-               'echo \'{"accuracy": 0.97, "steps": 600, "model": "m/1", "none": null}\' > "$YTF_RESULT_FILE"; sleep 0.5')
+    command = (
+        f"test -e {folder}/mark || {{ touch {folder}/mark; exit 3; }}; "
+        'echo \'{"accuracy": 0.97, "steps": 600, "model": "m/1", "none": null}\' > "$YTF_RESULT_FILE"; sleep 0.5'
+    )
     jobs = write_project(folder / "project", {
         "train": {"tf.command": command, "tf.output": f"{folder}/out", "tf.name": "digits", "tf.tags": "nightly",
                   "retries": "2", "retry.backoff": "500"},
@@ -64,8 +66,9 @@ def retried(site, tmp_path_factory):
                     "/bin/echo ${tf.result.output_path} ${tf.result.metrics.accuracy} ${tf.result.application_id}"},
     })  # fmt: skip
     execution = site.run(jobs, "promote")
-    assert execution.attempts == [("train", 0, "FAILED"), ("train", 1, "SUCCEEDED"), ("promote", 0, "SUCCEEDED")], \
+    assert execution.attempts == [("train", 0, "FAILED"), ("train", 1, "SUCCEEDED"), ("promote", 0, "SUCCEEDED")], (
         execution.all_logs()
+    )
     return execution, folder
 
 
@@ -213,7 +216,9 @@ def test_the_sites_limits_are_not_a_jobs_to_lift(site, project, tmp_path):
         shutil.rmtree(site.plugins / "limited")
     assert execution.attempts == [("train", 0, "FAILED")]
     log = execution.log("train")
-    assert "tf.queue: 'default' is not one of the queues that this site allows: low" in log and "allows 200 MiB" in log, log
+    assert (
+        "tf.queue: 'default' is not one of the queues that this site allows: low" in log and "allows 200 MiB" in log
+    ), log
     assert site.applications(execution) == []
 
 
@@ -223,9 +228,18 @@ def evil_variables(folder, prefix="env."):
     home.mkdir(parents=True, exist_ok=True)
     (home / "site.yaml").write_text("S3cret: in a home\n")
     (folder / "secret").write_text("root:S3cret:20228:0\n")
-    values = {"YTF_SITE": folder / "secret", "XDG_CONFIG_HOME": folder / "home", "HOME": folder, "PATH": folder,
-              "HADOOP_CONF_DIR": folder, "YTF_RESOURCEMANAGER": "http://127.0.0.1:1", "KRB5_CONFIG": folder / "secret",
-              "SSL_CERT_FILE": folder / "secret", "https_proxy": "http://127.0.0.1:1", "PYTHONPATH": folder}
+    values = {
+        "YTF_SITE": folder / "secret",
+        "XDG_CONFIG_HOME": folder / "home",
+        "HOME": folder,
+        "PATH": folder,
+        "HADOOP_CONF_DIR": folder,
+        "YTF_RESOURCEMANAGER": "http://127.0.0.1:1",
+        "KRB5_CONFIG": folder / "secret",
+        "SSL_CERT_FILE": folder / "secret",
+        "https_proxy": "http://127.0.0.1:1",
+        "PYTHONPATH": folder,
+    }
     return {f"{prefix}{name}": str(value) for name, value in values.items()}
 
 
@@ -256,7 +270,9 @@ def test_variables_of_the_administrator_reach_the_launcher(site, project, tmp_pa
 
 
 def test_a_dry_run_submits_nothing(site, project):
-    folder = project({"train": {"tf.command": "echo from the dry run", "tf.dry_run": "true", "tf.env.MY_TOKEN": "s3cret"}})
+    folder = project(
+        {"train": {"tf.command": "echo from the dry run", "tf.dry_run": "true", "tf.env.MY_TOKEN": "s3cret"}}
+    )
     execution = site.run(folder, "train")
     assert execution.status == "SUCCEEDED", execution.all_logs()
     assert "from the dry run" in execution.log("train") and "s3cret" not in execution.log("train")
@@ -266,7 +282,8 @@ def test_a_dry_run_submits_nothing(site, project):
 def test_job_in_utf8_is_refused_with_the_right_encoding(site, project):
     folder = project({})
     (folder / "train.job").write_bytes(
-        "\n".join(f"{key}={value}" for key, value in {**JOB, "tf.command": "echo h\u00e9"}.items()).encode())
+        "\n".join(f"{key}={value}" for key, value in {**JOB, "tf.command": "echo h\u00e9"}.items()).encode()
+    )
     execution = site.run(folder, "train")
     assert execution.status == "FAILED"
     log = execution.log("train")
@@ -328,7 +345,9 @@ def test_the_secure_plugin_runs_in_azkabans_hadoopshell(minicluster, project, tm
     with Site(tmp_path / "secure", classpath, minicluster, "--secure") as site:
         jars = [*plugin_jars(), *(hadoop_folder(os.environ) / "jars").glob("*.jar")]
         with open(site.plugins / "commonprivate.properties", "a") as common:
-            common.write(f"jobtype.global.classpath={','.join(map(str, [minicluster.settings.configuration, *jars]))}\n")
+            common.write(
+                f"jobtype.global.classpath={','.join(map(str, [minicluster.settings.configuration, *jars]))}\n"
+            )
         private = (site.plugins / "tensorflow-yarn" / "private.properties").read_text()
         assert "jobtype.class=azkaban.jobtype.HadoopShell" in private and "command.whitelist.regex" in private
         evil = {"tf.command": "true", "command.1": "touch evil", **evil_variables(tmp_path)}

@@ -16,15 +16,19 @@ pytestmark = pytest.mark.slow
 
 def test_variables_of_a_job_are_replaced_by_those_of_the_executor(tmp_path):
     """The job type's own test shows it on Azkaban; this one names the variables."""
-    (tmp_path / "props").write_text("tf.que=x\nenv.HOME=/evil\nenv.PATH=/evil\nENV.KRB5_CONFIG=/evil\nenv.LD_PRELOAD=/evil\n")
+    (tmp_path / "props").write_text(
+        "tf.que=x\nenv.HOME=/evil\nenv.PATH=/evil\nENV.KRB5_CONFIG=/evil\nenv.LD_PRELOAD=/evil\n"
+    )
     plugin = tmp_path / "plugin"
     plugin.mkdir()
     (tmp_path / "common.properties").write_text("env.JAVA_HOME=/java\nenv.SITE=common\n")
     (plugin / "plugin.properties").write_text("env.SITE=plugin\n")
-    script = ("import json, os, sys\nfrom tf_yarn_ops.azkaban import console, jobtype\n"
-              "from tf_yarn_ops.terminal.signals import Interruption\n"
-              "jobtype.run_job(console.Console(), Interruption(), ['--plugin', sys.argv[1]], os.environ)\n"
-              "print(json.dumps(dict(os.environ)))")
+    script = (
+        "import json, os, sys\nfrom tf_yarn_ops.azkaban import console, jobtype\n"
+        "from tf_yarn_ops.terminal.signals import Interruption\n"
+        "jobtype.run_job(console.Console(), Interruption(), ['--plugin', sys.argv[1]], os.environ)\n"
+        "print(json.dumps(dict(os.environ)))"
+    )
     evil = dict.fromkeys(["HOME", "PATH", "KRB5_CONFIG", *DROPPED], "/evil")
     environ = {"KRB5CCNAME": "/c", "OWN": "kept", "JOB_PROP_FILE": str(tmp_path / "props"), **evil}
     done = subprocess.run([sys.executable, "-I", "-c", script, plugin], env=environ, capture_output=True, text=True,
@@ -54,10 +58,12 @@ def test_the_sites_variables_reach_the_libraries(tmp_path):
     """The Kerberos library asks the process's environment."""
     (tmp_path / "props").write_text("tf.que=x\n")
     path = limits(tmp_path, "environ: {KRB5_CLIENT_KTNAME: /etc/azkaban.keytab}\n")
-    script = ("import os, sys\nfrom tf_yarn_ops.azkaban import console, jobtype\n"
-              "from tf_yarn_ops.terminal.signals import Interruption\n"
-              "jobtype.run_job(console.Console(), Interruption(), ['--limits', sys.argv[1]], os.environ)\n"
-              "print(os.environ['KRB5_CLIENT_KTNAME'])")
+    script = (
+        "import os, sys\nfrom tf_yarn_ops.azkaban import console, jobtype\n"
+        "from tf_yarn_ops.terminal.signals import Interruption\n"
+        "jobtype.run_job(console.Console(), Interruption(), ['--limits', sys.argv[1]], os.environ)\n"
+        "print(os.environ['KRB5_CLIENT_KTNAME'])"
+    )
     environ = {"PATH": os.environ["PATH"], "KRB5_CLIENT_KTNAME": "/evil", "JOB_PROP_FILE": str(tmp_path / "props")}
     done = subprocess.run([sys.executable, "-I", "-c", script, path], env=environ, capture_output=True, text=True,
                           timeout=60, check=True, stdin=subprocess.DEVNULL)  # fmt: skip

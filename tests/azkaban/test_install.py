@@ -86,15 +86,21 @@ def test_secure_allows_one_command(plugins):
     assert plugin["command"] == command_of(plugins, "--secure", '--limits "/etc/tf yarn/limits.yaml"')
     expression = re.compile(private["command.whitelist.regex"])
     assert expression.fullmatch(plugin["command"])
-    for other in (f"{plugin['command']} x", f"{plugin['command']}; rm", plugin["command"].replace("/", "_", 1), "rm",
-                  plugin["command"].replace(".azkaban", "xazkaban")):
+    for other in (
+        f"{plugin['command']} x",
+        f"{plugin['command']}; rm",
+        plugin["command"].replace("/", "_", 1),
+        "rm",
+        plugin["command"].replace(".azkaban", "xazkaban"),
+    ):
         assert not expression.fullmatch(other)
     before = [(done.folder / file).read_bytes() for file in JOBTYPE_FILES]
     again = write_jobtype(plugins)
     assert [(done.folder / file).read_bytes() for file in JOBTYPE_FILES] == before, "an update keeps the restrictions"
     assert again.notes == (
         "kept --secure of the earlier installation; --no-secure ends it",
-        "kept --limits /etc/tf yarn/limits.yaml of the earlier installation; --limits '' ends it")
+        "kept --limits /etc/tf yarn/limits.yaml of the earlier installation; --limits '' ends it",
+    )
     back = write_jobtype(plugins, secure=False, limits="")
     assert "command.whitelist.regex" not in properties(back.folder, "private.properties")
     assert properties(back.folder, "plugin.properties")["command"] == command_of(plugins)
@@ -110,12 +116,16 @@ def test_what_the_site_has_added_stays(plugins):
         file.write("env.YTF_RESOURCEMANAGER=http\\://rm\\:8088\n")
     done = write_jobtype(plugins, limits="/etc/limits.yaml")
     assert properties(done.folder, "plugin.properties") == {
-        "command": command_of(plugins, "--limits /etc/limits.yaml"), "env.YTF_RESOURCEMANAGER": "http://rm:8088"}
+        "command": command_of(plugins, "--limits /etc/limits.yaml"),
+        "env.YTF_RESOURCEMANAGER": "http://rm:8088",
+    }
     assert done.notes == ("plugin.properties: kept env.YTF_RESOURCEMANAGER",)
     assert write_jobtype(plugins, limits="/etc/limits.yaml").written == ()
 
 
-@pytest.mark.parametrize("broken", [{"private.properties": ""}, {"private.properties": "a=\\u12"}, {"plugin.properties": "x=y"}])
+@pytest.mark.parametrize(
+    "broken", [{"private.properties": ""}, {"private.properties": "a=\\u12"}, {"plugin.properties": "x=y"}]
+)
 def test_a_broken_plugin_of_ours_is_repaired(plugins, broken):
     (plugins / JOBTYPE_NAME).mkdir()
     for file, text in broken.items():
@@ -150,9 +160,16 @@ def test_another_plugin_is_left_alone(plugins):
 def test_every_fault_of_an_installation_is_reported(plugins):
     with pytest.raises(SpecInvalid) as caught:
         write_jobtype(plugins / "nope", name="a/b", python="python3", limits="$HOME/x")
-    assert [str(fault).partition(":")[0] for fault in caught.value.faults] == ["--dir", "--name", "--python", "--limits",
-                                                                               "--limits"]
-    with pytest.raises(SpecInvalid, match=r"-I can't import tf_yarn_ops.azkaban: .*; install tf-yarn-ops for this interpreter"):
+    assert [str(fault).partition(":")[0] for fault in caught.value.faults] == [
+        "--dir",
+        "--name",
+        "--python",
+        "--limits",
+        "--limits",
+    ]
+    with pytest.raises(
+        SpecInvalid, match=r"-I can't import tf_yarn_ops.azkaban: .*; install tf-yarn-ops for this interpreter"
+    ):
         write_jobtype(plugins, python="/usr/bin/false")
     assert [path.name for path in plugins.iterdir()] == ["common.properties"]
 
@@ -182,8 +199,9 @@ def test_no_executor_sees_half_of_it(plugins, tmp_path):
     thread.start()
     try:
         for number in range(6):
-            write_jobtype(plugins, name=f"type{number // 3}", python=str(python), secure=bool(number % 2),
-                          limits=f"/etc/{number}")
+            write_jobtype(
+                plugins, name=f"type{number // 3}", python=str(python), secure=bool(number % 2), limits=f"/etc/{number}"
+            )
     finally:
         over.set()
         thread.join()
@@ -201,8 +219,12 @@ def test_help_says_what_the_options_are():
 def projects(tmp_path_factory):
     """Return the folder of the zips that the one command makes."""
     folder = tmp_path_factory.mktemp("projects")
-    subprocess.run([sys.executable, EXAMPLES / "pack.py", folder, "--set", "data=/my data/x=y"], check=True, timeout=60,
-                   stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, EXAMPLES / "pack.py", folder, "--set", "data=/my data/x=y"],
+        check=True,
+        timeout=60,
+        stdout=subprocess.DEVNULL,
+    )
     return folder
 
 
@@ -213,13 +235,21 @@ def unpacked(path, folder):
 
 
 def test_one_command_makes_the_projects(projects):
-    assert sorted(path.name for path in projects.iterdir()) == ["digits-flow1.zip", "digits-flow2.zip", "digits-tony.zip"]
+    assert sorted(path.name for path in projects.iterdir()) == [
+        "digits-flow1.zip",
+        "digits-flow2.zip",
+        "digits-tony.zip",
+    ]
 
 
 def test_flow1_leads_from_data_to_promotion(projects, tmp_path):
     jobs = unpacked(projects / "digits-flow1.zip", tmp_path)
     assert {name: job.get("dependencies") for name, job in jobs.items()} == {
-        "prepare": None, "train": "prepare", "evaluate": "train", "promote": "evaluate"}
+        "prepare": None,
+        "train": "prepare",
+        "evaluate": "train",
+        "promote": "evaluate",
+    }
     assert parse_properties((tmp_path / "digits.properties").read_bytes())["data"] == "/my data/x=y"
     for name in ("train", "evaluate"):
         job, _ = read_azkaban_job(resolved(jobs[name]), tmp_path)
@@ -236,7 +266,11 @@ def test_flow2_is_the_same_every_night(projects, tmp_path):
     assert flow["config"]["data"] == "/my data/x=y"
     jobs = {node["name"]: node for node in flow["nodes"]}
     assert {name: node.get("dependsOn") for name, node in jobs.items()} == {
-        "prepare": None, "train": ["prepare"], "evaluate": ["train"], "promote": ["evaluate"]}
+        "prepare": None,
+        "train": ["prepare"],
+        "evaluate": ["train"],
+        "promote": ["evaluate"],
+    }
     first = unpacked(projects / "digits-flow1.zip", tmp_path)
     for name, node in jobs.items():
         assert all(isinstance(text, str) for text in node["config"].values()), "Azkaban takes nothing else"

@@ -16,11 +16,13 @@ PIECES = ["\\", "\\\\", "\\u00e9", "\\u0041", "\\uD83D\\uDE00", "\\uD83D", "\\u1
           "\\:", "\\=", "\\#", "\\!", "\\\n", "\\\r\n", "\\\r", " ", "\t", "\f", "\n", "\r", "\r\n", "=", ":", "#", "!", "a",
           "key", "tf.command", "value", "\u00e9", "\u00c3\u00a9", "\x00", "\x7f", "\x85", "\xff", "\x1c", "\x0b"]  # fmt: skip
 files = st.lists(st.sampled_from(PIECES) | st.characters(max_codepoint=0xFF), max_size=60).map(
-    lambda pieces: "".join(pieces).encode("iso-8859-1"))
+    lambda pieces: "".join(pieces).encode("iso-8859-1")
+)
 letters = st.characters() | st.sampled_from(" \t\n\r\f\\=:#!\x00\u00e9\u20ac\U0001f600\ud83d\ude00")
 #: Java's strings are UTF-16: two halves that stand side by side are one letter.
 texts = st.text(letters, max_size=20).map(
-    lambda text: text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass"))
+    lambda text: text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+)
 values = st.dictionaries(texts, texts, max_size=8)
 
 

@@ -1,6 +1,5 @@
 """A job from the properties of Azkaban."""
 
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -68,8 +67,12 @@ def test_properties_make_a_job(properties, document, project):
 
 
 def test_a_document_of_the_project_is_overridden(project):
-    (project / "job.yaml").write_text("command: from the file\nqueue: low\ntasks: {worker: {instances: 3, vcores: 2}, ps: 1}\n")
-    job = read({"tf.spec": "job.yaml", "tf.queue": "high", "tf.worker.instances": "2", "tf.worker.memory": "1g"}, project)
+    (project / "job.yaml").write_text(
+        "command: from the file\nqueue: low\ntasks: {worker: {instances: 3, vcores: 2}, ps: 1}\n"
+    )
+    job = read(
+        {"tf.spec": "job.yaml", "tf.queue": "high", "tf.worker.instances": "2", "tf.worker.memory": "1g"}, project
+    )
     assert (job.command, job.queue, job.tasks["ps"].instances) == ("from the file", "high", 1)
     assert (job.tasks["worker"].instances, job.tasks["worker"].vcores, job.tasks["worker"].memory) == (2, 2, 1024)
     only = read({"tf.spec": "job.yaml", "tf.cluster_requirement": "worker:1"}, project)
@@ -77,8 +80,16 @@ def test_a_document_of_the_project_is_overridden(project):
 
 
 def test_azkabans_own_keys_are_passed_over(project):
-    others = {"type": "tensorflow-yarn", "retries": "3", "azkaban.flow.execid": "1", "user.to.proxy": "ann",
-              "env.PATH": "/bin", "command": "python", "tfx.queue": "x", "working.dir": "/"}
+    others = {
+        "type": "tensorflow-yarn",
+        "retries": "3",
+        "azkaban.flow.execid": "1",
+        "user.to.proxy": "ann",
+        "env.PATH": "/bin",
+        "command": "python",
+        "tfx.queue": "x",
+        "working.dir": "/",
+    }
     assert read({**RUN, **others}, project) == read(RUN, project)
 
 
@@ -185,7 +196,8 @@ def test_a_fault_of_a_spec_is_named_by_its_path_in_the_file(project):
     assert faults_of({"tf.command": "run", "tf.spec": "job.yaml", "tf.restart": "task"}, project) == [
         "tf.spec: tasks.worker.memory: 'x' is not an amount of memory; write MiB (8192) or a unit (512m, 8 GiB)",
         "tf.spec: queue: 3 is not a text",
-        "tf.spec: restart.max_restarts: -1 is not a whole number of at least 0"]
+        "tf.spec: restart.max_restarts: -1 is not a whole number of at least 0",
+    ]
 
 
 def test_a_missing_or_broken_file_of_the_project_is_named(project):
@@ -196,7 +208,8 @@ def test_a_missing_or_broken_file_of_the_project_is_named(project):
     assert found[1].startswith("tf.args.file: 'bytes' can't be read: 'utf-8' codec") and len(found) == 2
     (project / "tasks.yaml").write_text("tasks: [worker]\n")
     assert faults_of({**RUN, "tf.spec": "tasks.yaml"}, project) == [
-        "tf.spec: tasks: a list is not a mapping of task types to their settings"]
+        "tf.spec: tasks: a list is not a mapping of task types to their settings"
+    ]
     found = faults_of({**RUN, "tf.spec": "nope", "tf.args.file": "nope"}, project)
     assert [fault.partition(":")[0] for fault in found] == ["tf.spec", "tf.args.file"]
 

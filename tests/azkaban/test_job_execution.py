@@ -40,8 +40,14 @@ def test_executions_of_all_versions(properties, execution):
 
 
 def test_each_job_of_each_server_is_its_own():
-    changes = [{}, {"azkaban.url": "http://other"}, {"azkaban.flow.projectname": "p"}, {"azkaban.flow.flowid": "f"},
-               {"azkaban.job.metadata.file": "_job.43.train.meta"}, {"azkaban.job.metadata.file": "_job.42.sub._.train.meta"}]
+    changes = [
+        {},
+        {"azkaban.url": "http://other"},
+        {"azkaban.flow.projectname": "p"},
+        {"azkaban.flow.flowid": "f"},
+        {"azkaban.job.metadata.file": "_job.43.train.meta"},
+        {"azkaban.job.metadata.file": "_job.42.sub._.train.meta"},
+    ]
     found = [JobExecution.read({**AZKABAN, **change}).identity() for change in changes]
     assert set(Counter((identity.tag, identity.generation) for identity in found).values()) == {1}
     assert (found[0].tag, found[0].generation, found[4].generation) == (found[4].tag, 42, 43)

@@ -30,8 +30,12 @@ def test_success_is_written_for_downstream_jobs(azkaban, yarn):
     assert job.outputs.stat().st_size == 0
     place = job.outputs.stat().st_ino
     submitted(yarn)
-    finish(yarn, metrics={"accuracy": 0.97, "note": None, "tf.command": "rm", "eval": {"loss/val": 1e-05, "ok": True}},
-           output_path="/models/7", tensorboard_url="http://n1:6006")
+    finish(
+        yarn,
+        metrics={"accuracy": 0.97, "note": None, "tf.command": "rm", "eval": {"loss/val": 1e-05, "ok": True}},
+        output_path="/models/7",
+        tensorboard_url="http://n1:6006",
+    )
     assert job.end() == 0
     assert json.loads(job.outputs.read_text()) == {
         "tf.result.application_id": ID, "tf.result.final_status": "SUCCEEDED", "tf.result.reason": "SUCCEEDED",
@@ -48,8 +52,9 @@ def test_success_is_written_for_downstream_jobs(azkaban, yarn):
 def test_id_is_written_before_the_submission(azkaban, yarn):
     seen = []
     job = azkaban()
-    yarn.faults.append(lambda method, path: seen.append(list(job.lines)) if method == "POST" and path.endswith("/apps")
-                       else None)
+    yarn.faults.append(
+        lambda method, path: seen.append(list(job.lines)) if method == "POST" and path.endswith("/apps") else None
+    )
     job.start()
     submitted(yarn)
     assert ID in seen[0]
@@ -63,8 +68,14 @@ def test_who_asks_and_under_which_tags(azkaban, yarn):
     finish(yarn)
     assert job.end() == 0
     tags = body["application-tags"]["tag"]
-    own = {"azkaban.flow.execid:42", "azkaban.flow.flowid:digits", "azkaban.job.id:train", "one", "two",
-           ("azkaban.flow.projectname:mein_projekt___" + "x" * 200)[:100]}
+    own = {
+        "azkaban.flow.execid:42",
+        "azkaban.flow.flowid:digits",
+        "azkaban.job.id:train",
+        "one",
+        "two",
+        ("azkaban.flow.projectname:mein_projekt___" + "x" * 200)[:100],
+    }
     assert own < set(tags) and len(tags) == 10
     assert {tag.partition("-")[0] for tag in set(tags) - own} == {"tfy", "tfyg", "tfya", "tfyd"}
     assert all(tag.isascii() and tag == tag.lower() and len(tag) <= 100 and "," not in tag for tag in tags)
@@ -77,8 +88,14 @@ def test_who_asks_and_under_which_tags(azkaban, yarn):
 def test_a_job_holds_a_lease_of_15_minutes_or_as_it_says(azkaban, yarn, own, mark):
     job = azkaban(own).start()
     submitted(yarn)
-    found = until(lambda: [body["timeout"]["expiryTime"] for method, path, *_, body in yarn.requests
-                           if method == "PUT" and path.endswith("/timeout")], 60)
+    found = until(
+        lambda: [
+            body["timeout"]["expiryTime"]
+            for method, path, *_, body in yarn.requests
+            if method == "PUT" and path.endswith("/timeout")
+        ],
+        60,
+    )
     finish(yarn)
     assert job.end() == 0
     assert mark in found[0]
@@ -117,8 +134,13 @@ def test_a_failure_ends_with_its_reason(azkaban, yarn, reason):
     job = azkaban().start()
     submitted(yarn)
     tail = f"Traceback\napplication_1_0007 is not ours, {ID} is\x1b[31m\rValueError: no data"
-    finish(yarn, reason, first_failure="worker:0", message="worker:0 failed",
-           tasks=(TaskReport("worker:0", "failed", exit_code=3, log_tail=tail),))
+    finish(
+        yarn,
+        reason,
+        first_failure="worker:0",
+        message="worker:0 failed",
+        tasks=(TaskReport("worker:0", "failed", exit_code=3, log_tail=tail),),
+    )
     assert job.end() == reason.exit_code
     assert job.lines[-1] == f"{reason.value}: worker:0 failed"
     log = "\n".join(job.lines)
@@ -132,17 +154,26 @@ def test_every_fault_is_reported_without_asking_yarn(azkaban, yarn):
     job = azkaban({"tf.que": "x", "tf.worker.memory": "lots", "tf.files.1": "missing.py"}).start()
     assert job.end() == Reason.SPEC_INVALID.exit_code
     assert job.lines[0] == "3 faults in the request:"
-    assert [line.partition(":")[0].strip(" -") for line in job.lines[1:4]] == ["tf.que", "tf.worker.memory", "tf.files.1"]
-    assert job.lines[-1] == "SPEC_INVALID: tf.que: unknown key (did you mean 'tf.queue'?) (and 2 more faults, listed above)"
+    assert [line.partition(":")[0].strip(" -") for line in job.lines[1:4]] == [
+        "tf.que",
+        "tf.worker.memory",
+        "tf.files.1",
+    ]
+    assert (
+        job.lines[-1]
+        == "SPEC_INVALID: tf.que: unknown key (did you mean 'tf.queue'?) (and 2 more faults, listed above)"
+    )
     assert yarn.requests == []
 
 
 def test_a_missing_file_is_a_fault(azkaban, yarn):
     job = azkaban({"tf.files.1": "missing.py", "tf.archives.2": "e=no/e.zip", "tf.script": "no.py"}).start()
     assert job.end() == 2
-    assert job.lines[1:4] == ["  - tf.files.1: there is no missing.py on this machine",
-                              "  - tf.archives.2: there is no no/e.zip on this machine",
-                              "  - tf.script: there is no no.py on this machine"]
+    assert job.lines[1:4] == [
+        "  - tf.files.1: there is no missing.py on this machine",
+        "  - tf.archives.2: there is no no/e.zip on this machine",
+        "  - tf.script: there is no no.py on this machine",
+    ]
     assert yarn.requests == []
 
 
@@ -164,7 +195,9 @@ def test_without_azkaban_it_says_who_starts_it(azkaban):
     assert job.lines[-1].startswith("SPEC_INVALID: JOB_PROP_FILE cannot be read")
     job.lines.clear()
     assert job.start("--limit", "x").end() == 2
-    assert job.lines == ["SPEC_INVALID: the only options are --secure, --limits FILE and --plugin FOLDER; given: --limit x"]
+    assert job.lines == [
+        "SPEC_INVALID: the only options are --secure, --limits FILE and --plugin FOLDER; given: --limit x"
+    ]
 
 
 def test_a_dry_run_submits_nothing_and_shows_no_secret(azkaban, yarn):
@@ -193,8 +226,11 @@ def test_a_launcher_that_fails_itself_leaves_nothing(azkaban, yarn):
     job = azkaban().start()
     submitted(yarn)
     job.saw("submitted")
-    yarn.faults.append(lambda method, path: (200, {"Content-Type": "application/json"}, '{"app": 7}')
-                       if method == "GET" and path.endswith(ID) else None)
+    yarn.faults.append(
+        lambda method, path: (
+            (200, {"Content-Type": "application/json"}, '{"app": 7}') if method == "GET" and path.endswith(ID) else None
+        )
+    )
     assert job.end() == 1
     assert any("Traceback" in line for line in job.lines)
     assert job.lines[-1] == "KILLED: its launcher has failed: TypeError"
@@ -373,8 +409,10 @@ def test_another_execution_is_another_training(azkaban, yarn):
 # --- who asks -----------------------------------------------------------------------------------
 # --- outputs and lines --------------------------------------------------------------------------
 def test_nothing_slow_is_imported_before_signals_are_handled():
-    script = ("import sys, tf_yarn_ops.azkaban.__main__; "
-              "print(*[name for name in ('click', 'yaml', 'httpx', 'skein', 'hdfs', 'rich', 'asyncio') if name in sys.modules])")
+    script = (
+        "import sys, tf_yarn_ops.azkaban.__main__; "
+        "print(*[name for name in ('click', 'yaml', 'httpx', 'skein', 'hdfs', 'rich', 'asyncio') if name in sys.modules])"
+    )
     run = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert run.stdout.split() == []
 

@@ -1,6 +1,5 @@
 """From the keys of a .job to a job: the table, TonY's names, byte-for-byte values, and every fault by its key."""
 
-
 from tf_yarn_ops.azkaban.keys import ALL_KEYS, find_key
 from tf_yarn_ops.job.declaration import AZKABAN
 from tf_yarn_ops.job.options import options_of
@@ -10,7 +9,7 @@ from tf_yarn_ops.job.request import OPTION_NAMES
 # --- the table ----------------------------------------------------------------------------------
 def test_every_key_is_found_by_its_own_name():
     for key in ALL_KEYS:
-        name = (key.name.replace("<type>", "worker").replace("<index>", "0").replace("<n>", "1").replace("<NAME>", "A"))
+        name = key.name.replace("<type>", "worker").replace("<index>", "0").replace("<n>", "1").replace("<NAME>", "A")
         assert find_key(name).key is key, name
 
 

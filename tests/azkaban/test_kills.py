@@ -19,7 +19,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
 #: Azkaban sends SIGKILL after these seconds; our kill is to be faster in every case.
 KILLED_WITHIN = 30
 #: A launcher that stops at the gap that its job names for this attempt, until the attempt's file is there.
-STOPPING = """\
+STOPPING = (
+    """\
 import os, re, runpy, time
 
 attempt = int(re.search(r"azkaban\\.job\\.attempt=(\\d+)", open(os.environ["JOB_PROP_FILE"]).read())[1])
@@ -31,10 +32,13 @@ def stop(name):
         while not os.path.exists(go):
             time.sleep(0.02)
 
-""" + STOP_IN_GAPS + """
+"""
+    + STOP_IN_GAPS
+    + """
 stop("start")
 runpy.run_module("tf_yarn_ops.azkaban", run_name="__main__", alter_sys=True)
 """
+)
 #: The pipe to Azkaban breaks behind the first line.
 DEAF = """\
 exec "$@" > >(head -n 1) 2>&1
@@ -81,6 +85,7 @@ def start(site, folder, command="sleep 600", gaps=(), name="digits", **values):
 
 def wait_at(execution, gap, attempt=0):
     """Wait until the launcher of an attempt stops at a gap."""
+
     def stopped():
         return f"stopped at {gap}" in execution.log("train", attempt)
 
@@ -175,8 +180,10 @@ def test_cancelled_between_two_attempts_nothing_starts(site, tmp_path):
 
 def test_retry_of_a_killed_launcher_repeats_attaches_or_reports(site, tmp_path):
     """Hours of training are not thrown away."""
-    command = (f"echo started >> {tmp_path}/trainings; mine=`wc -l < {tmp_path}/trainings`; "  # $() is Azkaban's
-               f"until test -e {tmp_path}/finish-$mine; do sleep 0.2; done; [ $mine = 2 ] || exit 3")
+    command = (
+        f"echo started >> {tmp_path}/trainings; mine=`wc -l < {tmp_path}/trainings`; "  # $() is Azkaban's
+        f"until test -e {tmp_path}/finish-$mine; do sleep 0.2; done; [ $mine = 2 ] || exit 3"
+    )
     execution = start(site, tmp_path, command, gaps=["", "start", "", "start"], retries="3")
 
     def finish_unseen(number):
@@ -200,7 +207,9 @@ def test_retry_of_a_killed_launcher_repeats_attaches_or_reports(site, tmp_path):
     finish_unseen(2)
     # The training has succeeded, so the fourth attempt reports that.
     execution.wait()
-    assert [status for _, _, status in execution.attempts] == ["FAILED", "FAILED", "FAILED", "SUCCEEDED"], execution.all_logs()
+    assert [status for _, _, status in execution.attempts] == ["FAILED", "FAILED", "FAILED", "SUCCEEDED"], (
+        execution.all_logs()
+    )
     assert [item["finalStatus"] for item in site.applications(execution)] == ["FAILED", "SUCCEEDED"]
     assert (tmp_path / "trainings").read_text() == "started\n" * 2
     assert execution.outputs["train"]["tf.result.application_id"] == second
@@ -209,19 +218,29 @@ def test_retry_of_a_killed_launcher_repeats_attaches_or_reports(site, tmp_path):
 
 def test_the_launcher_killed_at_every_gap_and_retried_trains_once(site, tmp_path):
     """A retry begins where the launcher before it was killed. It attaches after "submitted", so "marked" has a job of its own."""
+
     def one(gaps):
         folder = tmp_path / gaps[-1]
-        execution = start(site, folder, f"echo trained >> {folder}/trainings; until test -e {folder}/finish; do sleep 0.2; done",
-                          gaps=gaps, retries=str(len(gaps)))
+        execution = start(
+            site,
+            folder,
+            f"echo trained >> {folder}/trainings; until test -e {folder}/finish; do sleep 0.2; done",
+            gaps=gaps,
+            retries=str(len(gaps)),
+        )
         for attempt, gap in enumerate(gaps):
             wait_at(execution, gap, attempt)
             kill_launcher(execution)
         last = len(gaps)
-        until(lambda: site.live(execution) and site.live(execution)[0] in execution.messages("train", last), PATIENCE, 0.3)
+        until(
+            lambda: site.live(execution) and site.live(execution)[0] in execution.messages("train", last), PATIENCE, 0.3
+        )
         (folder / "finish").touch()
         execution.wait()
-        assert execution.attempts == [*(("train", attempt, "FAILED") for attempt in range(last)), ("train", last, "SUCCEEDED")], \
-            execution.all_logs()
+        assert execution.attempts == [
+            *(("train", attempt, "FAILED") for attempt in range(last)),
+            ("train", last, "SUCCEEDED"),
+        ], execution.all_logs()
         assert (folder / "trainings").read_text() == "trained\n"
         (application,) = site.applications(execution)
         assert execution.outputs["train"]["tf.result.application_id"] == application["id"]
@@ -254,7 +273,12 @@ def test_the_executor_is_gone_and_takes_its_trainings_with_it(lonely, tmp_path, 
     for gap in gaps:
         (tmp_path / gap / "go-0").touch()
     until(lambda: not process.is_running(), 60, 0.1, what="the end of the launcher of the training")
-    until(lambda: not any(launcher.is_running() for launcher in launchers), 60, 0.1, what="the end of the launchers at gaps")
+    until(
+        lambda: not any(launcher.is_running() for launcher in launchers),
+        60,
+        0.1,
+        what="the end of the launchers at gaps",
+    )
     assert time.monotonic() - began < KILLED_WITHIN
     (seen,) = lonely.applications(execution)
     assert seen["state"] == "KILLED" and "Azkaban" in seen["diagnostics"], seen["diagnostics"]
@@ -311,8 +335,10 @@ def test_a_superseded_execution_does_not_train_again(site, tmp_path):
 
 
 def test_an_execution_waits_for_the_retries_of_an_earlier_one(site, tmp_path):
-    command = (f"test -e {tmp_path}/mark || {{ touch {tmp_path}/mark; exit 3; }}; "
-               f"until test -e {tmp_path}/finish; do sleep 0.2; done")
+    command = (
+        f"test -e {tmp_path}/mark || {{ touch {tmp_path}/mark; exit 3; }}; "
+        f"until test -e {tmp_path}/finish; do sleep 0.2; done"
+    )
     own = {"name": "wait", "tf__previous": "wait", "tf__lease": "60"}
     first = start(site, tmp_path / "first", command, retries="1", retry__backoff="15000", **own)
     until(lambda: site.live(first), PATIENCE, 0.3)
@@ -322,7 +348,9 @@ def test_an_execution_waits_for_the_retries_of_an_earlier_one(site, tmp_path):
     assert site.applications(second) == [], second.all_logs()
     (tmp_path / "finish").touch()
     assert (first.wait().attempts, second.wait().attempts) == (
-        [("train", 0, "FAILED"), ("train", 1, "SUCCEEDED")], [("train", 0, "SUCCEEDED")]), second.all_logs()
+        [("train", 0, "FAILED"), ("train", 1, "SUCCEEDED")],
+        [("train", 0, "SUCCEEDED")],
+    ), second.all_logs()
     assert site.applications(second)[0]["startedTime"] >= site.applications(first)[-1]["finishedTime"]
     for execution in (first, second):
         site.assert_nothing_left(execution)
@@ -344,11 +372,15 @@ def test_a_retry_that_comes_after_a_later_execution_began_is_superseded(site, tm
 
 @pytest.mark.parametrize("policy", ["kill", "wait"])
 def test_of_two_executions_at_the_same_instant_one_trains(site, tmp_path, policy):
-    command = f"test ! -e {tmp_path}/lock || echo both > {tmp_path}/both; touch {tmp_path}/lock; sleep 5; rm {tmp_path}/lock"
+    command = (
+        f"test ! -e {tmp_path}/lock || echo both > {tmp_path}/both; touch {tmp_path}/lock; sleep 5; rm {tmp_path}/lock"
+    )
     if policy == "kill":
         command = f"sleep 5; echo trained >> {tmp_path}/trainings"
-    first, second = (start(site, tmp_path / name, command, name=f"twins {policy}", tf__previous=policy, retries="1")
-                     for name in ("first", "second"))
+    first, second = (
+        start(site, tmp_path / name, command, name=f"twins {policy}", tf__previous=policy, retries="1")
+        for name in ("first", "second")
+    )
     assert second.wait().attempts == [("train", 0, "SUCCEEDED")], second.all_logs()
     if first.wait().status == "FAILED":
         assert any(line.startswith("SUPERSEDED: ") for line in first.messages("train", 1)), first.all_logs()
@@ -360,8 +392,10 @@ def test_of_two_executions_at_the_same_instant_one_trains(site, tmp_path, policy
 
 
 def test_parallel_dates_and_the_scheduled_execution_do_not_kill_each_other(site, tmp_path):
-    folder = write_project(tmp_path / "project", {"train": {
-        **JOB, "tf.previous": "kill", "tf.command": f"until test -e {tmp_path}/finish; do sleep 0.2; done"}})
+    folder = write_project(
+        tmp_path / "project",
+        {"train": {**JOB, "tf.previous": "kill", "tf.command": f"until test -e {tmp_path}/finish; do sleep 0.2; done"}},
+    )
     runs = []
     for parameters in ({"ytf.backfill.date": "2026-12-01"}, {}, {"ytf.backfill.date": "2026-12-02"}):
         runs.append(site.start(folder, "train", name="dates", parameters=parameters))
@@ -397,7 +431,9 @@ def test_a_resourcemanager_that_hangs_does_not_hold_up_a_cancel(site, tmp_path, 
     minicluster.stop_daemon("rm", signal.SIGSTOP)
     try:
         assert cancel(site, execution) < KILLED_WITHIN
-        assert f"ytf kill {application}" in execution.log("train"), execution.log("train")  # what a person can do who reads it
+        assert f"ytf kill {application}" in execution.log("train"), execution.log(
+            "train"
+        )  # what a person can do who reads it
     finally:
         minicluster.stop_daemon("rm", signal.SIGCONT)
     site.launcher.kill(application, "the test is over")

@@ -40,8 +40,10 @@ with Interruption() as interruption:
         lib.pthread_mutex_lock(lock)
 """
 #: The launcher with less patience.
-HASTY = ("from tf_yarn_ops.azkaban import limited_ending; limited_ending.ENDING_SECONDS = limited_ending.LAST_CALL = 1.0; "
-         "from tf_yarn_ops.azkaban.__main__ import main; main()")
+HASTY = (
+    "from tf_yarn_ops.azkaban import limited_ending; limited_ending.ENDING_SECONDS = limited_ending.LAST_CALL = 1.0; "
+    "from tf_yarn_ops.azkaban.__main__ import main; main()"
+)
 
 
 def fill(descriptor):
@@ -75,8 +77,9 @@ def test_a_full_pipe_does_not_hold_up_the_end(impatient):
         done.append("killed")
         console.say("killed")
 
-    ending = LimitedEnding(lambda: None, last_call, lambda: console.say("nobody answers"),
-                           lambda code: (done.append(code), over.set()))
+    ending = LimitedEnding(
+        lambda: None, last_call, lambda: console.say("nobody answers"), lambda code: (done.append(code), over.set())
+    )
     ending.start()
     ending.ask("told to", 143)
     assert over.wait(60)
@@ -89,8 +92,9 @@ def test_a_log_that_nobody_reads_does_not_save_the_application(azkaban, yarn):
     job = azkaban()
     read, write = os.pipe()
     command = [sys.executable, "-I", "-X", "utf8", "-c", HASTY]
-    process = subprocess.Popen(command, cwd=job.folder, env=job.environ, stdin=subprocess.PIPE, stdout=write,
-                               stderr=subprocess.STDOUT)
+    process = subprocess.Popen(
+        command, cwd=job.folder, env=job.environ, stdin=subprocess.PIPE, stdout=write, stderr=subprocess.STDOUT
+    )
     try:
         submitted(yarn)
         seen = b""
@@ -126,8 +130,11 @@ def test_the_last_call_passes_over_a_resourcemanager_that_hangs(yarn):
     with socket.create_server(("127.0.0.1", 0)) as hung, Interruption() as interruption:
         run = JobRun(Console(os.open(os.devnull, os.O_WRONLY)), interruption, {})
         cluster = discover(yarn.url, {"HOME": "/nowhere"})
-        run._cluster = replace(cluster, resourcemanagers=(f"http://127.0.0.1:{hung.getsockname()[1]}", yarn.url),
-                               site=replace(cluster.site, request_timeout=120.0))
+        run._cluster = replace(
+            cluster,
+            resourcemanagers=(f"http://127.0.0.1:{hung.getsockname()[1]}", yarn.url),
+            site=replace(cluster.site, request_timeout=120.0),
+        )
         run._run.application_ids.append(ID)
         started = time.monotonic()
         run._last_call()

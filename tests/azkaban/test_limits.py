@@ -14,7 +14,9 @@ from tf_yarn_ops.hadoop.site import Site
 
 
 def test_the_sites_defaults_fill_gaps_only(project):
-    defaults = Limits(defaults={"tf.queue": "batch", "tf.environment": "venv:///v", "tf.strict_placement": True}).defaults
+    defaults = Limits(
+        defaults={"tf.queue": "batch", "tf.environment": "venv:///v", "tf.strict_placement": True}
+    ).defaults
     job, request = read_azkaban_job(RUN, project, defaults)
     assert (job.queue, str(job.environment), request.strict_placement) == ("batch", "venv:///v", True)
     assert read({**RUN, "tf.queue": "mine"}, project, defaults=defaults).queue == "mine"
@@ -42,25 +44,57 @@ def test_the_sites_limits_hold(limits, fault, project):
     with pytest.raises(SpecInvalid) as caught:
         Limits(**limits).check_job(job)
     assert list(map(str, caught.value.faults)) == [fault]
-    Limits(queues=("default",), tasks=3, memory="8g", vcores=2, gpus=1, total_memory="18g", total_vcores=6, total_gpus=2,
-           total_timeout=604800).check_job(job)
+    Limits(
+        queues=("default",),
+        tasks=3,
+        memory="8g",
+        vcores=2,
+        gpus=1,
+        total_memory="18g",
+        total_vcores=6,
+        total_gpus=2,
+        total_timeout=604800,
+    ).check_job(job)
 
 
 def test_no_container_is_beyond_the_limits(project):
-    job = read({**RUN, "tf.worker.memory": "1g", "tf.am_memory": "200g", "tf.am_vcores": "9", "tf.tensorboard": "true",
-                "tf.output": "/x", "tf.tensorboard_memory": "300g", "tf.tensorboard_vcores": "64"}, project)
+    job = read(
+        {
+            **RUN,
+            "tf.worker.memory": "1g",
+            "tf.am_memory": "200g",
+            "tf.am_vcores": "9",
+            "tf.tensorboard": "true",
+            "tf.output": "/x",
+            "tf.tensorboard_memory": "300g",
+            "tf.tensorboard_vcores": "64",
+        },
+        project,
+    )
     with pytest.raises(SpecInvalid) as caught:
         Limits(tasks=1, memory="2g", total_memory="4g", vcores=2, total_vcores=2).check_job(job)
     assert [str(fault).partition(";")[0] for fault in caught.value.faults] == [
-        "tf.<type>.instances: 2 tasks", "tf.tensorboard_memory: 307200 MiB", "tf.am_memory: 204800 MiB",
-        "tf.<type>.memory: 513024 MiB together", "tf.tensorboard_vcores: 64", "tf.am_vcores: 9",
-        "tf.<type>.vcores: 74 together"]
+        "tf.<type>.instances: 2 tasks",
+        "tf.tensorboard_memory: 307200 MiB",
+        "tf.am_memory: 204800 MiB",
+        "tf.<type>.memory: 513024 MiB together",
+        "tf.tensorboard_vcores: 64",
+        "tf.am_vcores: 9",
+        "tf.<type>.vcores: 74 together",
+    ]
     Limits(tasks=2, memory="300g", total_memory="501g", vcores=64, total_vcores=74, gpus=0, total_gpus=0).check_job(job)
 
 
-@pytest.mark.parametrize(("allowed", "properties", "user"), [
-    (False, {"user.to.proxy": "ann"}, None), (True, {"user.to.proxy": "ann"}, "ann"), (True, {}, None),
-    (("ann",), {"user.to.proxy": "ann"}, "ann"), (("ann",), {"user.to.proxy": "bob"}, SpecInvalid)])
+@pytest.mark.parametrize(
+    ("allowed", "properties", "user"),
+    [
+        (False, {"user.to.proxy": "ann"}, None),
+        (True, {"user.to.proxy": "ann"}, "ann"),
+        (True, {}, None),
+        (("ann",), {"user.to.proxy": "ann"}, "ann"),
+        (("ann",), {"user.to.proxy": "bob"}, SpecInvalid),
+    ],
+)
 def test_user_to_proxy_counts_only_where_the_site_allows_it(allowed, properties, user):
     limits = Limits(user_to_proxy=allowed)
     if user is SpecInvalid:
@@ -77,12 +111,22 @@ def test_limits_of_the_site_are_reported_with_all_other_faults(azkaban, yarn, tm
     job = azkaban(wrong).start("--limits", path)
     assert job.end() == 2
     assert [line.partition(": ")[0] for line in job.lines[:6]] == [
-        "5 faults in the request:", "  - tf.queue", "  - tf.<type>.instances", "  - tf.files.1", "  - user.to.proxy",
-        "  - tf.tags"]
+        "5 faults in the request:",
+        "  - tf.queue",
+        "  - tf.<type>.instances",
+        "  - tf.files.1",
+        "  - user.to.proxy",
+        "  - tf.tags",
+    ]
     job = azkaban(wrong | {"tf.worker.instances": "some"}).start("--limits", path)  # what was meant, nobody knows
     assert job.end() == 2
     assert [line.partition(": ")[0] for line in job.lines[:5]] == [
-        "4 faults in the request:", "  - tf.worker.instances", "  - tf.files.1", "  - user.to.proxy", "  - tf.tags"]
+        "4 faults in the request:",
+        "  - tf.worker.instances",
+        "  - tf.files.1",
+        "  - user.to.proxy",
+        "  - tf.tags",
+    ]
     assert yarn.requests == []
 
 
@@ -93,7 +137,9 @@ def test_the_sites_limits_are_asked(azkaban, yarn, tmp_path):
     assert submitted(yarn)["body"]["queue"] == "low"
     finish(yarn)
     assert job.end() == 0
-    assert not any("doAs" in parameters for _, _, parameters, _, _ in yarn.requests), "user.to.proxy does not count here"
+    assert not any("doAs" in parameters for _, _, parameters, _, _ in yarn.requests), (
+        "user.to.proxy does not count here"
+    )
     job = azkaban({"tf.queue": "default", "tf.worker.instances": "2"}).start("--limits", path)
     assert job.end() == 2
     assert [line.strip(" -").partition(":")[0] for line in job.lines[1:3]] == ["tf.queue", "tf.<type>.instances"]
@@ -121,7 +167,8 @@ def test_limits_name_the_keys_as_the_job_wrote_them(azkaban, tmp_path):
     assert job.end() == 2
     assert [line.strip(" -") for line in job.lines[1:3]] == [
         "tony.worker.memory: 8192 MiB; this site allows 4096 MiB for a container",
-        "tony.application.timeout: no limit; this site allows 3600 s"], job.lines
+        "tony.application.timeout: no limit; this site allows 3600 s",
+    ], job.lines
 
 
 @pytest.mark.slow
@@ -130,8 +177,11 @@ def test_job_runs_as_its_user_where_the_site_allows_it(azkaban, yarn, tmp_path):
     path = limits(tmp_path, "user_to_proxy: [ann]\n")
     # The fake's file system is a local folder, in which nothing can belong to ann: it ends behind the reservation.
     assert azkaban({"user.to.proxy": "ann"}).start("--limits", path).end() == 3
-    asked = {(parameters["user.name"], parameters["doAs"]) for method, _, parameters, _, _ in yarn.requests
-             if method == "POST"}
+    asked = {
+        (parameters["user.name"], parameters["doAs"])
+        for method, _, parameters, _, _ in yarn.requests
+        if method == "POST"
+    }
     assert asked == {(USER, "ann")}
     job = azkaban({"user.to.proxy": "bob"}).start("--limits", path)
     assert job.end() == 2
@@ -140,7 +190,8 @@ def test_job_runs_as_its_user_where_the_site_allows_it(azkaban, yarn, tmp_path):
     assert job.end() == 2
     assert job.lines[-1] == (
         "SPEC_INVALID: user.to.proxy: the site does not let jobs run as 'bob', who started the flow; Azkaban takes this user because "
-        "the job sets no other user; set one of ann")
+        "the job sets no other user; set one of ann"
+    )
 
 
 @pytest.mark.slow

@@ -33,15 +33,25 @@ def test_another_execution_that_goes_on_is_named_with_its_kill(azkaban, yarn):
     add(yarn)
     job = azkaban().start()
     end(yarn, job)
-    assert (f"warning: execution 41 of this job has an application that is RUNNING, and both go on. To end that one: "
-            f"ytf kill '{FIRST}' . Next time: tf.previous=kill or wait") in job.lines
+    assert (
+        f"warning: execution 41 of this job has an application that is RUNNING, and both go on. To end that one: "
+        f"ytf kill '{FIRST}' . Next time: tf.previous=kill or wait"
+    ) in job.lines
     assert yarn.apps[FIRST]["state"] == "RUNNING"
 
 
-@pytest.mark.parametrize("fields", [
-    {"job": "evaluate"}, {"server": "another.example.org"}, {"user": "bob"}, {"state": "FINISHED"}, {"date": "2026-11-01"},
-    {"execution": "42"}],
-                         ids=lambda fields: next(iter(fields)))
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"job": "evaluate"},
+        {"server": "another.example.org"},
+        {"user": "bob"},
+        {"state": "FINISHED"},
+        {"date": "2026-11-01"},
+        {"execution": "42"},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
 def test_others_are_no_business_of_this_job(azkaban, yarn, fields):
     if "execution" in fields:  # this execution: the identity finds it
         add(yarn, **fields)
@@ -60,8 +70,11 @@ def test_others_are_no_business_of_this_job(azkaban, yarn, fields):
 def test_an_earlier_execution_is_killed_before_anything_is_submitted(azkaban, yarn):
     add(yarn)
     seen = []
-    yarn.faults.append(lambda method, path: seen.append(yarn.apps[FIRST]["state"])
-                       if (method, path) == ("POST", "/ws/v1/cluster/apps") else None)
+    yarn.faults.append(
+        lambda method, path: (
+            seen.append(yarn.apps[FIRST]["state"]) if (method, path) == ("POST", "/ws/v1/cluster/apps") else None
+        )
+    )
     job = azkaban({"tf.previous": "kill"}).start()
     end(yarn, job)
     assert seen == ["KILLED"]
@@ -155,8 +168,9 @@ def test_a_retry_says_how_the_attempt_before_it_ended(azkaban, yarn):
     finish(yarn, Reason.TASK_FAILED, message="worker:0 failed with exit code 3")
     job = azkaban(RETRY).start()
     end(yarn, job)
-    assert job.lines[0] == (f"attempt 0 ended as TASK_FAILED: worker:0 failed with exit code 3 ({FIRST}). This attempt "
-                            "trains again")
+    assert job.lines[0] == (
+        f"attempt 0 ended as TASK_FAILED: worker:0 failed with exit code 3 ({FIRST}). This attempt trains again"
+    )
 
 
 def test_a_retry_says_that_it_goes_on_with_a_live_application(azkaban, yarn):

@@ -10,11 +10,25 @@ pytestmark = pytest.mark.slow
 OUTSIDE = " is outside the project, and this site lets jobs name files of their project only; "
 
 
-@pytest.mark.parametrize("own", [
-    {"tf.args.file": "{}"}, {"tf.args.file": "link"}, {"tf.spec": "{}"}, {"tf.script": "{}"}, {"tf.files.1": "x={}"},
-    {"tf.files.1": "file://{}"}, {"tf.files.1": "FILE://{}"}, {"tf.files.1": "link"}, {"tf.archives.1": "../secret.zip"},
-    {"tf.environment": "../secret.zip"}, {"tf.source": ".."}, {"tf.entry_point": "../secret", "tf.command": ""},
-    {"src_dir": "..", "tony.worker.command": "x"}], ids=str)
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"tf.args.file": "{}"},
+        {"tf.args.file": "link"},
+        {"tf.spec": "{}"},
+        {"tf.script": "{}"},
+        {"tf.files.1": "x={}"},
+        {"tf.files.1": "file://{}"},
+        {"tf.files.1": "FILE://{}"},
+        {"tf.files.1": "link"},
+        {"tf.archives.1": "../secret.zip"},
+        {"tf.environment": "../secret.zip"},
+        {"tf.source": ".."},
+        {"tf.entry_point": "../secret", "tf.command": ""},
+        {"src_dir": "..", "tony.worker.command": "x"},
+    ],
+    ids=str,
+)
 def test_a_job_names_files_of_its_project_only(azkaban, yarn, tmp_path, own):
     (tmp_path / "secret").write_text("s3cret: [")
     (tmp_path / "secret.zip").write_text("s3cret")
@@ -39,12 +53,17 @@ def test_the_whole_project_and_the_sites_own_files_may_be_named(azkaban, tmp_pat
     (folder / "jobs").mkdir(parents=True)
     (folder / "shared.py").touch()
     (tmp_path / "env.tar.gz").touch()
-    own = {"tf.files.1": "../shared.py", "tf.dry_run": "true",
-           "azkaban.job.attachment.file": str(folder / "jobs" / "_job.42.train.attach")}
+    own = {
+        "tf.files.1": "../shared.py",
+        "tf.dry_run": "true",
+        "azkaban.job.attachment.file": str(folder / "jobs" / "_job.42.train.attach"),
+    }
     path = limits(tmp_path, f"defaults: {{tf.environment: {tmp_path}/env.tar.gz}}\n")
     job = azkaban(own, folder="42/jobs").start("--secure", "--limits", path)
     assert job.end() == 0, job.lines
     (tmp_path / "secret").touch()
     for text, words, code in (("files: any\n", ["--secure"], 0), ("files: project\n", [], 2)):
-        job = azkaban({"tf.files.1": "../secret", "tf.dry_run": "true"}).start(*words, "--limits", limits(tmp_path, text))
+        job = azkaban({"tf.files.1": "../secret", "tf.dry_run": "true"}).start(
+            *words, "--limits", limits(tmp_path, text)
+        )
         assert job.end() == code, job.lines

@@ -24,14 +24,18 @@ def test_no_job_passes_for_another_execution(azkaban, yarn):
     job = azkaban({"tf.tags": stolen}).start()
     assert job.end() == 2
     assert job.lines[-1].startswith("SPEC_INVALID: tf.tags: 'TFY-")
-    assert job.lines[-1].endswith("would look like a tag of Azkaban's or of another training's identity; choose another tag")
+    assert job.lines[-1].endswith(
+        "would look like a tag of Azkaban's or of another training's identity; choose another tag"
+    )
     assert yarn.requests == []
     job = azkaban({"tony.application.tags": f"{stolen},mine"}).start()
     tags = submitted(yarn)["body"]["application-tags"]["tag"]
     finish(yarn)
     assert job.end() == 0
     assert "mine" in tags and "azkaban.flow.execid:43" not in tags and len(tags) == len(set(tags)) == 9
-    assert any(line.startswith("warning: tony.application.tags: 'TFY-") and "; left out: " in line for line in job.lines)
+    assert any(
+        line.startswith("warning: tony.application.tags: 'TFY-") and "; left out: " in line for line in job.lines
+    )
 
 
 def test_tags_of_a_specification_are_counted_too(azkaban):

@@ -63,7 +63,9 @@ def test_the_sources_of_tony_lie_beside_every_command(name, project):
 
 
 def test_tonys_parameters_belong_to_executes(project):
-    job, request = read_azkaban_job({"tony.worker.command": "serve", "tony.worker.instances": "1", "task_params": "--x 1"}, project)
+    job, request = read_azkaban_job(
+        {"tony.worker.command": "serve", "tony.worker.instances": "1", "task_params": "--x 1"}, project
+    )
     assert (job.command, job.tasks["worker"].command) == (None, "serve")
     assert request.warnings == ["these keys of TonY have no effect here: task_params (they need executes)"]
 
@@ -72,7 +74,9 @@ def test_executes_is_what_runs(project):
     job, request = read_azkaban_job({"tony.containers.command": "python3 a.py", "executes": "mnist.py", "task_params": "-v",
                                      "tony.worker.instances": "1"}, project)  # fmt: skip
     assert job.command == "mnist.py -v"
-    assert request.warnings == ["these keys of TonY have no effect here: tony.containers.command (executes runs instead)"]
+    assert request.warnings == [
+        "these keys of TonY have no effect here: tony.containers.command (executes runs instead)"
+    ]
 
 
 @pytest.mark.parametrize("name", ["tony.worker.command", "tony.containers.command"])
@@ -80,7 +84,9 @@ def test_every_command_of_tony_can_run_what_the_virtual_environment_holds(name, 
     job = read({name: "venv/bin/python mnist.py", "python_venv": "venv.zip", "tony.worker.instances": "1"}, project)
     assert (job.tasks["worker"].command or job.command) == "chmod -R u+x venv && venv/bin/python mnist.py"
     own = {name.replace("tony.containers.", "tf.").replace("tony.", "tf."): "venv/bin/python mnist.py"}
-    job = read({name: "venv/bin/python mnist.py", "python_venv": "venv.zip", "tony.worker.instances": "1", **own}, project)
+    job = read(
+        {name: "venv/bin/python mnist.py", "python_venv": "venv.zip", "tony.worker.instances": "1", **own}, project
+    )
     assert (job.tasks["worker"].command or job.command) == "venv/bin/python mnist.py", "they agree"
 
 
@@ -115,12 +121,16 @@ def test_tonys_interpreter_is_an_environment_like_any(project):
     assert str(read(tony, project, defaults={"tf.docker_image": "i"}).environment) == "python:///opt/py"
     assert str(read({**tony, "tf.docker_image": "i"}, project, defaults=site).environment) == "docker://i"
     assert faults_of({**tony, "tf.environment": "venv:///mine"}, project) == [
-        "python_binary_path: 'python:///opt/py' is not what tf.environment says, 'venv:///mine'; give one of them"]
+        "python_binary_path: 'python:///opt/py' is not what tf.environment says, 'venv:///mine'; give one of them"
+    ]
 
 
 def test_the_memory_of_all_tasks_holds_before_tonys_default(project):
     tony = {"executes": "a.py", "tony.worker.instances": "1", "tony.ps.instances": "1", "tony.ps.memory": "3g"}
-    for job in (read({**tony, "tf.task_memory": "4g"}, project), read(tony, project, defaults={"tf.task_memory": "4g"})):
+    for job in (
+        read({**tony, "tf.task_memory": "4g"}, project),
+        read(tony, project, defaults={"tf.task_memory": "4g"}),
+    ):
         assert {name: task.memory for name, task in job.tasks.items()} == {"worker": 4096, "ps": 3072}
 
 
@@ -131,13 +141,25 @@ def test_tonys_lists_of_roles_name_our_roles_too(own, project):
     assert (job.tasks["helper"].awaited, job.tasks["helper"].fatal) == (False, False)
 
 
-@pytest.mark.parametrize("lost, warning", [
-    ({"python_binary_path": "bin/python", "tony.worker.command": "x"}, "python_binary_path (it needs executes)"),
-    ({"tony.docker.enabled": "true", "executes": "x"}, "tony.docker.enabled (there is no tony.docker.containers.image)"),
-    ({"executes": "x", "tony.history.location": "/h", "tony.task.executor.jvm.opts": "-Xmx1g",
-      "tony.application.security.enabled": "false"},
-     "tony.history.location, tony.task.executor.jvm.opts, tony.application.security.enabled"),
-])
+@pytest.mark.parametrize(
+    "lost, warning",
+    [
+        ({"python_binary_path": "bin/python", "tony.worker.command": "x"}, "python_binary_path (it needs executes)"),
+        (
+            {"tony.docker.enabled": "true", "executes": "x"},
+            "tony.docker.enabled (there is no tony.docker.containers.image)",
+        ),
+        (
+            {
+                "executes": "x",
+                "tony.history.location": "/h",
+                "tony.task.executor.jvm.opts": "-Xmx1g",
+                "tony.application.security.enabled": "false",
+            },
+            "tony.history.location, tony.task.executor.jvm.opts, tony.application.security.enabled",
+        ),
+    ],
+)
 def test_nothing_of_tony_is_lost_in_silence(lost, warning, project):
     _, request = read_azkaban_job({"tony.worker.instances": "1", **lost}, project)
     assert request.warnings == [f"these keys of TonY have no effect here: {warning}"]
@@ -150,8 +172,10 @@ def test_key_of_tony_that_is_not_served_is_a_fault(project):
                 "tony.containers.resources": "a.rar#archive", "tony.application.sidecar.jobtypes": "helper, tensorboard"}  # fmt: skip
     found = faults_of({"executes": "x", "tf.spec": "helper.yaml", "tony.worker.instances": "1", **unserved}, project)
     assert {fault.partition(":")[0] for fault in found} == {*unserved}
-    assert ("tony.worker.depends-on: this key of TonY has no counterpart here; the job would not run as it does there: "
-            "remove the key") in found
+    assert (
+        "tony.worker.depends-on: this key of TonY has no counterpart here; the job would not run as it does there: "
+        "remove the key"
+    ) in found
     assert any(": set this of helper in tf.spec;" in fault for fault in found)
     assert not any("did you mean" in fault for fault in found), "a key that TonY has is not misspelt"
 
@@ -163,11 +187,22 @@ def test_framework_of_tony_is_ours(given, framework, project):
 
 
 def test_framework_of_tony_that_is_not_served_is_a_fault(project):
-    assert faults_of({"executes": "x", "tony.worker.instances": "1", "tony.application.framework": "mxnet"}, project) == [
-        "tony.application.framework: 'mxnet' is not one of tensorflow, pytorch, jax, horovod, none"]
+    assert faults_of(
+        {"executes": "x", "tony.worker.instances": "1", "tony.application.framework": "mxnet"}, project
+    ) == ["tony.application.framework: 'mxnet' is not one of tensorflow, pytorch, jax, horovod, none"]
 
 
 def test_alias_and_own_key_that_agree_are_no_fault(project):
-    job = read({**RUN, "executes": "run", "tf.worker.memory": "2048", "tony.worker.memory": "2g",
-                "tony.worker.instances": "1", "tf.total_timeout": "60", "tony.application.timeout": "60000"}, project)
+    job = read(
+        {
+            **RUN,
+            "executes": "run",
+            "tf.worker.memory": "2048",
+            "tony.worker.memory": "2g",
+            "tony.worker.instances": "1",
+            "tf.total_timeout": "60",
+            "tony.application.timeout": "60000",
+        },
+        project,
+    )
     assert (job.tasks["worker"].memory, job.deadlines.total) == (2048, 60)

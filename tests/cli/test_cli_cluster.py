@@ -123,15 +123,19 @@ def twice(minicluster, tmp_path_factory):
     for name, text in {"dump it.py": DUMP, "mine.txt": "of this test only", "other.txt": "under another name"}.items():
         (folder / name).write_text(text)
     literal = "'" + NASTY.replace("'", "'\\''") + "'"
-    command = ('test -s mine.txt && test -s named.txt && python "${DTF_TASK_SCRIPT}" '
-               f"{literal} \"$MY_TEXT\" '' ${{DTF_TASK_INDEX}}")
+    command = (
+        'test -s mine.txt && test -s named.txt && python "${DTF_TASK_SCRIPT}" '
+        f"{literal} \"$MY_TEXT\" '' ${{DTF_TASK_INDEX}}"
+    )
     bare = {"PATH": str(folder), "HOME": str(folder), "PYTHONPATH": str(ROOT), "USER": "root"}
     words = ["--resourcemanager", minicluster.resourcemanager_url, "--run_id", "nightly 2026-11-21", *SMALL, "-i", NASTY,
              "-o", "/out put", "-s", "dump it.py", "-n", "a name", "--env", f"MY_TEXT={NASTY}", "--file", "mine.txt",
              "--file", "named.txt=other.txt", "-r", "chiefworker:1,evaluator:1", command]  # fmt: skip
 
     def call(*more):
-        return subprocess.run([*SUBMIT, *more, *words], env=bare, cwd=folder, capture_output=True, text=True, timeout=120)
+        return subprocess.run(
+            [*SUBMIT, *more, *words], env=bare, cwd=folder, capture_output=True, text=True, timeout=120
+        )
 
     before = {app["id"] for app in applications(minicluster)}
     with ThreadPoolExecutor(2) as pool:
@@ -166,7 +170,10 @@ def test_a_chiefworker_and_its_evaluator_are_a_job(dumped):
     config = json.loads(seen["TF_CONFIG"])
     assert config["task"] == {"type": "chief", "index": 0}
     assert config["cluster"] == {"chief": [seen["DTF_CHIEF_HOSTS"]]}, "the evaluator is not part of the cluster spec"
-    assert {task["task"]: task["state"] for task in report["tasks"]} == {"chief:0": "succeeded", "evaluator:0": "succeeded"}
+    assert {task["task"]: task["state"] for task in report["tasks"]} == {
+        "chief:0": "succeeded",
+        "evaluator:0": "succeeded",
+    }
 
 
 def test_texts_arrive_byte_for_byte(dumped):
@@ -198,7 +205,11 @@ def test_json_describes_each_ending(run, requirement, command, code, reason, fir
     report = json.loads(done.stdout)
     written = javaproperties.loads(outputs.read_text())
     assert (written["status"], written["reason"], written["application_id"], written["exit_code"]) == (
-        "FAILED", reason, report["application_id"], str(code))
+        "FAILED",
+        reason,
+        report["application_id"],
+        str(code),
+    )
     assert (done.returncode, report["reason"], report["retryable"]) == (code, reason, False)
     assert all(task["state"] in ("succeeded", "failed", "stopped") for task in report["tasks"])
     assert {task["starts"] for task in report["tasks"]} == {1}, "nothing is started again unless it is asked for"
@@ -232,8 +243,13 @@ def test_what_the_cluster_cannot_do_is_refused_before_the_submission(run, minicl
 
 def test_a_signal_kills_the_application_once(minicluster):
     def start():
-        return subprocess.Popen([*SUBMIT, "--wait", "--json", *SMALL, "-r", "worker:1", "sleep 600"],
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(minicluster))
+        return subprocess.Popen(
+            [*SUBMIT, "--wait", "--json", *SMALL, "-r", "worker:1", "sleep 600"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(minicluster),
+        )
 
     started = [(start(), number, code) for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143))]
     for client, number, _ in started:
@@ -279,8 +295,9 @@ def test_a_run_id_trains_once(run, twice):
     assert {report["application_id"] for report in told} == twice.new
     assert len({report["application_id"] for report in told}) == 1
 
-    again = run(SUBMIT, "--generation", "1", "--run_id", "nightly 2026-11-21", *SMALL, "-r", "worker:1", "true",
-                check=0)
+    again = run(
+        SUBMIT, "--generation", "1", "--run_id", "nightly 2026-11-21", *SMALL, "-r", "worker:1", "true", check=0
+    )
     assert again.stdout.strip() != told[0]["application_id"]
 
 
@@ -297,7 +314,10 @@ def test_expired_waits_leave_the_application_and_all_see_a_kill(run, minicluster
     assert application_id in other.stderr.readline()
     other.send_signal(signal.SIGINT)
     _, err = other.communicate(timeout=60)
-    assert (other.returncode, err.splitlines()[-1]) == (130, f"{application_id} goes on; next: ytf wait {application_id}")
+    assert (other.returncode, err.splitlines()[-1]) == (
+        130,
+        f"{application_id} goes on; next: ytf wait {application_id}",
+    )
     assert state_of(minicluster, application_id) in ("ACCEPTED", "RUNNING") and client.poll() is None
 
     killed = run(YTF, "kill", application_id, check=0)
@@ -318,9 +338,11 @@ def restarted(minicluster, tmp_path_factory):
     Return the id, what the terminal has got, the exit code of ytf-submit, and the answer of `ytf logs -f`.
     """
     folder = tmp_path_factory.mktemp("restarted")
-    command = ('echo "round $YTF_ROUND"; [ $YTF_ROUND$DTF_TASK_INDEX = 11 ] && exit 3; [ $YTF_ROUND = 2 ] || sleep 600; '
-               'for i in 1 2 3; do echo "2020-01-0$i 00:00:00 step $i"; sleep 0.5; done; '
-               f"until [ -e {folder}/seen ]; do sleep 0.1; done")
+    command = (
+        'echo "round $YTF_ROUND"; [ $YTF_ROUND$DTF_TASK_INDEX = 11 ] && exit 3; [ $YTF_ROUND = 2 ] || sleep 600; '
+        'for i in 1 2 3; do echo "2020-01-0$i 00:00:00 step $i"; sleep 0.5; done; '
+        f"until [ -e {folder}/seen ]; do sleep 0.1; done"
+    )
     ours, theirs = pty.openpty()
     client = subprocess.Popen(
         [*SUBMIT, "--wait", *SMALL, "-r", "worker:2", "--restart", "cluster", "--max_restarts", "1", "--stop_grace", "1", command],
@@ -345,8 +367,12 @@ def restarted(minicluster, tmp_path_factory):
         out, _ = client.communicate(timeout=60)
         os.close(ours)
         assert following, shown
-        return SimpleNamespace(application_id=out.strip(), shown=without_colours(shown), code=client.returncode,
-                               followed=following.result())
+        return SimpleNamespace(
+            application_id=out.strip(),
+            shown=without_colours(shown),
+            code=client.returncode,
+            followed=following.result(),
+        )
 
 
 def without_colours(shown):
@@ -366,13 +392,17 @@ def test_logs_are_followed_through_a_restart_until_the_end(run, restarted):
     assert followed.returncode == 0, followed.stderr
     assert "round 2: " in followed.stderr and f"{application_id} SUCCEEDED" in followed.stderr
     lines = {task: re.findall(rf"^{task} \| (.*)$", followed.stdout, re.M) for task in ("worker:0", "worker:1")}
-    assert all([line for line in found if line.startswith(("round", "2020"))] == [
-        "round 1", "round 2", *(f"2020-01-0{number} 00:00:00 step {number}" for number in (1, 2, 3))]
-               for found in lines.values()), followed.stdout
+    assert all(
+        [line for line in found if line.startswith(("round", "2020"))]
+        == ["round 1", "round 2", *(f"2020-01-0{number} 00:00:00 step {number}" for number in (1, 2, 3))]
+        for found in lines.values()
+    ), followed.stdout
 
     whole = json.loads(run(YTF, "logs", application_id, "--json", "--task", "worker:*", check=0).stdout)
     assert {one["task"]: one["log"].splitlines() for one in whole} == lines
-    chosen = run(YTF, "logs", application_id, "--task", "worker:1", "--grep", "step", "--since", "2020-01-02T00:00", check=0)
+    chosen = run(
+        YTF, "logs", application_id, "--task", "worker:1", "--grep", "step", "--since", "2020-01-02T00:00", check=0
+    )
     assert chosen.stdout.splitlines() == ["2020-01-02 00:00:00 step 2", "2020-01-03 00:00:00 step 3"]
 
 
@@ -384,8 +414,10 @@ def test_an_application_that_yarn_does_not_know(run, command):
 
 def test_client_runs_here_with_the_variables_of_the_tasks(run, tmp_path):
     """The seed's --client: outside of the cluster, once the cluster is complete, with the terminal of ytf-submit."""
-    command = (f"if [ $DTF_TASK_JOB_NAME = client ]; then env > {tmp_path}/client.env; read answer; echo $answer > {tmp_path}/done; fi; "
-               f"until [ -e {tmp_path}/done ]; do sleep 0.1; done")
+    command = (
+        f"if [ $DTF_TASK_JOB_NAME = client ]; then env > {tmp_path}/client.env; read answer; echo $answer > {tmp_path}/done; fi; "
+        f"until [ -e {tmp_path}/done ]; do sleep 0.1; done"
+    )
     done = run(SUBMIT, "--client", *SMALL, "-i", "/in", "-r", "ps:2,worker:2", command, check=0, typed="go on\n")
     assert APPLICATION.fullmatch(done.stdout.strip())
     env = dict(line.split("=", 1) for line in (tmp_path / "client.env").read_text().splitlines() if "=" in line)
@@ -406,21 +438,50 @@ def test_client_has_environment_files_and_each_cluster_spec(run, minicluster, tm
         files.makedirs("/tmp/client", 0o755)
         files.create("/tmp/client/rows", b"of hdfs\n", 0o600)
         files.create("/tmp/client/packed.tar.gz", packed.read_bytes(), 0o600)
-    client = (f"(cat rows near far/name; command -v python; echo $DTF_WORKER_HOSTS) > part; mv part {tmp_path}/seen.$YTF_ROUND;"
-              "exec tail -f /dev/null")
-    worker = (f"echo $DTF_WORKER_HOSTS > {tmp_path}/own.$YTF_ROUND; until [ -e {tmp_path}/seen.$YTF_ROUND ]; do sleep 0.1; done;"
-              "[ $YTF_ROUND = 2 ]")
-    run(SUBMIT, "--client", *SMALL, "-r", "worker:1", "--restart", "cluster", "--restart_backoff", "0",
-        "--file", "rows=hdfs:///tmp/client/rows", "--file", f"near={tmp_path}/folder/name",
-        "--archive", "far=hdfs:///tmp/client/packed.tar.gz", "--command", f"client={client}", worker, check=0)
+    client = (
+        f"(cat rows near far/name; command -v python; echo $DTF_WORKER_HOSTS) > part; mv part {tmp_path}/seen.$YTF_ROUND;"
+        "exec tail -f /dev/null"
+    )
+    worker = (
+        f"echo $DTF_WORKER_HOSTS > {tmp_path}/own.$YTF_ROUND; until [ -e {tmp_path}/seen.$YTF_ROUND ]; do sleep 0.1; done;"
+        "[ $YTF_ROUND = 2 ]"
+    )
+    run(
+        SUBMIT,
+        "--client",
+        *SMALL,
+        "-r",
+        "worker:1",
+        "--restart",
+        "cluster",
+        "--restart_backoff",
+        "0",
+        "--file",
+        "rows=hdfs:///tmp/client/rows",
+        "--file",
+        f"near={tmp_path}/folder/name",
+        "--archive",
+        "far=hdfs:///tmp/client/packed.tar.gz",
+        "--command",
+        f"client={client}",
+        worker,
+        check=0,
+    )
     for number in (1, 2):
         assert (tmp_path / f"seen.{number}").read_text().splitlines() == [
-            "of hdfs", "of a folder", "of a folder", f"{sys.prefix}/bin/python", (tmp_path / f"own.{number}").read_text().strip()]
+            "of hdfs",
+            "of a folder",
+            "of a folder",
+            f"{sys.prefix}/bin/python",
+            (tmp_path / f"own.{number}").read_text().strip(),
+        ]
 
 
 def test_client_is_ended_with_the_job_and_does_not_change_its_result(run, tmp_path):
-    command = (f"if [ $DTF_TASK_JOB_NAME = client ]; then touch {tmp_path}/up; exec sleep 600; fi; "
-               f"until [ -e {tmp_path}/up ]; do sleep 0.1; done")
+    command = (
+        f"if [ $DTF_TASK_JOB_NAME = client ]; then touch {tmp_path}/up; exec sleep 600; fi; "
+        f"until [ -e {tmp_path}/up ]; do sleep 0.1; done"
+    )
     done = run(SUBMIT, "--client", "--stop_grace", "2", *SMALL, "-r", "worker:1", command, check=0)
     assert "client: ended by signal 15" in done.stderr
 

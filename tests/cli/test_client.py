@@ -86,14 +86,25 @@ def test_client_works_in_a_folder_like_a_container_that_is_deleted(begin, tmp_pa
     (tmp_path / "packed/bin/python").chmod(0o755)
     with tarfile.open(tmp_path / "env.tar.gz", "w:gz") as archive:
         archive.add(tmp_path / "packed", ".")
-    task = begin(f"(pwd; cat rows data/a.csv lib/bin/python; python $DTF_TASK_SCRIPT; echo $YTF_PYTHON) > {tmp_path}/part;"
-                 f"mv {tmp_path}/part {tmp_path}/seen", script=str(tmp_path / "train.py"), environment=str(tmp_path / "env.tar.gz"),
-                 file=[f"rows={tmp_path}/data/a.csv", f"data={tmp_path}/data"], archive=[f"lib={tmp_path}/env.tar.gz"])
+    task = begin(
+        f"(pwd; cat rows data/a.csv lib/bin/python; python $DTF_TASK_SCRIPT; echo $YTF_PYTHON) > {tmp_path}/part;"
+        f"mv {tmp_path}/part {tmp_path}/seen",
+        script=str(tmp_path / "train.py"),
+        environment=str(tmp_path / "env.tar.gz"),
+        file=[f"rows={tmp_path}/data/a.csv", f"data={tmp_path}/data"],
+        archive=[f"lib={tmp_path}/env.tar.gz"],
+    )
     until((tmp_path / "seen").exists)
     task.end()
     folder, *lines = (tmp_path / "seen").read_text().splitlines()
-    assert lines == ["1,2", "1,2", "#!/bin/sh", "echo packed python runs $*", "packed python runs train.py",
-                     f"{folder}/environment/bin/python"]
+    assert lines == [
+        "1,2",
+        "1,2",
+        "#!/bin/sh",
+        "echo packed python runs $*",
+        "packed python runs train.py",
+        f"{folder}/environment/bin/python",
+    ]
     assert folder.startswith(f"{tmp_path}/ytf-client-") and not os.path.exists(folder)
 
 
@@ -103,8 +114,12 @@ def test_client_copies_files_of_hdfs_with_its_own_identity(begin, tmp_path):
     with serving_files() as served:
         served.files.update({"/in/rows": b"1,2\n", "/in/lib.tar.gz": (tmp_path / "lib.tar.gz").read_bytes()})
         cluster = Cluster(("http://rm:1",), "ann", "ann", "hdfs://nn", "hdfs://nn", "/s/{user}", webhdfs=(served.url,))
-        begin(f"ls lib > {tmp_path}/part; cat rows >> {tmp_path}/part; mv {tmp_path}/part {tmp_path}/seen", cluster,
-              file=["rows=hdfs://nn/in/rows"], archive=["lib=hdfs:///in/lib.tar.gz"])
+        begin(
+            f"ls lib > {tmp_path}/part; cat rows >> {tmp_path}/part; mv {tmp_path}/part {tmp_path}/seen",
+            cluster,
+            file=["rows=hdfs://nn/in/rows"],
+            archive=["lib=hdfs:///in/lib.tar.gz"],
+        )
         until((tmp_path / "seen").exists)
         assert (tmp_path / "seen").read_text() == "test.py\n1,2\n"
         assert {parameters.get("user.name") for _, _, _, parameters in served.requests} == {"ann"}
@@ -115,8 +130,10 @@ def test_client_copies_files_of_hdfs_with_its_own_identity(begin, tmp_path):
 def test_client_starts_again_with_each_round_after_its_end(begin, tmp_path):
     """As in a container: SIGTERM, the grace, and only then the next round."""
     log = tmp_path / "log"
-    task = begin(f"trap 'sleep 0.3; echo end $YTF_ROUND >> {log}; exit' TERM; echo start $DTF_WORKER_HOSTS >> {log};"
-                 "while :; do sleep 0.05; done")
+    task = begin(
+        f"trap 'sleep 0.3; echo end $YTF_ROUND >> {log}; exit' TERM; echo start $DTF_WORKER_HOSTS >> {log};"
+        "while :; do sleep 0.05; done"
+    )
     until(lambda: log.exists() and "start n:1" in log.read_text())
     new_round(task, 1)
     new_round(task, 2)
@@ -163,8 +180,12 @@ def test_client_ends_when_ytf_submit_is_killed(tmp_path):
         sys.stdin.read()
         """)
     command = f"trap 'echo saved > {tmp_path}/saved; exit' TERM; echo $$ > {tmp_path}/pid; while :; do sleep 0.05; done"
-    submit = subprocess.Popen([sys.executable, "-c", program, command], stdin=subprocess.PIPE, cwd=ROOT,
-                              env={**os.environ, "TMPDIR": str(tmp_path)})
+    submit = subprocess.Popen(
+        [sys.executable, "-c", program, command],
+        stdin=subprocess.PIPE,
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
     pid = read_pid(tmp_path / "pid")
     submit.send_signal(signal.SIGKILL)
     submit.communicate()

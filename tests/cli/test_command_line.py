@@ -59,8 +59,9 @@ def test_mistyped_command_is_answered_with_the_nearest():
 
 
 def test_without_an_address_the_ways_to_give_one_are_named(tmp_path):
-    done = run(YTF, "list", env={"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path),
-                                 "YTF_MINICLUSTER_DIR": str(tmp_path)})
+    done = run(
+        YTF, "list", env={"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "YTF_MINICLUSTER_DIR": str(tmp_path)}
+    )
     assert done.returncode == 2
     assert done.stderr.endswith("\nnext: ytf minicluster up\n")
     for way in ("--resourcemanager", "YTF_RESOURCEMANAGER", "site.yaml", "HADOOP_CONF_DIR"):

@@ -18,15 +18,23 @@ from tf_yarn_ops.hadoop.cluster import current_user
 
 GOLDEN = Path(__file__).parent / "golden" / "doctor.txt"
 USER = current_user({})
-LEAF = {"type": "capacitySchedulerLeafQueueInfo", "queueName": "default", "queuePath": "root.default", "state": "RUNNING"}
+LEAF = {
+    "type": "capacitySchedulerLeafQueueInfo",
+    "queueName": "default",
+    "queuePath": "root.default",
+    "state": "RUNNING",
+}
 
 
 @pytest.fixture
 def place(yarn, tmp_path):
     """Return a fake cluster whose file system is a folder of the test."""
     tmp_path.chmod(0o755)
-    yarn.conf |= {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}",
-                  "yarn.log-aggregation-enable": "false"}
+    yarn.conf |= {
+        "fs.defaultFS": "viewfs://mini",
+        "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}",
+        "yarn.log-aggregation-enable": "false",
+    }
     yarn.rights = {"SUBMIT_APPLICATIONS": True, "ADMINISTER_QUEUE": True}
     yarn.queues = [LEAF]
     return yarn
@@ -108,8 +116,9 @@ def test_ctrl_c_ends_it_after_the_running_check(place):
     place.faults.append(lambda method, path: asked.set() if path.endswith("/scheduler") else None)
     over = threading.Event()
     place.faults.append(lambda method, path: over.wait(30) and None if path.endswith("/scheduler") else None)
-    process = subprocess.Popen([*YTF, "doctor", "--resourcemanager", place.url], stdout=subprocess.PIPE, text=True,
-                               env=environment())
+    process = subprocess.Popen(
+        [*YTF, "doctor", "--resourcemanager", place.url], stdout=subprocess.PIPE, text=True, env=environment()
+    )
     assert until(asked.is_set)
     process.send_signal(signal.SIGINT)
     over.set()
@@ -120,4 +129,7 @@ def test_ctrl_c_ends_it_after_the_running_check(place):
 
 def test_its_help_names_what_it_does():
     page = " ".join(run("-h").stdout.split())
-    assert "Without --submit it runs nothing on the cluster, and leaves at most two empty directories there" in page and "--environment" in page
+    assert (
+        "Without --submit it runs nothing on the cluster, and leaves at most two empty directories there" in page
+        and "--environment" in page
+    )

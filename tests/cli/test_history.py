@@ -23,9 +23,12 @@ def place(yarn, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("HADOOP_USER_NAME", USER)
     cluster = discover(yarn.url)
-    for made in (record(1, user=USER), record(2, user=USER, name="<script>\x1b[2J", loss=0.5, ended=STAMP + 3.0 * DAY),
-                 record(3, user=USER, reason=Reason.TASK_FAILED, ended=STAMP + 5.0 * DAY, tail="no data\n"),
-                 record(4, user="bob")):
+    for made in (
+        record(1, user=USER),
+        record(2, user=USER, name="<script>\x1b[2J", loss=0.5, ended=STAMP + 3.0 * DAY),
+        record(3, user=USER, reason=Reason.TASK_FAILED, ended=STAMP + 5.0 * DAY, tail="no data\n"),
+        record(4, user="bob"),
+    ):
         theirs = cluster.acting_for(made["user"])
         keep(cluster.open_filesystem(), theirs.history, made)
 
@@ -47,7 +50,10 @@ def test_history_is_a_table_of_own_jobs_the_latest_first(place):
 
 def test_history_is_filtered_and_limited(place):
     assert place("history", "--state", "failed", "--json").stdout.count("application_id") == 1
-    assert [job["name"] for job in json.loads(place("history", "--name", "dig*", "--json").stdout)] == ["digits", "digits"]
+    assert [job["name"] for job in json.loads(place("history", "--name", "dig*", "--json").stdout)] == [
+        "digits",
+        "digits",
+    ]
     limited = place("history", "--limit", "1")
     assert application_id(3) in limited.stdout and application_id(2) not in limited.stdout
     assert "there are more; give --limit 10" in limited.stderr
@@ -56,8 +62,10 @@ def test_history_is_filtered_and_limited(place):
     assert application_id(4) in others and "USER" in others
 
 
-@pytest.mark.parametrize(("words", "says"), [
-    (["--since", "soon"], "'soon' is neither an age"), (["--state", "lost,fine"], "'FINE' is no state")])
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [(["--since", "soon"], "'soon' is neither an age"), (["--state", "lost,fine"], "'FINE' is no state")],
+)
 def test_a_wrong_filter_is_refused_with_what_is_allowed(place, words, says):
     done = place("history", *words)
     assert done.exit_code == 2 and says in done.stderr

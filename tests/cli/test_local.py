@@ -26,16 +26,33 @@ def environ(tmp_path):
 @pytest.fixture
 def call(environ):
     """Run a program to its end."""
+
     def call(program, *words, **options):
-        return subprocess.run([*program, *words], env=environ, capture_output=True, text=True, timeout=60,
-                              stdin=subprocess.DEVNULL, **options)
+        return subprocess.run(
+            [*program, *words],
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            stdin=subprocess.DEVNULL,
+            **options,
+        )
 
     return call
 
 
 def test_output_of_the_tasks_is_shown(call):
-    done = call(SUBMIT, "--local", "-r", "worker:2,ps:1", "--command", "ps=exec tail -f /dev/null", "-q", "prod",
-                "echo from $JOB_NAME $TASK_INDEX")
+    done = call(
+        SUBMIT,
+        "--local",
+        "-r",
+        "worker:2,ps:1",
+        "--command",
+        "ps=exec tail -f /dev/null",
+        "-q",
+        "prod",
+        "echo from $JOB_NAME $TASK_INDEX",
+    )
     assert done.returncode == 0, done.stderr
     assert re.search(r"^local_\d+_\d+$", done.stdout, re.M)
     assert "worker:0 | from worker 0\n" in done.stdout and "worker:1 | from worker 1\n" in done.stdout
@@ -45,7 +62,7 @@ def test_output_of_the_tasks_is_shown(call):
 def test_exit_code_is_that_of_the_reason(call):
     done = call(SUBMIT, "--local", "--json", "-r", "worker:1", "echo no data >&2; exit 3")
     assert done.returncode == 1
-    report = json.loads(done.stdout[done.stdout.index("{"):])
+    report = json.loads(done.stdout[done.stdout.index("{") :])
     assert (report["reason"], report["first_failure"]) == ("TASK_FAILED", "worker:0")
     assert report["message"].endswith("no data")
 
@@ -53,8 +70,21 @@ def test_exit_code_is_that_of_the_reason(call):
 def test_mirror_gives_the_task_local_copies_of_its_paths(call, tmp_path):
     (tmp_path / "in").write_text("given\n")
     (tmp_path / "out").mkdir()
-    done = call(SUBMIT, "--local", "-r", "worker:1", "-i", str(tmp_path / "in"), "-o", str(tmp_path / "out"), "--mirror", "chief",
-                "--mirror_input", "1g", "cat $DTF_INPUT_PATH > $DTF_OUTPUT_PATH/model; echo at $DTF_OUTPUT_PATH")
+    done = call(
+        SUBMIT,
+        "--local",
+        "-r",
+        "worker:1",
+        "-i",
+        str(tmp_path / "in"),
+        "-o",
+        str(tmp_path / "out"),
+        "--mirror",
+        "chief",
+        "--mirror_input",
+        "1g",
+        "cat $DTF_INPUT_PATH > $DTF_OUTPUT_PATH/model; echo at $DTF_OUTPUT_PATH",
+    )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out/model").read_text() == "given\n"
     assert f"at {tmp_path / 'out'}" not in done.stdout
@@ -70,6 +100,7 @@ def test_mirror_needs_a_path_that_it_can_copy(call):
 @pytest.fixture
 def hadoop(tmp_path):
     """Return a function that makes a Hadoop client whose program is this script."""
+
     def put(script):
         for path in (tmp_path / "hadoop/lib/native/libhdfs.so", tmp_path / "java/lib/server/libjvm.so"):
             path.parent.mkdir(parents=True)
@@ -83,28 +114,54 @@ def hadoop(tmp_path):
 
 
 def test_libhdfs_gives_the_task_the_nodes_hadoop_client(call, hadoop, tmp_path):
-    done = call(SUBMIT, "--local", "-r", "worker:1", *hadoop("echo /conf:/x.jar"), "--env", "LIBHDFS_OPTS=-Xmx64m",
-                "echo $CLASSPATH $ARROW_LIBHDFS_DIR $LIBHDFS_OPTS")
+    done = call(
+        SUBMIT,
+        "--local",
+        "-r",
+        "worker:1",
+        *hadoop("echo /conf:/x.jar"),
+        "--env",
+        "LIBHDFS_OPTS=-Xmx64m",
+        "echo $CLASSPATH $ARROW_LIBHDFS_DIR $LIBHDFS_OPTS",
+    )
     assert done.returncode == 0, done.stderr
     assert f"/conf:/x.jar {tmp_path}/hadoop/lib/native -Xmx64m\n" in done.stdout
 
 
 def test_libhdfs_without_a_hadoop_client_ends_the_job(call, hadoop, tmp_path):
-    done = call(SUBMIT, "--local", "--json", "-r", "worker:2", "--restart", "cluster", *hadoop("exit 3"), "touch $HADOOP_HOME/ran")
+    done = call(
+        SUBMIT,
+        "--local",
+        "--json",
+        "-r",
+        "worker:2",
+        "--restart",
+        "cluster",
+        *hadoop("exit 3"),
+        "touch $HADOOP_HOME/ran",
+    )
     assert done.returncode == 2
-    report = json.loads(done.stdout[done.stdout.index("{"):])
+    report = json.loads(done.stdout[done.stdout.index("{") :])
     assert (report["reason"], report["retryable"], len(report["rounds"])) == ("ENVIRONMENT_INVALID", False, 0)
-    assert report["message"].endswith(f": the Hadoop client for libhdfs is missing: {tmp_path}/hadoop/bin/hadoop classpath --glob: "
-                                      "exit code 3: no output")
+    assert report["message"].endswith(
+        f": the Hadoop client for libhdfs is missing: {tmp_path}/hadoop/bin/hadoop classpath --glob: "
+        "exit code 3: no output"
+    )
     assert not (tmp_path / "hadoop/ran").exists()
 
 
-@pytest.mark.parametrize("number, code, task, words", [
-    (signal.SIGINT, 130, "worker", []), (signal.SIGTERM, 143, "client", ["--client"])])
+@pytest.mark.parametrize(
+    "number, code, task, words", [(signal.SIGINT, 130, "worker", []), (signal.SIGTERM, 143, "client", ["--client"])]
+)
 def test_signal_kills_the_job(environ, tmp_path, number, code, task, words):
     command = f"echo $$ > {tmp_path}/$DTF_TASK_JOB_NAME; exec tail -f /dev/null"
-    client = subprocess.Popen([*SUBMIT, "--local", *words, "-r", "worker:1", command],
-                              env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    client = subprocess.Popen(
+        [*SUBMIT, "--local", *words, "-r", "worker:1", command],
+        env=environ,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     started = tmp_path / task
     worker = int(until(lambda: started.exists() and started.read_text(), what="the start of the task"))
     client.send_signal(number)
@@ -115,8 +172,9 @@ def test_signal_kills_the_job(environ, tmp_path, number, code, task, words):
 
 
 def test_commands_know_a_local_job_by_its_id(call):
-    submitted = call(SUBMIT, "--resourcemanager", "local://", "-r", "worker:1", "-n", "digits",
-                     "echo step 1; exec tail -f /dev/null")
+    submitted = call(
+        SUBMIT, "--resourcemanager", "local://", "-r", "worker:1", "-n", "digits", "echo step 1; exec tail -f /dev/null"
+    )
     application_id = submitted.stdout.strip()
     until(lambda: "step 1" in call(YTF, "logs", application_id).stdout, what="the output of the task")
     assert json.loads(call(YTF, "status", "--json", application_id).stdout)["state"] == "RUNNING"
@@ -144,12 +202,20 @@ def test_address_may_name_a_folder(call, tmp_path):
 
 def test_client_has_the_terminal_of_ytf_submit(environ, tmp_path):
     """An interactive program: it finds a terminal, and reads what the user types."""
-    command = ("if [ $DTF_TASK_JOB_NAME = client ]; then "
-               f"[ -t 0 ] && [ -t 1 ] && read -p 'go on? ' answer && echo $answer > {tmp_path}/answer; fi; "
-               f"until [ -e {tmp_path}/answer ]; do sleep 0.1; done")
+    command = (
+        "if [ $DTF_TASK_JOB_NAME = client ]; then "
+        f"[ -t 0 ] && [ -t 1 ] && read -p 'go on? ' answer && echo $answer > {tmp_path}/answer; fi; "
+        f"until [ -e {tmp_path}/answer ]; do sleep 0.1; done"
+    )
     ours, theirs = pty.openpty()
-    client = subprocess.Popen([*SUBMIT, "--local", "--client", "-r", "worker:1", command], env=environ, stdin=theirs,
-                              stdout=theirs, stderr=theirs, start_new_session=True)
+    client = subprocess.Popen(
+        [*SUBMIT, "--local", "--client", "-r", "worker:1", command],
+        env=environ,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
     os.close(theirs)
     shown = b""
     while True:
@@ -167,10 +233,26 @@ def test_client_has_the_terminal_of_ytf_submit(environ, tmp_path):
 def test_client_has_the_files_and_each_new_cluster_spec(call, tmp_path):
     (tmp_path / "rows.csv").write_text("1,2\n")
     client = f"(cat rows; echo $DTF_WORKER_HOSTS) > part; mv part {tmp_path}/seen.$YTF_ROUND; exec tail -f /dev/null"
-    worker = (f"until [ -e {tmp_path}/seen.$YTF_ROUND ]; do sleep 0.05; done; echo $DTF_WORKER_HOSTS > {tmp_path}/own.$YTF_ROUND;"
-              "[ $YTF_ROUND = 2 ]")
-    done = call(SUBMIT, "--local", "--client", "-r", "worker:1", "--file", f"rows={tmp_path}/rows.csv", "--restart", "cluster",
-                "--restart_backoff", "0", "--command", f"client={client}", worker)
+    worker = (
+        f"until [ -e {tmp_path}/seen.$YTF_ROUND ]; do sleep 0.05; done; echo $DTF_WORKER_HOSTS > {tmp_path}/own.$YTF_ROUND;"
+        "[ $YTF_ROUND = 2 ]"
+    )
+    done = call(
+        SUBMIT,
+        "--local",
+        "--client",
+        "-r",
+        "worker:1",
+        "--file",
+        f"rows={tmp_path}/rows.csv",
+        "--restart",
+        "cluster",
+        "--restart_backoff",
+        "0",
+        "--command",
+        f"client={client}",
+        worker,
+    )
     assert done.returncode == 0, done.stderr
     seen = [(tmp_path / f"seen.{number}").read_text().splitlines() for number in (1, 2)]
     assert seen == [["1,2", (tmp_path / f"own.{number}").read_text().strip()] for number in (1, 2)]
@@ -178,12 +260,20 @@ def test_client_has_the_files_and_each_new_cluster_spec(call, tmp_path):
 
 
 def test_client_is_not_part_of_the_cluster_and_has_no_port(environ, tmp_path):
-    command = (f"env > {tmp_path}/$DTF_TASK_JOB_NAME.env; until [ -s {tmp_path}/client.env ]; do sleep 0.1; done")
-    done = subprocess.run([*SUBMIT, "--local", "--client", "-r", "worker:1", "-i", "/in", command], env=environ,
-                          capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    command = f"env > {tmp_path}/$DTF_TASK_JOB_NAME.env; until [ -s {tmp_path}/client.env ]; do sleep 0.1; done"
+    done = subprocess.run(
+        [*SUBMIT, "--local", "--client", "-r", "worker:1", "-i", "/in", command],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+    )
     assert done.returncode == 0, done.stderr
-    client, worker = (dict(line.split("=", 1) for line in (tmp_path / f"{name}.env").read_text().splitlines() if "=" in line)
-                      for name in ("client", "worker"))
+    client, worker = (
+        dict(line.split("=", 1) for line in (tmp_path / f"{name}.env").read_text().splitlines() if "=" in line)
+        for name in ("client", "worker")
+    )
     assert (client["DTF_TASK_JOB_NAME"], client["DTF_TASK_INDEX"]) == ("client", "0")
     for name in ("DTF_WORKER_HOSTS", "DTF_INPUT_PATH", "DTF_TASK_PROGRAM", "CLUSTER_SPEC", "YTF_APPLICATION_ID"):
         assert client[name] == worker[name], name

@@ -1,6 +1,5 @@
 """ytf logs: its arguments, and which tasks it reads."""
 
-
 import pytest
 
 from support.programs import SUBMIT, YTF, run
@@ -8,10 +7,18 @@ from tf_yarn_ops.cli.submit import read_log_tasks, submit
 from tf_yarn_ops.job.request import build_job
 
 
-@pytest.mark.parametrize("words, tasks", [
-    (("-r", "worker:1"), ("worker:0",)), (("-r", "ps:1,worker:2"), ()), (("-r", "worker:1", "--no-logs"), ()),
-    (("-r", "worker:2,chief:1", "--logs", "chief"), ("chief:0",)), (("-r", "worker:2", "--logs", "all"), ("*:*",)),
-    (("-r", "ps:1,worker:2", "--logs", "ps:0, worker:*"), ("ps:0", "worker:*")), (("-r", "worker:1", "--logs", "none"), ())])
+@pytest.mark.parametrize(
+    "words, tasks",
+    [
+        (("-r", "worker:1"), ("worker:0",)),
+        (("-r", "ps:1,worker:2"), ()),
+        (("-r", "worker:1", "--no-logs"), ()),
+        (("-r", "worker:2,chief:1", "--logs", "chief"), ("chief:0",)),
+        (("-r", "worker:2", "--logs", "all"), ("*:*",)),
+        (("-r", "ps:1,worker:2", "--logs", "ps:0, worker:*"), ("ps:0", "worker:*")),
+        (("-r", "worker:1", "--logs", "none"), ()),
+    ],
+)
 def test_logs_names_tasks(words, tasks):
     with submit.make_context("ytf-submit", [*words, "true"]) as ctx:
         settings = {name: ctx.params[name] for name in ("logs", "no_logs")}
@@ -26,11 +33,14 @@ def test_logs_of_an_unknown_task_are_rejected():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words, code, message", [
-    (("--grep", "["), 2, "--grep '[' is not a regular expression"),
-    (("--since", "soon"), 2, "'--since': 'soon' is neither an age such as 90s"),
-    (("-f", "--tail", "3"), 2, "--tail and -f exclude each other"),
-])
+@pytest.mark.parametrize(
+    "words, code, message",
+    [
+        (("--grep", "["), 2, "--grep '[' is not a regular expression"),
+        (("--since", "soon"), 2, "'--since': 'soon' is neither an age such as 90s"),
+        (("-f", "--tail", "3"), 2, "--tail and -f exclude each other"),
+    ],
+)
 def test_faulty_arguments_of_logs_are_reported_without_a_cluster(words, code, message):
     done = run(YTF, "logs", "application_1_0001", "--resourcemanager", "http://127.0.0.1:1", *words)
     assert (done.returncode, done.stdout) == (code, "") and message in done.stderr

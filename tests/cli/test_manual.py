@@ -32,7 +32,7 @@ def test_help_fits_the_terminal():
 def rows_of(page, heading):
     """Return the cells of the first table below a heading."""
     section = page.split(f"{heading}\n", 1)[1]
-    table = section[section.index("|"):].split("\n\n", 1)[0]
+    table = section[section.index("|") :].split("\n\n", 1)[0]
     return [re.split(r"(?<!\\) \| ", line.strip("| ")) for line in table.splitlines()[2:]]
 
 
@@ -64,4 +64,6 @@ def test_documented_defaults_are_those_of_the_job():
         "total_timeout": job.deadlines.total, "stop_grace": job.deadlines.stop_grace,
     }  # fmt: skip
     for key, value in expected.items():
-        assert defaults[key] == (f"{value:g}" if isinstance(value, float) and value < 1e5 else str(value).removesuffix(".0"))
+        assert defaults[key] == (
+            f"{value:g}" if isinstance(value, float) and value < 1e5 else str(value).removesuffix(".0")
+        )

@@ -51,11 +51,16 @@ def test_output_properties_need_an_ending_and_a_stdout_of_their_own(tmp_path):
     done = run(SUBMIT, "-r", "worker:1", "--output_properties", "-", "--json", "x")
     assert json.loads(done.stdout)["message"].splitlines()[1:] == [
         "  - output_properties: needs wait: only a job that has ended has results",
-        "  - output_properties: - and json would both write to stdout; give one of them a file"]
+        "  - output_properties: - and json would both write to stdout; give one of them a file",
+    ]
     refused = run(SUBMIT, "-r", "worker:1", "--wait", "--output_properties", "-", "")
     assert (done.returncode, refused.returncode) == (2, 2)
-    assert refused.stdout.splitlines() == ["status=FAILED", "reason=SPEC_INVALID", "exit_code=2",
-                                           "message=task_command: the command is empty"]
+    assert refused.stdout.splitlines() == [
+        "status=FAILED",
+        "reason=SPEC_INVALID",
+        "exit_code=2",
+        "message=task_command: the command is empty",
+    ]
 
 
 @pytest.mark.slow
@@ -73,7 +78,9 @@ def test_dry_run_prints_a_job_that_spec_reads(tmp_path):
 
 
 def test_a_folder_in_place_of_a_host_is_doubted():
-    done = run(SUBMIT, "--dry-run", "-r", "worker:1", "-i", "hdfs://users/user1/mnist/data", "-o", "hdfs://nn1/users/out", "x")
+    done = run(
+        SUBMIT, "--dry-run", "-r", "worker:1", "-i", "hdfs://users/user1/mnist/data", "-o", "hdfs://nn1/users/out", "x"
+    )
     assert done.returncode == 0
     assert done.stderr == ("warning: input: 'hdfs://users/user1/mnist/data' names a NameNode 'users'; if the folder is meant, "
                            "write hdfs:///users/user1/mnist/data\n")  # fmt: skip
@@ -84,13 +91,19 @@ def test_dry_run_shows_no_secrets_and_what_it_masked_is_not_run():
     words = [f"{name}=hush" for name in ("API_TOKEN", "apikey", "DB_PASSWD", "CLIENT_SECRETS")]
     open_ = ["STEPS=3", "MAX_TOKENS=512", "TOKENIZERS_PARALLELISM=false", "KEYBOARD=x"]
     command = "x --password=hush --epochs=3 https://ann:hush@host/"
-    done = run(SUBMIT, "--dry-run", "-r", "worker:1", *(word for text in words + open_ for word in ("--env", text)), command)
+    done = run(
+        SUBMIT, "--dry-run", "-r", "worker:1", *(word for text in words + open_ for word in ("--env", text)), command
+    )
     document = next(yaml.safe_load_all(done.stdout))
     assert "hush" not in done.stdout and document["env"] == {
-        **{text.partition("=")[0]: "***" for text in words}, **dict(text.split("=") for text in open_)}
+        **{text.partition("=")[0]: "***" for text in words},
+        **dict(text.split("=") for text in open_),
+    }
     with pytest.raises(SpecInvalid, match="the value was masked by --dry_run") as refused:
         build_job({}, document)
-    assert {fault.path for fault in refused.value.faults} == {f"env.{text.partition('=')[0]}" for text in words} | {"command"}
+    assert {fault.path for fault in refused.value.faults} == {f"env.{text.partition('=')[0]}" for text in words} | {
+        "command"
+    }
 
 
 @pytest.mark.slow
@@ -102,8 +115,17 @@ def test_unanswering_namenode_is_reported_before_the_submission(tmp_path, hangs)
         namenode = f"127.0.0.1:{silent.getsockname()[1]}" if hangs else closed_address().removeprefix("http://")
         yarn.conf |= {"fs.defaultFS": f"hdfs://{namenode}", "dfs.namenode.http-address": namenode}
         started = time.monotonic()
-        done = run(SUBMIT, "--wait", "--json", "--resourcemanager", url, "-r", "worker:1", "true",
-                   env={"YTF_SITE": str(tmp_path / "site.yaml")})
+        done = run(
+            SUBMIT,
+            "--wait",
+            "--json",
+            "--resourcemanager",
+            url,
+            "-r",
+            "worker:1",
+            "true",
+            env={"YTF_SITE": str(tmp_path / "site.yaml")},
+        )
         assert time.monotonic() - started < 60
     report = json.loads(done.stdout)
     assert (done.returncode, report["reason"], report["retryable"]) == (4, "CLUSTER_UNREACHABLE", True), done.stderr
@@ -114,8 +136,11 @@ def test_unanswering_namenode_is_reported_before_the_submission(tmp_path, hangs)
 def in_a_folder(folder):
     """Return a ResourceManager whose file system is a folder here."""
     yarn = FakeYarn()
-    yarn.conf = {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{folder}",
-                 "yarn.application.classpath": "/opt/hadoop/*"}
+    yarn.conf = {
+        "fs.defaultFS": "viewfs://mini",
+        "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{folder}",
+        "yarn.application.classpath": "/opt/hadoop/*",
+    }
     return yarn
 
 
@@ -126,8 +151,19 @@ def test_a_job_whose_resourcemanager_goes_away_may_run_still(tmp_path):
     yarn = in_a_folder(tmp_path)
     yarn.faults.append(lambda method, path: (503, {}, "") if "/timeout" in str(yarn.requests[:-1]) else None)
     with serving(yarn) as url:
-        done = run(SUBMIT, "--wait", "--json", "--resourcemanager", url, "-r", "worker:1", "--execution_timeout", "5", "true",
-                   env={"YTF_SITE": str(site)})
+        done = run(
+            SUBMIT,
+            "--wait",
+            "--json",
+            "--resourcemanager",
+            url,
+            "-r",
+            "worker:1",
+            "--execution_timeout",
+            "5",
+            "true",
+            env={"YTF_SITE": str(site)},
+        )
     report = json.loads(done.stdout)
     assert (done.returncode, report["reason"], report["state"]) == (4, "CLUSTER_UNREACHABLE", ""), done.stderr
     assert report["application_id"] == f"application_{STAMP}_0001"
@@ -135,8 +171,15 @@ def test_a_job_whose_resourcemanager_goes_away_may_run_still(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words, mark", [
-    ([], ".777"), (["--lease", "0"], ".000"), (["--run_id", "x"], ".000"), (["--run_id", "x", "--lease", "60"], ".777")])
+@pytest.mark.parametrize(
+    "words, mark",
+    [
+        ([], ".777"),
+        (["--lease", "0"], ".000"),
+        (["--run_id", "x"], ".000"),
+        (["--run_id", "x", "--lease", "60"], ".777"),
+    ],
+)
 def test_a_client_that_waits_without_a_name_for_its_training_holds_a_lease(tmp_path, words, mark):
     yarn = in_a_folder(tmp_path)
     ends = []
@@ -158,7 +201,10 @@ def test_a_client_that_waits_without_a_name_for_its_training_holds_a_lease(tmp_p
 
 def test_a_lease_needs_a_client_that_waits():
     done = run(SUBMIT, "--lease", "60", "-r", "worker:1", "true")
-    assert done.returncode == 2 and "lease: needs wait: YARN would end the job, because no client waits for it" in done.stderr
+    assert (
+        done.returncode == 2
+        and "lease: needs wait: YARN would end the job, because no client waits for it" in done.stderr
+    )
 
 
 @pytest.mark.slow

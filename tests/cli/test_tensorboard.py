@@ -56,15 +56,29 @@ def events(folder, *names):
 def ended(yarn, **fields):
     """Add an ended application with a report to YARN; return its id."""
     report = JobReport(application_id(1), name="digits", **fields)
-    yarn.add({**application(1, "FINISHED"), "id": report.application_id, "name": "digits", "finalStatus": "SUCCEEDED",
-              "diagnostics": compose_diagnostics(report)})
+    yarn.add(
+        {
+            **application(1, "FINISHED"),
+            "id": report.application_id,
+            "name": "digits",
+            "finalStatus": "SUCCEEDED",
+            "diagnostics": compose_diagnostics(report),
+        }
+    )
     return report.application_id
 
 
 def test_the_event_files_of_an_ended_application_are_copied(place, yarn, tmp_path):
-    events(tmp_path / "models", "logs/train/events.out.tfevents.1", "logs/train/plugins/profile/1/host.xplane.pb",
-           "weights.bin", "_temporary/events.out.tfevents.2")
-    done = place(ended(yarn, output_path="viewfs://mini/models"), "--args", "--samples_per_plugin images=9", "--port", "45991")
+    events(
+        tmp_path / "models",
+        "logs/train/events.out.tfevents.1",
+        "logs/train/plugins/profile/1/host.xplane.pb",
+        "weights.bin",
+        "_temporary/events.out.tfevents.2",
+    )
+    done = place(
+        ended(yarn, output_path="viewfs://mini/models"), "--args", "--samples_per_plugin images=9", "--port", "45991"
+    )
     assert (done.exit_code, done.stdout) == (0, "http://127.0.0.1:45991/\n"), done.output
     words, files = place.seen()
     assert words[2:] == ["--host", "127.0.0.1", "--port", "45991", "--samples_per_plugin", "images=9"]
@@ -74,10 +88,16 @@ def test_the_event_files_of_an_ended_application_are_copied(place, yarn, tmp_pat
 def test_runs_are_compared_each_under_its_name(place, yarn, tmp_path):
     events(tmp_path / "other", "events.out.tfevents.1")
     events(tmp_path / "logs", "events.out.tfevents.1")
-    done = place(ended(yarn, output_path="/nowhere", tensorboard_logdir="viewfs://mini/logs"),
-                 "--compare", str(tmp_path / "other"), "--json")
+    done = place(
+        ended(yarn, output_path="/nowhere", tensorboard_logdir="viewfs://mini/logs"),
+        "--compare",
+        str(tmp_path / "other"),
+        "--json",
+    )
     assert json.loads(done.stdout)["runs"] == [
-        {"name": "digits-0001", "place": "viewfs://mini/logs"}, {"name": "other", "place": str(tmp_path / "other")}]
+        {"name": "digits-0001", "place": "viewfs://mini/logs"},
+        {"name": "other", "place": str(tmp_path / "other")},
+    ]
     assert place.seen()[1] == ["digits-0001/events.out.tfevents.1", "other/events.out.tfevents.1"]
 
 
@@ -90,12 +110,18 @@ def test_the_history_knows_an_application_that_yarn_has_forgotten(place, yarn, t
     assert place.seen()[1] == ["events.out.tfevents.1"]
 
 
-@pytest.mark.parametrize(("word", "says"), [
-    (application_id(9), f"neither YARN nor the history knows {application_id(9)}; give the path of its output instead"),
-    ("/nowhere", "/nowhere of nowhere is no folder of this machine"),
-    ("viewfs://mini/nowhere", "viewfs://mini/nowhere does not exist"),
-    ("s3://lake/models", "s3://lake/models is not in HDFS; give a URL such as hdfs:///models/digits"),
-])
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        (
+            application_id(9),
+            f"neither YARN nor the history knows {application_id(9)}; give the path of its output instead",
+        ),
+        ("/nowhere", "/nowhere of nowhere is no folder of this machine"),
+        ("viewfs://mini/nowhere", "viewfs://mini/nowhere does not exist"),
+        ("s3://lake/models", "s3://lake/models is not in HDFS; give a URL such as hdfs:///models/digits"),
+    ],
+)
 def test_unshowable_word_is_reported(place, word, says):
     done = place(word)
     assert done.exit_code != 0 and says in f"{done.stderr}{done.exception}"

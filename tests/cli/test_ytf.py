@@ -38,16 +38,25 @@ def test_both_programs_know_their_version(program, name):
 def test_a_kill_that_fails_does_not_spare_the_others():
     yarn = FakeYarn()
     names = [yarn.add(application(number)) for number in (1, 2, 3)]
-    yarn.faults.append(lambda method, path: (403, {"Content-Type": "application/json"},
-                                             '{"RemoteException": {"message": "it is bob\'s"}}')
-                       if method == "PUT" and names[1] in path else None)
+    yarn.faults.append(
+        lambda method, path: (
+            (403, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "it is bob\'s"}}')
+            if method == "PUT" and names[1] in path
+            else None
+        )
+    )
     with serving(yarn) as url:
         done = run(YTF, "kill", "--json", "--resourcemanager", url, *names)
-    assert [report["reason"] for report in json.loads(done.stdout)] == ["KILLED", "SUBMISSION_REJECTED", "KILLED"], done.stderr
+    assert [report["reason"] for report in json.loads(done.stdout)] == ["KILLED", "SUBMISSION_REJECTED", "KILLED"], (
+        done.stderr
+    )
     assert done.returncode == 3 and "it is bob's" in done.stderr and "Traceback" not in done.stderr
     assert [yarn.apps[name]["state"] for name in names] == ["KILLED", "RUNNING", "KILLED"]
     assert [(report["state"], report["final_status"]) for report in json.loads(done.stdout)] == [
-        ("KILLED", "KILLED"), ("", "UNDEFINED"), ("KILLED", "KILLED")]
+        ("KILLED", "KILLED"),
+        ("", "UNDEFINED"),
+        ("KILLED", "KILLED"),
+    ]
     assert f"{names[1]} could not be killed: " in done.stderr and "ytf-submit" not in done.stderr
 
 
@@ -72,11 +81,14 @@ def test_of_an_application_that_can_not_be_asked_for_nothing_is_claimed(unanswer
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("words", "code", "following"), [
-    (["-r", "worker:1", "-m", "lots", "true"], 2, "next: ytf-submit -h"),
-    (["-r", "worker:1", "-q", "nowhere", "true"], 3, "next: ytf-submit --dry_run ..."),
-    (["-r", "worker:1", "-m", "900g", "true"], 3, "next: ytf-submit --dry_run ..."),
-])
+@pytest.mark.parametrize(
+    ("words", "code", "following"),
+    [
+        (["-r", "worker:1", "-m", "lots", "true"], 2, "next: ytf-submit -h"),
+        (["-r", "worker:1", "-q", "nowhere", "true"], 3, "next: ytf-submit --dry_run ..."),
+        (["-r", "worker:1", "-m", "900g", "true"], 3, "next: ytf-submit --dry_run ..."),
+    ],
+)
 def test_a_refusal_ends_with_the_next_command(words, code, following):
     with serving(FakeYarn()) as url:
         done = run(SUBMIT, "--resourcemanager", url, *words)

@@ -9,10 +9,13 @@ from tf_yarn_ops.doctor.symptoms import CheckOutcome
 from tf_yarn_ops.job.parts import Environment
 
 
-@pytest.mark.parametrize("member, outcome, message", [
-    ("env/bin/python", CheckOutcome.FAULT, "has no bin/python; it is in env"),
-    ("bin/python", CheckOutcome.WARNING, "bin/python leads to /usr/bin/python3.11, which every node needs"),
-])
+@pytest.mark.parametrize(
+    "member, outcome, message",
+    [
+        ("env/bin/python", CheckOutcome.FAULT, "has no bin/python; it is in env"),
+        ("bin/python", CheckOutcome.WARNING, "bin/python leads to /usr/bin/python3.11, which every node needs"),
+    ],
+)
 def test_archive_of_the_environment_is_checked(healthy, tmp_path, member, outcome, message):
     archive = tmp_path / "tf.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:

@@ -26,8 +26,10 @@ def test_a_healthy_cluster_has_no_fault(healthy):
     assert said["staging"] == f"wrote, read and deleted a file in viewfs://mini/user/{USER}/.skein"
     assert said["rights"] == f"/user/{USER}/.skein: owner {USER}, mode 711"
     assert said["submission"] == "over HTTP; a container may have 16384 MiB, 32 vcores, 2 GPUs"
-    assert said["queue"] == (f"{USER} may submit to default; 80 % of the cluster, at most 100 %; 3 of 8000 applications; "
-                             "YARN ends applications after 86400 s")
+    assert said["queue"] == (
+        f"{USER} may submit to default; 80 % of the cluster, at most 100 %; 3 of 8000 applications; "
+        "YARN ends applications after 86400 s"
+    )
     assert said["queue_acl"] == "only some users may kill other users' applications in default"
     assert said["nodes"] == "1 running, Hadoop 3.4.3; 1 asked, all answer"
     assert said["clock"] == "the same time, within 1 s"
@@ -40,17 +42,29 @@ def test_document_is_plain_json_and_complete(healthy):
     assert [item["check"] for item in document["checks"]] == [check.name for check in CHECKS]
     queue = next(item for item in document["checks"] if item["check"] == "queue")
     assert queue | {"seconds": 0} == {
-        "check": "queue", "outcome": "fault", "symptom": "QUEUE_CLOSED", "reason": "SUBMISSION_REJECTED",
-        "message": "there is no queue 'nowhere'; the cluster has default", "skipped_for": None, "seconds": 0,
+        "check": "queue",
+        "outcome": "fault",
+        "symptom": "QUEUE_CLOSED",
+        "reason": "SUBMISSION_REJECTED",
+        "message": "there is no queue 'nowhere'; the cluster has default",
+        "skipped_for": None,
+        "seconds": 0,
         "advice": "Give another queue: ytf doctor --queue NAME",
-        "facts": {"queue": "nowhere", "error": "there is no queue 'nowhere'; the cluster has default"}}
+        "facts": {"queue": "nowhere", "error": "there is no queue 'nowhere'; the cluster has default"},
+    }
     skipped = next(item for item in document["checks"] if item["check"] == "queue_acl")
     assert (skipped["outcome"], skipped["skipped_for"]) == ("skipped", "queue")
 
 
-@pytest.mark.parametrize(("fault", "code"), [
-    (sets(user_seen="dr.who"), 3), (answers(INFO, 500), 4), (sets(nodes=[]), 5), (no_directory, 3),
-])
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        (sets(user_seen="dr.who"), 3),
+        (answers(INFO, 500), 4),
+        (sets(nodes=[]), 5),
+        (no_directory, 3),
+    ],
+)
 def test_the_exit_code_is_that_of_the_first_fault(healthy, fault, code):
     fault(healthy)
     assert diagnose(healthy).exit_code == code
@@ -61,7 +75,9 @@ def test_a_faulty_site_file_is_exit_code_2(healthy, tmp_path):
     site.write_text("stagin: /x")
     asked = question(healthy)
     diagnosis = examine(replace(asked, site=None, environ={**asked.environ, "YTF_SITE": str(site)}))
-    assert of(diagnosis, "configuration").message.startswith(f"site file {site}: line 1: unknown key (did you mean 'staging'?)")
+    assert of(diagnosis, "configuration").message.startswith(
+        f"site file {site}: line 1: unknown key (did you mean 'staging'?)"
+    )
     assert diagnosis.exit_code == 2
 
 
@@ -88,8 +104,10 @@ def test_logs_after_the_end_need_a_server_or_hdfs_or_the_program(healthy):
     away = replace(without, site=Site(log_server=closed_address()))
     found = of(examine(away), "logs")
     assert (found.symptom, "Hadoop's client on PATH" in found.advice) == (Symptom.LOG_SERVER_SILENT, True)
-    assert f"after the end from {healthy.url}" in of(
-        examine(replace(without, site=Site(log_server=healthy.url))), "logs").message
+    assert (
+        f"after the end from {healthy.url}"
+        in of(examine(replace(without, site=Site(log_server=healthy.url))), "logs").message
+    )
     healthy.conf["yarn.nodemanager.remote-app-log-dir"] = "/tmp/logs"
     assert "after the end from /tmp/logs" in of(examine(without), "logs").message
 
@@ -99,7 +117,8 @@ def test_aggregation_is_on_only_where_the_cluster_reports_it(healthy):
     assert of(diagnose(healthy), "logs").message.startswith("aggregation is on; after the end from ")
     healthy.conf.pop("yarn.log-aggregation-enable")
     assert of(diagnose(healthy), "logs").message.startswith(
-        "whether logs are aggregated is not shown; if so, after the end from ")
+        "whether logs are aggregated is not shown; if so, after the end from "
+    )
 
 
 # --- deadlines ------------------------------------------------------------------------------------

@@ -40,10 +40,13 @@ def test_where_http_is_closed_skeins_client_is_looked_for(healthy):
     assert of(diagnose(healthy, Site(submit_with="skein")), "submission").message.startswith("with Skein's Java client")
 
 
-@pytest.mark.parametrize(("site", "environ", "message"), [
-    ({"keytab": "/k"}, {}, "ann@X, from the keytab /k, which renews it"),
-    ({}, {"KRB5_CLIENT_KTNAME": "/other"}, "ann@X, for 2.0 h"),  # a valid cache wins over this keytab
-])
+@pytest.mark.parametrize(
+    ("site", "environ", "message"),
+    [
+        ({"keytab": "/k"}, {}, "ann@X, from the keytab /k, which renews it"),
+        ({}, {"KRB5_CLIENT_KTNAME": "/other"}, "ann@X, for 2.0 h"),  # a valid cache wins over this keytab
+    ],
+)
 def test_only_the_sites_keytab_is_known_to_renew_a_ticket(healthy, monkeypatch, site, environ, message):
     monkeypatch.setattr(Tickets, "inquire", lambda self: ("ann@X", 7200))
     asked = question(healthy)
@@ -93,7 +96,16 @@ def test_demand_for_a_ticket_is_distinguished_from_a_refusal(healthy, monkeypatc
     (Site(), Symptom.OPEN_PAGES), (Site(gateway_password_file="/etc/ytf/password"), None),
 ])  # fmt: skip
 def test_pages_behind_the_login_of_a_gateway_are_not_open(site, symptom):
-    cluster = Cluster(("https://knox:8443/gateway/x/yarn",), "ann", "ann", "hdfs://n", "hdfs://n", "/user/{user}/.skein", secure=True,
-                      negotiates=False, site=site)
+    cluster = Cluster(
+        ("https://knox:8443/gateway/x/yarn",),
+        "ann",
+        "ann",
+        "hdfs://n",
+        "hdfs://n",
+        "/user/{user}/.skein",
+        secure=True,
+        negotiates=False,
+        site=site,
+    )
     found = check_security(KnownFacts(Question({}), opened=Session(cluster)))
     assert found.symptom is symptom

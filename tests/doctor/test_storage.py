@@ -21,20 +21,29 @@ def namenode(state):
     fake = FakeYarn()
     standby = '{"RemoteException": {"exception": "StandbyException", "message": "Operation category READ is not supported in state standby"}}'
     status = '{"FileStatus": {"type": "DIRECTORY"}}'
-    answer = {"active": (200, {"Content-Type": "application/json"}, status),
-              "standby": (403, {"Content-Type": "application/json"}, standby),
-              "html": (200, {"Content-Type": "text/html"}, HTML),
-              "refusing": (401, {"Content-Type": "text/html"}, HTML)}[state]
+    answer = {
+        "active": (200, {"Content-Type": "application/json"}, status),
+        "standby": (403, {"Content-Type": "application/json"}, standby),
+        "html": (200, {"Content-Type": "text/html"}, HTML),
+        "refusing": (401, {"Content-Type": "text/html"}, HTML),
+    }[state]
     fake.faults.append(lambda method, path: answer if path.startswith("/webhdfs/v1") else None)
     return serving(fake)
 
 
-@pytest.mark.parametrize(("states", "symptom", "told"), [
-    (("active", "standby"), None, "hdfs://ns over HTTP: {0} ACTIVE, {1} STANDBY"),
-    (("standby", "standby"), Symptom.NN_NOT_ACTIVE, "no NameNode is active: {0} STANDBY, {1} STANDBY"),
-    (("active", "html"), Symptom.NN_PARTLY_AWAY, "not every NameNode answers: {0} ACTIVE, {1} (HTTP 200: Welcome Please log in)"),
-    (("refusing", "html"), Symptom.NN_SILENT, "no NameNode answers as one: {0} (HTTP 401: Welcome Please log in)"),
-])
+@pytest.mark.parametrize(
+    ("states", "symptom", "told"),
+    [
+        (("active", "standby"), None, "hdfs://ns over HTTP: {0} ACTIVE, {1} STANDBY"),
+        (("standby", "standby"), Symptom.NN_NOT_ACTIVE, "no NameNode is active: {0} STANDBY, {1} STANDBY"),
+        (
+            ("active", "html"),
+            Symptom.NN_PARTLY_AWAY,
+            "not every NameNode answers: {0} ACTIVE, {1} (HTTP 200: Welcome Please log in)",
+        ),
+        (("refusing", "html"), Symptom.NN_SILENT, "no NameNode answers as one: {0} (HTTP 401: Welcome Please log in)"),
+    ],
+)
 def test_each_namenode_is_asked(healthy, states, symptom, told):
     healthy.conf |= {"fs.defaultFS": "hdfs://ns"}
     with namenode(states[0]) as first, namenode(states[1]) as second:
@@ -43,13 +52,18 @@ def test_each_namenode_is_asked(healthy, states, symptom, told):
     assert found.message.startswith(told.format(first, second)), found.message
 
 
-@pytest.mark.parametrize(("way", "java", "filesystem", "symptom"), [
-    ("skein", True, "s3a://bucket", Symptom.NN_CLOSED), ("skein", True, "hdfs://ns", Symptom.NN_CLOSED),
-    ("auto", True, "s3a://bucket", Symptom.NN_CLOSED), ("auto", False, "s3a://bucket", Symptom.NN_UNKNOWN),
-    ("rest", True, "s3a://bucket", Symptom.NN_UNKNOWN),
-    ("auto", True, "hdfs://ns", Symptom.NN_SILENT),  # it changes to Skein's client for a refusal only
-    ("rest", True, "hdfs://ns", Symptom.NN_SILENT),
-])
+@pytest.mark.parametrize(
+    ("way", "java", "filesystem", "symptom"),
+    [
+        ("skein", True, "s3a://bucket", Symptom.NN_CLOSED),
+        ("skein", True, "hdfs://ns", Symptom.NN_CLOSED),
+        ("auto", True, "s3a://bucket", Symptom.NN_CLOSED),
+        ("auto", False, "s3a://bucket", Symptom.NN_UNKNOWN),
+        ("rest", True, "s3a://bucket", Symptom.NN_UNKNOWN),
+        ("auto", True, "hdfs://ns", Symptom.NN_SILENT),  # it changes to Skein's client for a refusal only
+        ("rest", True, "hdfs://ns", Symptom.NN_SILENT),
+    ],
+)
 def test_file_system_without_http_is_fine_for_skeins_client(healthy, way, java, filesystem, symptom):
     healthy.conf |= {"fs.defaultFS": filesystem, "hadoop.security.authentication": "kerberos"}
     if java:
@@ -60,7 +74,12 @@ def test_file_system_without_http_is_fine_for_skeins_client(healthy, way, java, 
     if symptom is Symptom.NN_CLOSED:
         found = outcomes(diagnosis)
         assert [found[name] for name in ("filesystem", "tokens", "staging", "rights", "submission")] == [
-            "warning", "skipped", "skipped", "skipped", "ok"], diagnosis
+            "warning",
+            "skipped",
+            "skipped",
+            "skipped",
+            "ok",
+        ], diagnosis
         assert of(diagnosis, "submission").facts["way"] == "skein"
         assert diagnosis.exit_code == 0
     else:

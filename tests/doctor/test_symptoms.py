@@ -31,9 +31,18 @@ SYMPTOMS = [
     (answers(INFO, 500, "boom", "text/plain"), "resourcemanager", Symptom.RM_OTHER, "HTTP 500: boom"),
     (answers(INFO, 401, HTML, "text/html"), "resourcemanager", Symptom.RM_OTHER, "HTTP 401"),
     (answers(INFO, 200, '["a list"]'), "resourcemanager", Symptom.RM_OTHER, "HTTP 200: an unknown answer"),
-    (answers(INFO, 200, '{"clusterInfo": {"haState": "STANDBY"}}'), "resourcemanager", Symptom.RM_NOT_ACTIVE, "STANDBY"),
-    (answers(INFO, 307, "This is standby RM", "text/plain", Location="http://other:8088/ws"), "resourcemanager",
-     Symptom.RM_NOT_ACTIVE, "STANDBY"),
+    (
+        answers(INFO, 200, '{"clusterInfo": {"haState": "STANDBY"}}'),
+        "resourcemanager",
+        Symptom.RM_NOT_ACTIVE,
+        "STANDBY",
+    ),
+    (
+        answers(INFO, 307, "This is standby RM", "text/plain", Location="http://other:8088/ws"),
+        "resourcemanager",
+        Symptom.RM_NOT_ACTIVE,
+        "STANDBY",
+    ),
     (sets(user_seen="dr.who"), "identity", Symptom.REFUSED, "takes us for 'dr.who'"),
     (configures(fs_defaultFS="file:///"), "identity", Symptom.REFUSED, "default_filesystem"),
     (configures(fs_defaultFS="s3a://bucket"), "filesystem", Symptom.NN_UNKNOWN, "add lines to site.yaml"),
@@ -48,19 +57,34 @@ SYMPTOMS = [
     (sets(rights={"ADMINISTER_QUEUE": True}), "queue_acl", Symptom.ANYBODY_KILLS, "any user may administer"),
     (configures(**{"yarn.acl.enable": "false"}), "queue_acl", None, "only some users"),
     (sets(nodes=[]), "nodes", Symptom.NO_NODES, "no running node"),
-    (sets(nodes=[{"nodeHTTPAddress": closed_address().removeprefix("http://")}]), "nodes", Symptom.NODE_UNREACHABLE,
-     "1 of 1 NodeManagers do not answer.*refused"),
+    (
+        sets(nodes=[{"nodeHTTPAddress": closed_address().removeprefix("http://")}]),
+        "nodes",
+        Symptom.NODE_UNREACHABLE,
+        "1 of 1 NodeManagers do not answer.*refused",
+    ),
     (configures(**{"yarn.log-aggregation-enable": "false"}), "logs", Symptom.NO_AGGREGATION, "aggregation is off"),
-    (answers("/ws/v1/cluster/scheduler", 200, '{"scheduler": {"schedulerInfo": {"type": "capacityScheduler", "queues": '
-             '{"queue": [{"state": 1}]}}}}'), "queue", Symptom.ODD_ANSWER, "KeyError: 'queueName'"),
+    (
+        answers(
+            "/ws/v1/cluster/scheduler",
+            200,
+            '{"scheduler": {"schedulerInfo": {"type": "capacityScheduler", "queues": {"queue": [{"state": 1}]}}}}',
+        ),
+        "queue",
+        Symptom.ODD_ANSWER,
+        "KeyError: 'queueName'",
+    ),
     (answers("/ws/v1/cluster/scheduler", 500, "boom", "text/plain"), "queue", Symptom.REQUEST_FAILED, "boom"),
     (answers(NEW, 500, "boom", "text/plain"), "submission", Symptom.REQUEST_FAILED, "boom"),
     (answers("/ws/v1/cluster/nodes", 403, "no", "text/plain"), "nodes", Symptom.REQUEST_FAILED, "403"),
 ]
 
 
-@pytest.mark.parametrize(("change", "check", "symptom", "words"), SYMPTOMS,
-                         ids=[f"{row[1]}-{row[2].name if row[2] else 'ok'}-{n}" for n, row in enumerate(SYMPTOMS)])
+@pytest.mark.parametrize(
+    ("change", "check", "symptom", "words"),
+    SYMPTOMS,
+    ids=[f"{row[1]}-{row[2].name if row[2] else 'ok'}-{n}" for n, row in enumerate(SYMPTOMS)],
+)
 def test_symptom_is_reported_with_advice(healthy, change, check, symptom, words):
     change(healthy)
     diagnosis = diagnose(healthy)

@@ -13,8 +13,10 @@ PARTS = {"SL": 45, "YD": 89, "TY": 26, "SB": 12, "TT": 13}
 IDS = [f"{part}-{number}" for part, rows in PARTS.items() for number in range(1, rows + 1)]
 PAGE = (ROOT / "docs" / "development" / "evidence.md").read_text(encoding="utf-8")
 #: By id: the sentence, and the tests behind it.
-ROWS = {row[1]: row.groups(default="") for row in re.finditer(
-    r"^- ([A-Z]{2}-\d+): (.+?)(?:; ((?:`tests/[\w/]+\.py::\w+`(?:, )?)+))?$", PAGE, re.M)}
+ROWS = {
+    row[1]: row.groups(default="")
+    for row in re.finditer(r"^- ([A-Z]{2}-\d+): (.+?)(?:; ((?:`tests/[\w/]+\.py::\w+`(?:, )?)+))?$", PAGE, re.M)
+}
 
 
 class Functions:
@@ -34,8 +36,11 @@ class Functions:
         functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
         assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
         targets = {ast.unparse(node.targets[0]): node.value for node in assigned}
-        folders = {name for name, value in targets.items() if any(
-            isinstance(part, ast.Constant) and part.value == "golden" for part in ast.walk(value))}
+        folders = {
+            name
+            for name, value in targets.items()
+            if any(isinstance(part, ast.Constant) and part.value == "golden" for part in ast.walk(value))
+        }
         self.names = {node.name for node in functions}
         used = {node.name: {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} for node in functions}
         self.golden = {name for name, words in used.items() if words & folders}

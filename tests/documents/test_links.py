@@ -8,8 +8,11 @@ import pytest
 from support.source import ROOT
 
 PAGES = sorted({*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "examples").rglob("*.md")})
-SOURCES = [path for folder in ("tf_yarn_ops", "tests", "benchmarks", "examples", "dags_examples", "jobtypes")
-           for path in (ROOT / folder).rglob("*.py")] + [ROOT / "dev", ROOT / "CHANGELOG.md"]
+SOURCES = [
+    path
+    for folder in ("tf_yarn_ops", "tests", "benchmarks", "examples", "dags_examples", "jobtypes")
+    for path in (ROOT / folder).rglob("*.py")
+] + [ROOT / "dev", ROOT / "CHANGELOG.md"]
 
 
 def prose_of(page):
@@ -49,9 +52,12 @@ def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page):
 
 
 def test_every_page_of_the_documents_that_the_code_names_exists():
-    wrong = [f"{path.relative_to(ROOT)}: {named}" for path in SOURCES
-             for named in re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text(encoding="utf-8"))
-             if not (ROOT / named).is_file()]
+    wrong = [
+        f"{path.relative_to(ROOT)}: {named}"
+        for path in SOURCES
+        for named in re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text(encoding="utf-8"))
+        if not (ROOT / named).is_file()
+    ]
     assert not wrong
 
 
@@ -61,8 +67,11 @@ def test_a_broken_link_would_be_seen(tmp_path):
     assert links_of(page) == ["other.md", "#a-title-twice"] and anchors_of(page) == {"a-title-twice"}
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name == "development" or page.parent == ROOT
-                                  or page.name == "design.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if page.parent.name == "development" or page.parent == ROOT or page.name == "design.md"],
+    ids=lambda page: page.name,
+)
 def test_every_file_that_a_page_for_developers_names_exists(page):
     files = {f"/{path.relative_to(ROOT).as_posix()}" for path in [*SOURCES, *(ROOT / "docs").glob("*.py")]}
     named = re.findall(r"`((?:\w+/)*\w+\.py)`", prose_of(page))

@@ -29,7 +29,7 @@ def rows(title, header):
     lines = section(title).splitlines()
     begin = next(number for number, line in enumerate(lines) if line.startswith(f"| {header} |"))
     found = []
-    for line in lines[begin + 2:]:
+    for line in lines[begin + 2 :]:
         if not line.startswith("|"):
             break
         found.append([cell.strip().strip("`") for cell in line.strip("|").split(" | ")])
@@ -66,8 +66,9 @@ def test_a_deadline_ends_as_a_reason_of_the_table():
 
 
 def test_policies_and_budgets_are_those_of_the_code():
-    assert [row[0].split("`")[0] for row in rows("Restarts and the two budgets", "policy (`--restart`)")] == \
-        list(OPTIONS["restart"].kind.choices)
+    assert [row[0].split("`")[0] for row in rows("Restarts and the two budgets", "policy (`--restart`)")] == list(
+        OPTIONS["restart"].kind.choices
+    )
     budgets = {row[0]: row[1] for row in rows("Restarts and the two budgets", "budget")}
     assert budgets == {
         "max_restarts": f"{RestartPolicy().max_restarts} with `never`, else {RestartPolicy('task').max_restarts}",
@@ -77,8 +78,11 @@ def test_policies_and_budgets_are_those_of_the_code():
 
 def test_every_option_that_is_named_exists():
     submit = {f"--{option.name}" for option in ALL}
-    commands = [group.get_command(click.Context(group), name) for group in (ytf, cache)
-                for name in group.list_commands(click.Context(group))]  # some are imported when they are called
+    commands = [
+        group.get_command(click.Context(group), name)
+        for group in (ytf, cache)
+        for name in group.list_commands(click.Context(group))
+    ]  # some are imported when they are called
     of_ytf = {name for command in commands for parameter in command.params for name in parameter.opts}
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z_-]*", PAGE))
     assert named and named <= submit | of_ytf

@@ -29,7 +29,7 @@ def test_the_command_is_the_one_of_the_picture_and_its_options_exist():
 
 
 def test_the_output_and_the_picture_are_of_one_run():
-    output, = blocks("text")
+    (output,) = blocks("text")
     svg = (ROOT / "docs" / "picture.svg").read_text(encoding="utf-8")
     first = output.splitlines()[0]
     assert re.fullmatch(r"application_\d+_\d{4}", first) and first in svg
@@ -37,6 +37,10 @@ def test_the_output_and_the_picture_are_of_one_run():
 
 
 def test_every_command_of_the_page_is_one():
-    words = {tuple(shlex.split(line, comments=True)[:2]) for block in blocks("sh") for line in block.splitlines()
-             if line.startswith("ytf ")}
+    words = {
+        tuple(shlex.split(line, comments=True)[:2])
+        for block in blocks("sh")
+        for line in block.splitlines()
+        if line.startswith("ytf ")
+    }
     assert words == {("ytf", "minicluster"), ("ytf", "history"), ("ytf", "report"), ("ytf", "logs")}

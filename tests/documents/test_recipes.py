@@ -27,12 +27,17 @@ def block(heading, language):
 def place(tmp_path, monkeypatch):
     """A folder with a job, ytf-submit on PATH, and a YARN whose applications end well as soon as they are there."""
     yarn = FakeYarn()
-    yarn.conf = {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}/hdfs",
-                 "yarn.application.classpath": "/opt/hadoop/*"}
+    yarn.conf = {
+        "fs.defaultFS": "viewfs://mini",
+        "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}/hdfs",
+        "yarn.application.classpath": "/opt/hadoop/*",
+    }
     (tmp_path / "hdfs").mkdir()
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "ytf-submit"
-    program.write_text(f'#!/bin/bash\nexec env PYTHONPATH={shlex.quote(str(ROOT))} {shlex.join(map(str, SUBMIT))} "$@"\n')
+    program.write_text(
+        f'#!/bin/bash\nexec env PYTHONPATH={shlex.quote(str(ROOT))} {shlex.join(map(str, SUBMIT))} "$@"\n'
+    )
     program.chmod(0o755)
     (tmp_path / "train.py").touch()
     (tmp_path / "job.yaml").write_text("command: 'true'\ntasks: {worker: 1}\noutput: hdfs:///models/digits\n")
@@ -44,8 +49,14 @@ def place(tmp_path, monkeypatch):
             for name, document in list(yarn.apps.items()):
                 if document["state"] in ("ACCEPTED", "RUNNING"):
                     status, reason = yarn.final
-                    report = JobReport(name, final_status=status, reason=reason, message="told", metrics={"accuracy": 0.97},
-                                       output_path="hdfs:///models/digits")
+                    report = JobReport(
+                        name,
+                        final_status=status,
+                        reason=reason,
+                        message="told",
+                        metrics={"accuracy": 0.97},
+                        output_path="hdfs:///models/digits",
+                    )
                     yarn.end(name, compose_diagnostics(report), "FINISHED", status)
 
     thread = threading.Thread(target=end, daemon=True)
@@ -111,7 +122,10 @@ def test_luigi_runs_the_task_and_finds_it_complete(place, tmp_path):
 
 def test_dagster_returns_the_results_or_says_why_there_are_none(place, tmp_path):
     digits = module("recipe_dagster", block("Dagster", "python"), tmp_path).digits
-    config = {"ops": {"train": {"config": {"day": "2026-11-21"}}}, "loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+    config = {
+        "ops": {"train": {"config": {"day": "2026-11-21"}}},
+        "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
+    }
     place.final = "FAILED", Reason.TASK_FAILED
     failed = digits.execute_in_process(run_config=config, raise_on_error=False)
     data = failed.failure_data_for_node("train")

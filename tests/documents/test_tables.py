@@ -22,8 +22,11 @@ def read(page):
     return (DOCS / page).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if "<!-- table:" in page.read_text(encoding="utf-8")],
-                         ids=lambda page: page.relative_to(DOCS).as_posix())
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if "<!-- table:" in page.read_text(encoding="utf-8")],
+    ids=lambda page: page.relative_to(DOCS).as_posix(),
+)
 def test_a_page_has_its_tables_as_the_code_has_them(page):
     text = page.read_text(encoding="utf-8")
     assert tables.fill(text) == text, "run: python docs/tables.py"
@@ -44,11 +47,14 @@ def test_the_yaml_that_is_shown_is_a_job():
     assert JobSpec.from_yaml(text).restart.mode == "cluster"
 
 
-@pytest.mark.parametrize(("heading", "keys"), [
-    ("The job", list(JobReport("application_1_1").to_dict())),
-    ("A task", [field.name for field in fields(TaskReport)]),
-    ("A round", [field.name for field in fields(report.Round)]),
-])
+@pytest.mark.parametrize(
+    ("heading", "keys"),
+    [
+        ("The job", list(JobReport("application_1_1").to_dict())),
+        ("A task", [field.name for field in fields(TaskReport)]),
+        ("A round", [field.name for field in fields(report.Round)]),
+    ],
+)
 def test_the_report_has_the_keys_that_are_documented(heading, keys):
     section = read("reference/report.md").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^- (`.+?):", section, re.M)
@@ -56,27 +62,46 @@ def test_the_report_has_the_keys_that_are_documented(heading, keys):
 
 
 def test_the_variables_of_a_program_are_those_that_are_documented():
-    job = build_runtime_job(JobSpec(command="x", script="/x.py", input="/i", output="/o", tasks={"evaluator": TaskSpec(), "chief": TaskSpec()},
-                                    deadlines={"evaluator_grace": 1},
-                                    environment="docker://image"), JobContext(20000, user="me"))
+    job = build_runtime_job(
+        JobSpec(
+            command="x",
+            script="/x.py",
+            input="/i",
+            output="/o",
+            tasks={"evaluator": TaskSpec(), "chief": TaskSpec()},
+            deadlines={"evaluator_grace": 1},
+            environment="docker://image",
+        ),
+        JobContext(20000, user="me"),
+    )
     task = TaskId.parse("evaluator:0")
-    found = task_environment(job, task, {"ps": ["h:1"]}, {}, application_id="application_1_1",
-                             round_number=1, address="h:1", folder="/f")
-    rows = re.findall(r"^\| (`.+?`) \|", read("concepts/program.md").partition("## Variables")[2].partition("\n## ")[0], re.M)
+    found = task_environment(
+        job, task, {"ps": ["h:1"]}, {}, application_id="application_1_1", round_number=1, address="h:1", folder="/f"
+    )
+    rows = re.findall(
+        r"^\| (`.+?`) \|", read("concepts/program.md").partition("## Variables")[2].partition("\n## ")[0], re.M
+    )
     named = {name for row in rows for name in re.findall(r"`([\w<>]+)`", row.replace("<TYPE>", "PS"))}
     assert named == set(found) - {"PATH", "PYTHONPATH", "TF_GRPC_REUSE_PORT"}
 
 
 def test_every_page_names_its_readers():
-    wrong = [page.relative_to(DOCS).as_posix() for page in PAGES
-             if not re.search(r"\A(?:---\n.*?---\n)?# .+\n\nFor [a-z]", page.read_text(encoding="utf-8"), re.S)]
+    wrong = [
+        page.relative_to(DOCS).as_posix()
+        for page in PAGES
+        if not re.search(r"\A(?:---\n.*?---\n)?# .+\n\nFor [a-z]", page.read_text(encoding="utf-8"), re.S)
+    ]
     assert not wrong
 
 
 def test_every_page_is_part_of_the_site():
-    listed = {(index.parent / f"{entry}.md").resolve() for index in PAGES
-              for block in re.findall(r"```\{toctree\}\n(.*?)```", index.read_text(encoding="utf-8"), re.S)
-              for entry in block.split() if not entry.startswith(":")}
+    listed = {
+        (index.parent / f"{entry}.md").resolve()
+        for index in PAGES
+        for block in re.findall(r"```\{toctree\}\n(.*?)```", index.read_text(encoding="utf-8"), re.S)
+        for entry in block.split()
+        if not entry.startswith(":")
+    }
     assert {page.resolve() for page in PAGES} - listed == {DOCS / "index.md"}
 
 

@@ -33,11 +33,22 @@ def fresh(tmp_path):
         shutil.copy(ROOT / name, source)
     shutil.copytree(PACKAGE, source / "tf_yarn_ops", ignore=shutil.ignore_patterns("__pycache__"))
     run(sys.executable, "setup.py", "-q", "bdist_wheel", cwd=source)
-    wheel, = (source / "dist").glob("*.whl")
+    (wheel,) = (source / "dist").glob("*.whl")
     shutil.rmtree(source / "tf_yarn_ops")
     run(find_python("3.10") or sys.executable, "-m", "venv", tmp_path / "fresh", cwd=tmp_path)
-    run(tmp_path / "fresh" / "bin" / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check",
-        "-c", ROOT / "constraints.txt", wheel, cwd=tmp_path, timeout=280)
+    run(
+        tmp_path / "fresh" / "bin" / "python",
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--disable-pip-version-check",
+        "-c",
+        ROOT / "constraints.txt",
+        wheel,
+        cwd=tmp_path,
+        timeout=280,
+    )
     return tmp_path / "fresh"
 
 
@@ -45,11 +56,15 @@ def fresh(tmp_path):
 def test_the_wheel_starts_hadoop_trains_and_reports(fresh, tmp_path):
     home = tmp_path / "work"
     home.mkdir()
-    kept = {name: value for name, value in os.environ.items()
-            if not name.startswith(("YTF_", "PYTHON", "HADOOP_", "VIRTUAL_ENV")) or name == "YTF_CACHE"}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("YTF_", "PYTHON", "HADOOP_", "VIRTUAL_ENV")) or name == "YTF_CACHE"
+    }
     env = {**kept, "PATH": f"{fresh}/bin:{os.environ['PATH']}", "YTF_MINICLUSTER_DIR": str(tmp_path / "hadoop")}
-    assert run(fresh / "bin" / "python", "-c", "import tf_yarn_ops; print(tf_yarn_ops.__file__)", cwd=home,
-               env=env).startswith(str(fresh))
+    assert run(
+        fresh / "bin" / "python", "-c", "import tf_yarn_ops; print(tf_yarn_ops.__file__)", cwd=home, env=env
+    ).startswith(str(fresh))
     assert not {"tensorflow", "airflow"} & {path.name for path in fresh.glob("lib/python*/site-packages/*")}
     try:
         run("ytf", "minicluster", "up", "--light", cwd=home, env=env)

@@ -45,9 +45,16 @@ def test_whole_environment_of_tensorflow_has_no_fault(archive):
 
 def test_whole_environment_is_uploaded_and_unpacked_once(minicluster, archive, tmp_path):
     (tmp_path / "train.py").write_text(TRAIN)
-    launcher = Launcher(discover(minicluster.resourcemanager_url, environ={}), environ={**os.environ, **minicluster.environ})
-    spec = JobSpec(command="python $DTF_TASK_SCRIPT", script=str(tmp_path / "train.py"), environment=str(archive),
-                   tasks={"chief": {"memory": 1024}, "worker": {"memory": 1024}}, deadlines={"registration": 0, "heartbeat": 0})
+    launcher = Launcher(
+        discover(minicluster.resourcemanager_url, environ={}), environ={**os.environ, **minicluster.environ}
+    )
+    spec = JobSpec(
+        command="python $DTF_TASK_SCRIPT",
+        script=str(tmp_path / "train.py"),
+        environment=str(archive),
+        tasks={"chief": {"memory": 1024}, "worker": {"memory": 1024}},
+        deadlines={"registration": 0, "heartbeat": 0},
+    )
 
     def staged():
         return {file.path: file.used_at for file in list_cache(launcher.staging()) if file.name == archive.name}

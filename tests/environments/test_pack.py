@@ -41,15 +41,29 @@ def environ(wheels, tmp_path):
 @pytest.fixture
 def ytf(environ, tmp_path):
     """Run ytf in the folder of the test."""
+
     def run(*words, python=None):
-        return subprocess.run([*([python] if python else YTF[:1]), *YTF[1:], *map(str, words)], env=environ,
-                              cwd=tmp_path, capture_output=True, text=True, timeout=280)
+        return subprocess.run(
+            [*([python] if python else YTF[:1]), *YTF[1:], *map(str, words)],
+            env=environ,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=280,
+        )
+
     return run
 
 
 def uv(environ, *words, cwd=None):
-    subprocess.run([sys.executable, "-m", "uv", *map(str, words)], env=environ, cwd=cwd, check=True, timeout=120,
-                   capture_output=True)
+    subprocess.run(
+        [sys.executable, "-m", "uv", *map(str, words)],
+        env=environ,
+        cwd=cwd,
+        check=True,
+        timeout=120,
+        capture_output=True,
+    )
 
 
 def unpack(archive, folder):
@@ -61,8 +75,9 @@ def unpack(archive, folder):
 
 def shown(folder):
     """Return prefix, module and package that the program of the project digits prints."""
-    ran = subprocess.run([folder / "bin" / "show-digits"], env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True,
-                         timeout=60)
+    ran = subprocess.run(
+        [folder / "bin" / "show-digits"], env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, timeout=60
+    )
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.split()
 
@@ -90,13 +105,25 @@ def test_no_library_of_the_interpreter_is_left_behind(ytf, tmp_path):
     packed = ytf("env", "pack", "requirements.txt")
     assert packed.returncode == 0, packed.stderr
     place = unpack(tmp_path / "environment.tar.gz", tmp_path / "place")
-    libraries = subprocess.run(["ldd", place / "bin" / "python", *place.glob("lib/python*/lib-dynload/_ssl*.so")],
-                               capture_output=True, text=True, check=True, timeout=60).stdout
+    libraries = subprocess.run(
+        ["ldd", place / "bin" / "python", *place.glob("lib/python*/lib-dynload/_ssl*.so")],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout
     paths = [line.split(" => ")[1].split()[0] for line in libraries.splitlines() if " => " in line]
     system = [path for path in paths if not os.path.realpath(path).startswith(str(place))]
-    assert all(Path(path).name.startswith(("libc.", "libm.", "libdl.", "libpthread.", "librt.", "libutil.")) for path in system), system
-    cached = subprocess.run([place / "bin" / "python", "-I", "-c", "import shapes; print(shapes.__cached__)"],
-                            capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+    assert all(
+        Path(path).name.startswith(("libc.", "libm.", "libdl.", "libpthread.", "librt.", "libutil.")) for path in system
+    ), system
+    cached = subprocess.run(
+        [place / "bin" / "python", "-I", "-c", "import shapes; print(shapes.__cached__)"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout.strip()
     assert Path(cached).is_file() and cached.startswith(str(place))
 
 
@@ -124,16 +151,30 @@ def test_project_with_a_lock_is_packed_as_locked(ytf, environ, tmp_path, wheels)
 
 def test_other_platform_is_packed_from_wheels_only(ytf, tmp_path):
     (tmp_path / "requirements.txt").write_text("nativ\n")
-    words = ("env", "pack", "requirements.txt", "--platform", f"linux-{OTHER}", "--node_python", f"/usr/bin/python{RELEASE}")
+    words = (
+        "env",
+        "pack",
+        "requirements.txt",
+        "--platform",
+        f"linux-{OTHER}",
+        "--node_python",
+        f"/usr/bin/python{RELEASE}",
+    )
     packed = ytf(*words)
     assert packed.returncode == 0, packed.stderr
     there = ytf("env", "check", "environment.tar.gz", "--platform", f"linux-{OTHER}", "--json")
     assert there.returncode == 0
-    assert json.loads(there.stdout)["doubts"] == [f"bin/python leads to /usr/bin/python{RELEASE}, which every node needs"]
+    assert json.loads(there.stdout)["doubts"] == [
+        f"bin/python leads to /usr/bin/python{RELEASE}, which every node needs"
+    ]
     here = ytf("env", "check", "environment.tar.gz")
     assert here.returncode == 2 and f"nativ was built for cp{SHORT}-cp{SHORT}-manylinux_2_17_{OTHER}" in here.stdout
     native = ytf("env", "pack", "requirements.txt")
-    assert native.returncode == 2 and "nativ" in native.stderr and "has no wheels with a matching platform tag" in native.stderr
+    assert (
+        native.returncode == 2
+        and "nativ" in native.stderr
+        and "has no wheels with a matching platform tag" in native.stderr
+    )
 
 
 def test_interpreter_of_another_platform_comes_through_uv(ytf, environ, tmp_path):
@@ -142,22 +183,44 @@ def test_interpreter_of_another_platform_comes_through_uv(ytf, environ, tmp_path
     program = bytearray(Path(sys.executable).resolve().read_bytes())
     program[18:20] = number.to_bytes(2, "little")
     with tarfile.open(tmp_path / "mirrored.tar.gz", "w:gz", compresslevel=1) as tar:
-        for name, content in ((f"bin/python{RELEASE}", bytes(program)), (f"lib/python{RELEASE}/os.py", b""),
-                              (f"lib/python{RELEASE}/_sysconfigdata__linux_{OTHER}-linux-gnu.py", b"# system configuration generated and used by the sysconfig module\nbuild_time_vars = {}\n")):
+        for name, content in (
+            (f"bin/python{RELEASE}", bytes(program)),
+            (f"lib/python{RELEASE}/os.py", b""),
+            (
+                f"lib/python{RELEASE}/_sysconfigdata__linux_{OTHER}-linux-gnu.py",
+                b"# system configuration generated and used by the sysconfig module\nbuild_time_vars = {}\n",
+            ),
+        ):
             member = tarfile.TarInfo(f"python/{name}")
             member.size, member.mode = len(content), 0o755
             tar.addfile(member, io.BytesIO(content))
-    (tmp_path / "downloads.json").write_text(json.dumps({build: {
-        "name": "cpython", "arch": {"family": OTHER, "variant": None}, "os": "linux", "libc": "gnu", "major": 3,
-        "minor": sys.version_info[1], "patch": 99, "prerelease": "", "url": f"file://{tmp_path}/mirrored.tar.gz",
-        "sha256": None, "variant": None, "build": "20260101"}}))
+    (tmp_path / "downloads.json").write_text(
+        json.dumps(
+            {
+                build: {
+                    "name": "cpython",
+                    "arch": {"family": OTHER, "variant": None},
+                    "os": "linux",
+                    "libc": "gnu",
+                    "major": 3,
+                    "minor": sys.version_info[1],
+                    "patch": 99,
+                    "prerelease": "",
+                    "url": f"file://{tmp_path}/mirrored.tar.gz",
+                    "sha256": None,
+                    "variant": None,
+                    "build": "20260101",
+                }
+            }
+        )
+    )
     environ["UV_PYTHON_DOWNLOADS_JSON_URL"] = str(tmp_path / "downloads.json")
     (tmp_path / "requirements.txt").write_text("nativ\nshapes\n")
     packed = ytf("env", "pack", "requirements.txt", "--platform", f"linux-{OTHER}")
     assert packed.returncode == 0, packed.stderr
     report = check_archive(tmp_path / "environment.tar.gz", f"linux-{OTHER}")
     assert (report.faults, report.doubts, report.packages) == ((), (), 2)
-    here, = check_archive(tmp_path / "environment.tar.gz").faults[:1]
+    (here,) = check_archive(tmp_path / "environment.tar.gz").faults[:1]
     assert str(here).startswith(f"bin/python is for linux-{OTHER}, and the nodes run linux-")
 
 
@@ -191,8 +254,17 @@ def test_folder_of_conda_is_packed_by_conda_pack(ytf, tmp_path):
     conda = unpack(tmp_path / "environment.tar.gz", tmp_path / "conda")
     (conda / "conda-meta").mkdir()
     (conda / "conda-meta" / "history").write_text("")
-    record = {"name": "python", "version": RELEASE, "build": "0", "build_number": 0, "files": [f"bin/python{RELEASE}"],
-              "link": {"source": "", "type": 1}, "noarch": None, "url": "", "fn": ""}
+    record = {
+        "name": "python",
+        "version": RELEASE,
+        "build": "0",
+        "build_number": 0,
+        "files": [f"bin/python{RELEASE}"],
+        "link": {"source": "", "type": 1},
+        "noarch": None,
+        "url": "",
+        "fn": "",
+    }
     (conda / "conda-meta" / f"python-{RELEASE}-0.json").write_text(json.dumps(record))
     script = conda / "bin" / "tool"
     script.write_text(f"#!{conda}/bin/python\nimport shapes; print(shapes.ROUND)\n")
@@ -201,8 +273,9 @@ def test_folder_of_conda_is_packed_by_conda_pack(ytf, tmp_path):
     assert packed.returncode == 0, packed.stderr
     shutil.rmtree(conda)
     place = unpack(tmp_path / "of-conda.tar.gz", tmp_path / "place")
-    told = subprocess.run([place / "bin" / "tool"], env={"PATH": f"{place}/bin:/usr/bin:/bin"}, capture_output=True,
-                          text=True, timeout=60)
+    told = subprocess.run(
+        [place / "bin" / "tool"], env={"PATH": f"{place}/bin:/usr/bin:/bin"}, capture_output=True, text=True, timeout=60
+    )
     assert told.stdout == "True\n", told.stderr
     assert check_archive(tmp_path / "of-conda.tar.gz", modules=["shapes"]).faults == ()
 
@@ -211,5 +284,8 @@ def test_unknown_source_is_refused(ytf, tmp_path):
     (tmp_path / "notes.md").write_text("")
     (tmp_path / "requirements.txt").write_text("")
     assert "neither a file of requirements (.txt)" in ytf("env", "pack", "notes.md").stderr
-    assert "'bin/python3' is not an absolute path" in ytf("env", "pack", "requirements.txt", "--node_python", "bin/python3").stderr
+    assert (
+        "'bin/python3' is not an absolute path"
+        in ytf("env", "pack", "requirements.txt", "--node_python", "bin/python3").stderr
+    )
     assert "'linux-z80' is not one of" in ytf("env", "pack", "requirements.txt", "--platform", "linux-z80").stderr

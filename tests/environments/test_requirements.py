@@ -32,12 +32,15 @@ def environ(tmp_path):
 def test_two_jobs_at_once_build_their_environment_once(environ, tmp_path):
     (tmp_path / "requirements.txt").write_text("shapes\n")
     words = [*SUBMIT, "--local", "-r", "worker:1", "--environment", "requirements://requirements.txt", TRAIN]
-    jobs = [subprocess.Popen(words, env=environ, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for _ in range(2)]
+    jobs = [
+        subprocess.Popen(words, env=environ, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for _ in range(2)
+    ]
     texts = [job.communicate(timeout=280)[0] for job in jobs]
     assert [job.returncode for job in jobs] == [0, 0], texts
     assert "".join(texts).count("building the environment of ") == 1
     assert all("True " in text for text in texts)
-    archive, = (tmp_path / "home" / ".cache" / "tf_yarn_ops" / "environments").glob("*/environment.tar.gz")
+    (archive,) = (tmp_path / "home" / ".cache" / "tf_yarn_ops" / "environments").glob("*/environment.tar.gz")
     os.utime(archive, (0, 0))
     again = subprocess.run(words, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=280)
     assert again.returncode == 0 and "building" not in again.stderr
@@ -96,8 +99,13 @@ def test_cache_that_everybody_may_write_is_refused(built, tmp_path):
 
 
 def test_missing_file_is_reported_before_anything_is_asked(tmp_path):
-    ran = subprocess.run([*SUBMIT, "-r", "worker:1", "--environment", "requirements://none.txt", "true"], cwd=tmp_path,
-                         capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(
+        [*SUBMIT, "-r", "worker:1", "--environment", "requirements://none.txt", "true"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert ran.returncode == 2 and "environment: there is no none.txt on this machine" in ran.stderr
 
 
@@ -106,9 +114,18 @@ def test_wait_for_another_builder_ends_when_the_job_is_cancelled(built, tmp_path
     spec, cache = asking(tmp_path / "requirements.txt"), tmp_path / "cache"
     archive = Path(with_built_environment(spec, str(cache)).environment.location)
     lock = archive.parent.with_suffix(".lock")
-    holder = subprocess.Popen([sys.executable, "-c", "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); "
-                               "print('held', flush=True); sys.stdin.read()", lock],
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    holder = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); "
+            "print('held', flush=True); sys.stdin.read()",
+            lock,
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert holder.stdout.readline() == "held\n"
 
     def cancelled():

@@ -40,8 +40,9 @@ def left_of(folder):
 @pytest.mark.timeout(600)
 def test_the_demo_trains_prints_its_report_and_leaves_nothing_running(folder):
     environ = {**os.environ, "USER": "somebody", "LOGNAME": "somebody"}  # as under `su`: they do not count
-    ran = subprocess.run([*DEMO, "--dir", folder], capture_output=True, text=True, timeout=560, cwd=folder.parent,
-                         env=environ)
+    ran = subprocess.run(
+        [*DEMO, "--dir", folder], capture_output=True, text=True, timeout=560, cwd=folder.parent, env=environ
+    )
     assert ran.returncode == 0, ran.stderr
     assert "/user/somebody/" not in ran.stderr
     for task in ("chief:0", "worker:0", "worker:1", "ps:0", "evaluator:0"):
@@ -67,8 +68,15 @@ def test_demo_keeps_its_cluster_and_shows_how_to_use_and_end_it(folder):
     cluster = MiniCluster.attach(folder / "hadoop")
     assert cluster.status().ready and f"the cluster is still up: {cluster.resourcemanager_url}/cluster" in said
     use, end = (re.search(rf"^{word} it: +(.+)$", said, re.M)[1] for word in ("use", "end"))
-    ran = subprocess.run(["bash", "-c", f"{use} && yarn node -list"], capture_output=True, text=True, timeout=60,
-                         cwd=folder.parent, check=True, env={**os.environ, "PATH": os.defpath})
+    ran = subprocess.run(
+        ["bash", "-c", f"{use} && yarn node -list"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=folder.parent,
+        check=True,
+        env={**os.environ, "PATH": os.defpath},
+    )
     assert "Total Nodes:1" in ran.stdout
     subprocess.run(["bash", "-c", end], capture_output=True, timeout=60, cwd=folder.parent, check=True)
     assert daemons.find_all(folder / "hadoop") == () and left_of(folder) == []
@@ -77,8 +85,13 @@ def test_demo_keeps_its_cluster_and_shows_how_to_use_and_end_it(folder):
 @pytest.mark.parametrize("moment", ["formatting HDFS", "starting ResourceManager", "== the training"])
 def test_sigterm_ends_the_demo_at_every_moment(folder, moment):
     """As below ``nohup``, in a script: SIGINT is ignored."""
-    demo = subprocess.Popen([ROOT / "dev", "demo", "--dir", folder], stderr=subprocess.PIPE, text=True, cwd=folder.parent,
-                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    demo = subprocess.Popen(
+        [ROOT / "dev", "demo", "--dir", folder],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder.parent,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
     said = ""
     while moment not in said:
         line = demo.stderr.readline()

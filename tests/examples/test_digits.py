@@ -41,10 +41,18 @@ class Trainings:
 
     def start(self, command, tasks, **fields):
         """Start a job; return its id."""
-        return self.launcher.submit(JobSpec(
-            command=f"python {command}", files={file.name: str(file) for file in EXAMPLE.glob("*.py")}, input=str(self.data),
-            output=str(self.output), environment=Environment("venv", sys.prefix),
-            tasks=tasks, deadlines=Deadlines(stop_grace=1), **fields))
+        return self.launcher.submit(
+            JobSpec(
+                command=f"python {command}",
+                files={file.name: str(file) for file in EXAMPLE.glob("*.py")},
+                input=str(self.data),
+                output=str(self.output),
+                environment=Environment("venv", sys.prefix),
+                tasks=tasks,
+                deadlines=Deadlines(stop_grace=1),
+                **fields,
+            )
+        )
 
     def wait(self, application_id):
         """Return the report of a job that has succeeded."""
@@ -57,6 +65,7 @@ class Trainings:
 
     def wait_for_checkpoint(self, application_id, step):
         """Wait for a checkpoint while the job goes on; return its step."""
+
         def reached():
             report = self.launcher.report(application_id)
             assert report.reason is None, [report.message, *(task.log_tail for task in report.tasks)]
@@ -73,8 +82,11 @@ class Trainings:
     def processes(self, application_id, task):
         """Return the command lines of a task's own processes and of its agent, by process id."""
         service = f"SKEIN_CONTAINER_ID={task}".encode()
-        return {pid: words for pid, words in processes_of(application_id)
-                if service in Path(f"/proc/{pid}/environ").read_bytes()}
+        return {
+            pid: words
+            for pid, words in processes_of(application_id)
+            if service in Path(f"/proc/{pid}/environ").read_bytes()
+        }
 
     def assert_trained(self, report, *, steps, resumed_from_step):
         """The metrics say what was asked for, and the exported model does what they say."""
@@ -84,7 +96,9 @@ class Trainings:
         assert (metrics["steps"], metrics["resumed_from_step"]) == (steps, resumed_from_step)
         assert metrics["accuracy"] >= 0.95 and metrics["model"] == str(self.output / "model")
         with np.load(self.data) as arrays:
-            model = tf.saved_model.load(metrics["model"])  # a name of its own: the function alone does not keep its weights
+            model = tf.saved_model.load(
+                metrics["model"]
+            )  # a name of its own: the function alone does not keep its weights
             right = np.argmax(model.serve(arrays["test_images"]), axis=1) == arrays["test_labels"]
         assert np.mean(right) == metrics["accuracy"]
         assert list((self.output / "logs" / "train").glob("events.*"))
@@ -109,23 +123,37 @@ def test_parameter_server_survives_a_lost_container_and_a_killed_worker(training
     """`tests/examples/test_demo.py` trains from nothing, with two workers."""
     server = TaskSpec(command="ytf-server")
     tasks = {"chief": 1, "worker": server, "ps": server, "evaluator": 1}
-    application_id = trainings.start("parameter_server.py --steps 800 --checkpoint_steps 50 --step_delay 0.01", tasks,
-                                     restart=RestartPolicy("task", max_restarts=1, max_container_losses=1))
+    application_id = trainings.start(
+        "parameter_server.py --steps 800 --checkpoint_steps 50 --step_delay 0.01",
+        tasks,
+        restart=RestartPolicy("task", max_restarts=1, max_container_losses=1),
+    )
     trainings.wait_for_checkpoint(application_id, 100)
-    agent, = (pid for pid, words in trainings.processes(application_id, "worker_0").items() if " agent worker " in words)
+    (agent,) = (
+        pid for pid, words in trainings.processes(application_id, "worker_0").items() if " agent worker " in words
+    )
     os.kill(agent, signal.SIGKILL)
     # The only worker: whatever is trained after its death is trained by the one that comes back.
     trainings.wait_for_checkpoint(application_id, trainings.latest_checkpoint() + 100)
-    trained, = (pid for pid, words in trainings.processes(application_id, "worker_1").items() if " server " in words)
+    (trained,) = (pid for pid, words in trainings.processes(application_id, "worker_1").items() if " server " in words)
     os.kill(trained, signal.SIGKILL)
     assert trainings.latest_checkpoint() < 800
     report = trainings.wait(application_id)
     assert len(report.rounds) == 1
     trainings.assert_trained(report, steps=800, resumed_from_step=0)
     assert {task.task: task.state for task in report.tasks} == {
-        "chief:0": "succeeded", "evaluator:0": "succeeded", "worker:0": "stopped", "ps:0": "stopped"}
+        "chief:0": "succeeded",
+        "evaluator:0": "succeeded",
+        "worker:0": "stopped",
+        "ps:0": "stopped",
+    }
     assert {task.signal for task in report.tasks if task.state == "stopped"} == {signal.SIGTERM}, "it ends them at once"
-    assert {task.task: task.starts for task in report.tasks} == {"chief:0": 1, "evaluator:0": 1, "worker:0": 3, "ps:0": 1}
+    assert {task.task: task.starts for task in report.tasks} == {
+        "chief:0": 1,
+        "evaluator:0": 1,
+        "worker:0": 3,
+        "ps:0": 1,
+    }
     measured = json.loads((trainings.output / "eval" / "accuracy.json").read_text())
     assert (measured["step"], measured["accuracy"]) == (800, report.metrics["accuracy"])
     assert list((trainings.output / "logs" / "eval").glob("events.*"))

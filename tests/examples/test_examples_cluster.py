@@ -25,6 +25,7 @@ def train(minicluster):
     """Return a function that runs an example and returns its result."""
     cluster = discover(minicluster.resourcemanager_url, environ={})
     with contextlib.closing(Launcher(cluster, environ={**os.environ, **minicluster.environ})) as launcher:
+
         def run(script, command="python ${DTF_TASK_SCRIPT}", workers=1, **fields):
             tasks = {"worker": TaskSpec(workers, memory=1024)}
             report = launcher.run(job(command, tasks=tasks, script=str(EXAMPLES / script), **fields))
@@ -42,7 +43,7 @@ def test_quickstart_trains_two_workers(train, tmp_path):
 
 def test_callback_writes_the_metrics_of_every_hundredth_step(train, tmp_path):
     train("metrics/train.py", f"python ${{DTF_TASK_SCRIPT}} && cp $YTF_METRICS_FILE {tmp_path}/", env={"EPOCHS": "1"})
-    path, = tmp_path.iterdir()
+    (path,) = tmp_path.iterdir()
     points, left_out = MetricsFile(str(path)).read(last=True)
     assert left_out == 0 and {"loss", "accuracy"} == set(points)
     assert [step for step, _ in points["loss"]] == [float(step) for step in range(100, 1001, 100)]
@@ -52,8 +53,14 @@ def test_callback_writes_the_metrics_of_every_hundredth_step(train, tmp_path):
 @pytest.mark.timeout(900)
 def test_each_format_in_hdfs_feeds_a_training(train):
     """TensorFlow is that of the tests, the other libraries are of an environment beside it."""
-    packages, = Path(pinned_python("arrow")).parents[1].glob("lib/python*/site-packages")
+    (packages,) = Path(pinned_python("arrow")).parents[1].glob("lib/python*/site-packages")
     folder = "hdfs:///tmp/points"
-    found = train("formats/train.py", "python prepare.py && python ${DTF_TASK_SCRIPT} tfrecord avro orc parquet", input=folder,
-                  output=folder, files={"prepare.py": str(EXAMPLES / "formats/prepare.py")}, env={"PYTHONPATH": str(packages)})
+    found = train(
+        "formats/train.py",
+        "python prepare.py && python ${DTF_TASK_SCRIPT} tfrecord avro orc parquet",
+        input=folder,
+        output=folder,
+        files={"prepare.py": str(EXAMPLES / "formats/prepare.py")},
+        env={"PYTHONPATH": str(packages)},
+    )
     assert found == {name: pytest.approx([3, 2], abs=0.01) for name in ("tfrecord", "avro", "orc", "parquet")}

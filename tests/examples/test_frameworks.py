@@ -14,7 +14,9 @@ pytestmark = pytest.mark.matrix
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "frameworks"
 FRAMEWORKS = [
-    pytest.param("pytorch", pytorch_python, marks=pytest.mark.skipif(not HAVE_APT, reason="PyTorch is Debian's package")),
+    pytest.param(
+        "pytorch", pytorch_python, marks=pytest.mark.skipif(not HAVE_APT, reason="PyTorch is Debian's package")
+    ),
     ("jax", jax_python),
 ]
 
@@ -22,8 +24,13 @@ FRAMEWORKS = [
 def train(cluster, framework, environment):
     """Return the report of the framework's example on two workers."""
     interpreter, env = environment()
-    job = JobSpec(command=f"{interpreter} $DTF_TASK_SCRIPT", tasks={"worker": TaskSpec(2, memory=1024)},
-                  framework=framework, env=env, script=str(EXAMPLES / f"train_{framework}.py"))
+    job = JobSpec(
+        command=f"{interpreter} $DTF_TASK_SCRIPT",
+        tasks={"worker": TaskSpec(2, memory=1024)},
+        framework=framework,
+        env=env,
+        script=str(EXAMPLES / f"train_{framework}.py"),
+    )
     launcher = Launcher(cluster)
     try:
         return launcher.run(job)

@@ -32,7 +32,11 @@ def copy_of(monkeypatch, tmp_path, server):
 
 
 def files_of(copy):
-    return {path.relative_to(copy.path).as_posix(): path.read_text() for path in Path(copy.path).rglob("*") if path.is_file()}
+    return {
+        path.relative_to(copy.path).as_posix(): path.read_text()
+        for path in Path(copy.path).rglob("*")
+        if path.is_file()
+    }
 
 
 def test_an_object_is_copied_and_a_missing_one_is_not_there(server, copy_of):
@@ -43,8 +47,13 @@ def test_an_object_is_copied_and_a_missing_one_is_not_there(server, copy_of):
 
 def test_a_folder_is_copied_and_its_changes_are_uploaded(server, copy_of):
     url = "s3://lake/out/checkpoints/"
-    for key, body in {"checkpoints/ckpt-1.index": b"one", "checkpoints/variables/part": b"old", "checkpoints/of-others": b"kept",
-                      "checkpoints/marked/": b"", "checkpoints-2/of-a-neighbour": b"not ours"}.items():
+    for key, body in {
+        "checkpoints/ckpt-1.index": b"one",
+        "checkpoints/variables/part": b"old",
+        "checkpoints/of-others": b"kept",
+        "checkpoints/marked/": b"",
+        "checkpoints-2/of-a-neighbour": b"not ours",
+    }.items():
         server.client.put_object(Bucket="lake", Key=f"out/{key}", Body=body)
     copy = copy_of(url)
     assert files_of(copy) == {"ckpt-1.index": "one", "variables/part": "old", "of-others": "kept"}

@@ -20,8 +20,11 @@ MATRIX = Matrix()
 MATRIX.rows += ROWS
 
 
-@MATRIX.row("the client gets SIGKILL while it waits and is not called again, lease of 20 s, submitted by Skein's client",
-            Reason.LEASE_EXPIRED, 120)
+@MATRIX.row(
+    "the client gets SIGKILL while it waits and is not called again, lease of 20 s, submitted by Skein's client",
+    Reason.LEASE_EXPIRED,
+    120,
+)
 def left_alone_by_skein(rig):
     return left_alone(rig, "--submit_with", "skein")
 
@@ -44,8 +47,14 @@ else:
 
 def program(rig, call, number, expect=None):
     """Send a signal to a Python program that waits for its training."""
-    process = subprocess.Popen([sys.executable, "-c", PROGRAM, call], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               text=True, cwd=rig.folder, env=rig.access.environ)
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, call],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=rig.folder,
+        env=rig.access.environ,
+    )
     application = process.stdout.readline().strip()
     rig.live(application)
     struck = time.time()

@@ -109,8 +109,10 @@ def no_datanode(rig):
     rig.hadoop.start_daemon("nn")
     try:
         admin(rig, "hdfs", "dfsadmin", "-safemode", "leave")
-        found = {result.check: result.finding for result in
-                 examine(Question({**os.environ, **rig.hadoop.environ}, rig.url)).results}
+        found = {
+            result.check: result.finding
+            for result in examine(Question({**os.environ, **rig.hadoop.environ}, rig.url)).results
+        }
         assert found["staging"].symptom is Symptom.STAGING_NOT_NOW, found
         return rig.refused(lambda: rig.submit(job()), "no DataNode for the content now")
     finally:
@@ -120,7 +122,9 @@ def no_datanode(rig):
 
 def takes_files(rig):
     with contextlib.suppress(ClusterUnreachable):
-        return rig.launcher.staging(rig.launcher.cluster.user).filesystem.create(f"/tmp/{time.monotonic_ns()}", b"x", 0o600)
+        return rig.launcher.staging(rig.launcher.cluster.user).filesystem.create(
+            f"/tmp/{time.monotonic_ns()}", b"x", 0o600
+        )
     return False
 
 
@@ -141,7 +145,9 @@ def rm_restart(rig):
     return outcome
 
 
-@MATRIX.row("the job ends while a restarted ResourceManager still recovers its applications", Reason.SUCCEEDED, 180, alone=True)
+@MATRIX.row(
+    "the job ends while a restarted ResourceManager still recovers its applications", Reason.SUCCEEDED, 180, alone=True
+)
 def rm_recovers(rig):
     spec, gate = gated(rig, "recovery")
     application = rig.submit(spec)
@@ -224,8 +230,9 @@ def rm_down_at_submission(rig):
     return outage(rig).submission
 
 
-@MATRIX.row("the ResourceManager is down for longer than unreachable_timeout (5 s)", Reason.CLUSTER_UNREACHABLE, 30,
-            alone=True)
+@MATRIX.row(
+    "the ResourceManager is down for longer than unreachable_timeout (5 s)", Reason.CLUSTER_UNREACHABLE, 30, alone=True
+)
 def rm_down_for_too_long(rig):
     return outage(rig).impatient
 
@@ -273,6 +280,7 @@ def nm_sigkill(rig):
 @MATRIX.row("a worker's node is lost and comes back, one loss allowed", Reason.SUCCEEDED, 180, alone=True)
 def nm_replaced(rig):
     """Each node holds one of the two workers, so that the lost one comes back when its node does."""
+
     def expect(report):
         assert len(report.rounds) == 2 and "node" in report.rounds[1].cause, report
         assert {task.state for task in report.tasks} == {"succeeded"}, report

@@ -38,6 +38,7 @@ SMALL = {"memory": 256}
 def says(*words):
     def expect(report):
         assert all(word in report.message for word in words), report.message
+
     return expect
 
 
@@ -60,11 +61,12 @@ def agent_sigkill_replaced(rig):
 
 @MATRIX.row("an agent is frozen (SIGSTOP)", Reason.HEARTBEAT_LOST, 90)
 def agent_sigstop(rig):
-    return rig.strike(job(), lambda application: kill(rig.agents(application), signal.SIGSTOP),
-                      expect=says("its agent was silent"))
+    return rig.strike(
+        job(), lambda application: kill(rig.agents(application), signal.SIGSTOP), expect=says("its agent was silent")
+    )
 
 
-HOG = 'python -c "b = bytearray(700 << 20); b[::4096] = b\'x\' * len(b[::4096]); import time; time.sleep(600)"'
+HOG = "python -c \"b = bytearray(700 << 20); b[::4096] = b'x' * len(b[::4096]); import time; time.sleep(600)\""
 
 
 @MATRIX.row("a container grows over its memory", Reason.OUT_OF_MEMORY, 180)
@@ -142,22 +144,29 @@ def missing_archive(rig):
 def broken_archive(rig):
     source = archive_in_hdfs(rig, "broken.tar.gz", b"no archive at all " * 100)
     submitted = time.time()
-    return rig.end(rig.submit(job("true", archives={"data": source})), submitted,
-                   expect=says("before its agent called"))
+    return rig.end(
+        rig.submit(job("true", archives={"data": source})), submitted, expect=says("before its agent called")
+    )
 
 
 @MATRIX.row("the interpreter is missing on the nodes", Reason.ENVIRONMENT_INVALID, 90)
 def interpreter_missing(rig):
     submitted = time.time()
-    return rig.end(rig.submit(job("true", environment=Environment("venv", "/no/such/folder"))), submitted,
-                   expect=says("there is no Python /no/such/folder/bin/python on "))
+    return rig.end(
+        rig.submit(job("true", environment=Environment("venv", "/no/such/folder"))),
+        submitted,
+        expect=says("there is no Python /no/such/folder/bin/python on "),
+    )
 
 
 @MATRIX.row("the Hadoop client is missing on the nodes", Reason.ENVIRONMENT_INVALID, 90)
 def hadoop_missing(rig):
     submitted = time.time()
-    return rig.end(rig.submit(job("true", libhdfs=True, env={"HADOOP_HOME": "/no/such/hadoop"})), submitted,
-                   expect=says("the Hadoop client for libhdfs is missing: no ", " in /no/such/hadoop/"))
+    return rig.end(
+        rig.submit(job("true", libhdfs=True, env={"HADOOP_HOME": "/no/such/hadoop"})),
+        submitted,
+        expect=says("the Hadoop client for libhdfs is missing: no ", " in /no/such/hadoop/"),
+    )
 
 
 @MATRIX.row("the interpreter is missing on a worker's node", Reason.CONTAINER_LOST, 90)
@@ -166,8 +175,9 @@ def agents_interpreter_missing(rig):
     home = rig.folder / "half"
     (home / "bin").mkdir(parents=True)
     python = home / "bin" / "python"
-    python.write_text(f'#!/bin/bash\ncase " $* " in *" agent "*) exec /no/such/python "$@";; esac\n'
-                      f'exec {sys.executable} "$@"\n')
+    python.write_text(
+        f'#!/bin/bash\ncase " $* " in *" agent "*) exec /no/such/python "$@";; esac\nexec {sys.executable} "$@"\n'
+    )
     python.chmod(0o755)
     submitted = time.time()
     application = rig.submit(job("true", environment=Environment("venv", str(home))))
@@ -245,6 +255,7 @@ def stranger(fault):
 
     The strangers of all these rows come to one job, at once.
     """
+
     def add(visit):
         def play(rig):
             with VISIT:

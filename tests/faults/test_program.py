@@ -25,12 +25,14 @@ def first(report):
 def fails_with(code):
     def expect(report):
         assert (first(report).task, first(report).exit_code) == ("worker:0", code), report
+
     return expect
 
 
 def fails_by(number):
     def expect(report):
         assert (first(report).signal, first(report).exit_code) == (number, None), report
+
     return expect
 
 
@@ -58,6 +60,7 @@ def sigsegv(rig):
 @MATRIX.row("the program ignores SIGTERM at the end of the job", Reason.TASK_FAILED, 60)
 def ignores_sigterm(rig):
     """It has SIGTERM and the grace of 2 s, and SIGKILL behind them."""
+
     def expect(report):
         fails_with(3)(report)
         ended = {task.task: task for task in report.tasks}
@@ -66,7 +69,9 @@ def ignores_sigterm(rig):
         assert told.exists() and 2 <= grace <= 2 + STOP_SLACK, report
 
     told = rig.folder / "ignored-sigterm"
-    stubborn = f"if [ $TASK_INDEX = 0 ]; then sleep 2; exit 3; fi; trap 'touch {told}' TERM; while :; do sleep 0.1; done"
+    stubborn = (
+        f"if [ $TASK_INDEX = 0 ]; then sleep 2; exit 3; fi; trap 'touch {told}' TERM; while :; do sleep 0.1; done"
+    )
     return rig.run(job(stubborn, workers=2, deadlines=Deadlines(stop_grace=2)), expect)
 
 
@@ -110,7 +115,7 @@ def without_metrics(report):
 
 @MATRIX.row("the result file is broken", Reason.SUCCEEDED, 60)
 def broken_result(rig):
-    return rig.run(job('printf \'{"accuracy": \' > $YTF_RESULT_FILE'), without_metrics)
+    return rig.run(job("printf '{\"accuracy\": ' > $YTF_RESULT_FILE"), without_metrics)
 
 
 @MATRIX.row("the result file has 10 MB", Reason.SUCCEEDED, 60)

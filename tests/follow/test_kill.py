@@ -39,20 +39,29 @@ def test_a_kill_is_repeated_where_a_restart_has_lost_it(place, monkeypatch, forg
             return 404, {}, ""
         elif method == "PUT" and yarn.count("PUT", f"/ws/v1/cluster/apps/{ID}/state") == 1:
             yarn.ha_state = "ACTIVE" if forgets == "the kill" else "INITIALIZING"
-            return (404, {}, "") if "at the kill" in forgets else (202, {"Content-Type": "application/json"}, '{"state": "RUNNING"}')
+            return (
+                (404, {}, "")
+                if "at the kill" in forgets
+                else (202, {"Content-Type": "application/json"}, '{"state": "RUNNING"}')
+            )
         return None
 
     yarn.faults.append(restart)
     assert launcher.kill(ID, "Ann wants it").message == "Ann wants it"
     assert yarn.apps[ID]["state"] == "KILLED" and place.directories() == []
-    assert yarn.count("PUT", f"/ws/v1/cluster/apps/{ID}/state") >= 2 and len(looks) == (0 if forgets == "the kill" else 3)
+    assert yarn.count("PUT", f"/ws/v1/cluster/apps/{ID}/state") >= 2 and len(looks) == (
+        0 if forgets == "the kill" else 3
+    )
 
 
 def test_a_kill_that_may_not_take_any_time_is_sent_all_the_same(place):
     launcher = place.launcher()
     launcher.submit(job())
-    place.yarn.faults.append(lambda method, path: (202, {"Content-Type": "application/json"}, '{"state": "RUNNING"}')
-                             if method == "PUT" else None)
+    place.yarn.faults.append(
+        lambda method, path: (
+            (202, {"Content-Type": "application/json"}, '{"state": "RUNNING"}') if method == "PUT" else None
+        )
+    )
     with pytest.raises(ClusterUnreachable, match="0 s after the kill"):
         launcher.kill(ID, timeout=0)
     assert place.yarn.count("PUT", f"/ws/v1/cluster/apps/{ID}/state") == 1
@@ -74,8 +83,12 @@ def test_kill_of_a_reserved_id_that_yarn_does_not_know_is_a_success(place):
 
 def test_refused_kill_is_reported(place):
     place.yarn.add(application(1, user="bob"))
-    place.yarn.faults.append(lambda method, path: (
-        403, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "bob only"}}')
-                             if method == "PUT" else None)
+    place.yarn.faults.append(
+        lambda method, path: (
+            (403, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "bob only"}}')
+            if method == "PUT"
+            else None
+        )
+    )
     with pytest.raises(SubmissionRejected, match=r"killing application_.*: YARN answers 403: bob only"):
         place.launcher().kill(ID, "mine")

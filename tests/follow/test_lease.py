@@ -51,14 +51,17 @@ def clock_of_the_fake(at):
     return datetime.fromtimestamp(SUBMITTED + at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-@pytest.mark.parametrize("lifetime, elapsed, end", [
-    (None, 50, End(SUBMITTED + 150, True)),
-    (1000.0, 50, End(SUBMITTED + 150, True)),
-    (120.0, 50, End(SUBMITTED + 120, False)),  # the job's own deadlines come first
-    (120.0, 118.5, End(SUBMITTED + 120, False)),
-    (120.0, 119, None),  # YARN refuses a time in the past
-    (120.0, 500, None),
-])
+@pytest.mark.parametrize(
+    "lifetime, elapsed, end",
+    [
+        (None, 50, End(SUBMITTED + 150, True)),
+        (1000.0, 50, End(SUBMITTED + 150, True)),
+        (120.0, 50, End(SUBMITTED + 120, False)),  # the job's own deadlines come first
+        (120.0, 118.5, End(SUBMITTED + 120, False)),
+        (120.0, 119, None),  # YARN refuses a time in the past
+        (120.0, 500, None),
+    ],
+)
 def test_the_end_follows_yarns_clock_and_is_never_later_than_the_deadlines(lifetime, elapsed, end):
     assert Lease(100.0, lifetime).end(seen(elapsed)) == end
 
@@ -116,8 +119,11 @@ def test_only_a_leased_job_has_a_lease_and_knows_its_lifetime():
 
 def ends_after_moves(yarn, number, diagnostics=EXCEEDED, state="KILLED", final="KILLED"):
     """Let the application end when its lease has moved so often."""
-    yarn.faults.append(lambda method, path: yarn.end(ID, diagnostics, state, final)
-                       if len(moves(yarn)) >= number and method == "GET" else None)
+    yarn.faults.append(
+        lambda method, path: (
+            yarn.end(ID, diagnostics, state, final) if len(moves(yarn)) >= number and method == "GET" else None
+        )
+    )
 
 
 def test_the_submission_takes_the_lease_and_the_wait_moves_it(place):
@@ -145,9 +151,11 @@ def test_the_end_of_a_lease_names_its_last_holder_to_all_who_look_later(place):
     ends_after_moves(place.yarn, 1)
     lease = Lease(20.0, None, "the launcher of 12 (process 7 on exec1)")
     report = wait_for(session, ID, lease=lease, poll_interval=0.01, timeout=60)
-    sentence = ("No client renewed the lease of the application, so YARN ended it: Application is killed by "
-                "ResourceManager as it has exceeded the lifetime period. Its last holder, the launcher of 12 (process 7 on "
-                "exec1), had to renew it within 20 s.")
+    sentence = (
+        "No client renewed the lease of the application, so YARN ended it: Application is killed by "
+        "ResourceManager as it has exceeded the lifetime period. Its last holder, the launcher of 12 (process 7 on "
+        "exec1), had to renew it within 20 s."
+    )
     assert (report.reason, report.message) == (Reason.LEASE_EXPIRED, sentence)
     assert place.launcher().report(ID).message == sentence
 
@@ -207,11 +215,17 @@ def test_a_lease_that_yarn_took_back_moves_again(caplog):
 def test_deadlines_stay_deadlines():
     """A lifetime that ends by deadlines has whole seconds, so no client takes it for a lease."""
     killed = seen(10, state="KILLED", finalStatus="KILLED", diagnostics=EXCEEDED)
-    for text, reason in ((".000", Reason.TOTAL_TIMEOUT), (".777", Reason.LEASE_EXPIRED), (".123", Reason.TOTAL_TIMEOUT)):
+    for text, reason in (
+        (".000", Reason.TOTAL_TIMEOUT),
+        (".777", Reason.LEASE_EXPIRED),
+        (".123", Reason.TOTAL_TIMEOUT),
+    ):
         timeouts = {"timeout": [{"type": "LIFETIME", "expiryTime": f"2026-11-22T17:43:17{text}+0000"}]}
         assert read_yarn_report(killed | {"timeouts": timeouts}).reason is reason
-    assert read_yarn_report(killed | {"timeouts": {"timeout": [{"type": "LIFETIME", "expiryTime": "UNLIMITED"}]}}).reason \
+    assert (
+        read_yarn_report(killed | {"timeouts": {"timeout": [{"type": "LIFETIME", "expiryTime": "UNLIMITED"}]}}).reason
         is Reason.TOTAL_TIMEOUT
+    )
 
 
 # -- many waiters, on the wire and on a real ResourceManager --------------------------------------

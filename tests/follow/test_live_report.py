@@ -21,8 +21,15 @@ def test_the_live_report_comes_through_the_tracking_url(place):
     assert launcher.cluster_spec(ID) == {"worker": ["a:1", "b:2"]}
 
 
-@pytest.mark.parametrize("kind, text", [("text/html", "<html>"), ("application/json", "{"), ("application/json", "[]"),
-                                        ("application/json", '{"schema": 99, "application_id": "x"}')])
+@pytest.mark.parametrize(
+    "kind, text",
+    [
+        ("text/html", "<html>"),
+        ("application/json", "{"),
+        ("application/json", "[]"),
+        ("application/json", '{"schema": 99, "application_id": "x"}'),
+    ],
+)
 def test_without_a_live_report_yarns_words_are_given(place, kind, text):
     place.yarn.pages["/proxy/x/pages/ytf/status.json"] = (kind, text)
     place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/proxy/x/"))

@@ -21,24 +21,38 @@ CONTENT = "line 1\nline 2\n\u00fc\n"
 
 
 def framed(content, trailing="\n*****\n\n"):
-    return (f"Container: {CONTAINER} on node:1\nLogAggregationType: LOCAL\n=====\nLogType:worker.log\n"
-            f"LogLength:{len(content)}\nLogContents:\n{content}End of LogType:worker.log.This log file may not be "
-            f"complete.{trailing}")
+    return (
+        f"Container: {CONTAINER} on node:1\nLogAggregationType: LOCAL\n=====\nLogType:worker.log\n"
+        f"LogLength:{len(content)}\nLogContents:\n{content}End of LogType:worker.log.This log file may not be "
+        f"complete.{trailing}"
+    )
 
 
 def report(url, **fields):
-    task = TaskReport("worker:0", "failed", container_id=CONTAINER, log_url=f"{url}/node/containerlogs/c/ann/worker.log")
+    task = TaskReport(
+        "worker:0", "failed", container_id=CONTAINER, log_url=f"{url}/node/containerlogs/c/ann/worker.log"
+    )
     return JobReport(ID, reason=Reason.TASK_FAILED, message="x", tasks=(TaskReport("ps:0"), task), **fields)
 
 
 def logs(yarn, environ=None, services=(), tail="", aggregation="SUCCEEDED", **facts):
     own = report(yarn.url, first_failure="worker:0")
     own = JobReport(**{**vars(own), "tasks": (own.tasks[0], TaskReport(**{**vars(own.tasks[1]), "log_tail": tail}))})
-    yarn.add(application(1, "FINISHED", finalStatus="FAILED", finishedTime=STAMP, diagnostics=compose_diagnostics(own),
-                         logAggregationStatus=aggregation, amContainerLogs=f"{yarn.url}/node/containerlogs/{MASTER}/ann"))
-    cluster = Cluster((yarn.url,), "ann", "ann", "hdfs://n", "hdfs://n", "/user/{user}/.skein", log_services=services, **facts)
-    return Logs(cluster, cluster.resourcemanager(), environ=environ or {"PATH": "/none"},
-                sleep=lambda seconds: None)
+    yarn.add(
+        application(
+            1,
+            "FINISHED",
+            finalStatus="FAILED",
+            finishedTime=STAMP,
+            diagnostics=compose_diagnostics(own),
+            logAggregationStatus=aggregation,
+            amContainerLogs=f"{yarn.url}/node/containerlogs/{MASTER}/ann",
+        )
+    )
+    cluster = Cluster(
+        (yarn.url,), "ann", "ann", "hdfs://n", "hdfs://n", "/user/{user}/.skein", log_services=services, **facts
+    )
+    return Logs(cluster, cluster.resourcemanager(), environ=environ or {"PATH": "/none"}, sleep=lambda seconds: None)
 
 
 def serve(yarn, container, name, text, base="/ws/v1/node"):
@@ -56,7 +70,9 @@ def test_the_default_is_what_failed_first(yarn):
     assert "".join(logs(yarn).read(ID)) == CONTENT
 
 
-@pytest.mark.parametrize("task, name", [("coordinator", "application.driver.log"), ("master", "application.master.log")])
+@pytest.mark.parametrize(
+    "task, name", [("coordinator", "application.driver.log"), ("master", "application.master.log")]
+)
 def test_the_application_masters_own_logs(yarn, task, name):
     serve(yarn, MASTER, name, framed("master's words\n"))
     assert "".join(logs(yarn).read(ID, task)) == "master's words\n"
@@ -78,8 +94,7 @@ def yarn_program(tmp_path):
     """A program ``yarn`` that prints what lies beside it and keeps its arguments."""
     program = tmp_path / "yarn"
     users = "$HADOOP_USER_NAME$HADOOP_PROXY_USER$HADOOP_TOKEN_FILE_LOCATION"
-    program.write_text(f'#!/bin/sh\necho "$@" "{users}" >>{tmp_path}/arguments\n'
-                       f"cat {tmp_path}/output 2>/dev/null\n")
+    program.write_text(f'#!/bin/sh\necho "$@" "{users}" >>{tmp_path}/arguments\ncat {tmp_path}/output 2>/dev/null\n')
     program.chmod(0o755)
     return tmp_path
 
@@ -131,7 +146,8 @@ def test_then_by_the_program_yarn(yarn, yarn_program):
     environ = {"PATH": f"{yarn_program}:/bin:/usr/bin", "HADOOP_PROXY_USER": "hdfs", "HADOOP_TOKEN_FILE_LOCATION": "/t"}
     assert "".join(logs(yarn, environ).read(ID)) == CONTENT
     assert (yarn_program / "arguments").read_text() == (
-        f"logs -applicationId {ID} -containerId {CONTAINER} -log_files worker.log -appOwner ann ann\n")
+        f"logs -applicationId {ID} -containerId {CONTAINER} -log_files worker.log -appOwner ann ann\n"
+    )
 
 
 def test_aggregation_is_waited_for_while_yarn_says_that_it_goes_on(yarn, yarn_program):
@@ -157,8 +173,10 @@ def test_wait_for_an_aggregation_that_hangs_ends_with_the_tail(yarn, monkeypatch
 
 def test_at_last_the_tail_with_the_command_to_type(yarn):
     text = "".join(logs(yarn, tail="ValueError: bad shape").read(ID))
-    assert text == ("ValueError: bad shape\n(only the end, from the report; the whole log: "
-                    f"yarn logs -applicationId {ID} -containerId {CONTAINER} -log_files worker.log)\n")
+    assert text == (
+        "ValueError: bad shape\n(only the end, from the report; the whole log: "
+        f"yarn logs -applicationId {ID} -containerId {CONTAINER} -log_files worker.log)\n"
+    )
 
 
 def test_nothing_anywhere_gives_the_command(yarn):
@@ -186,7 +204,9 @@ def test_an_application_that_never_ran_has_no_masters_log():
 @pytest.mark.parametrize("state", ["RUNNING", "KILLED"])
 def test_logs_that_yarn_does_not_show_are_refused(state):
     hidden = application(1, state, startedTime=0, user="ann")
-    with pytest.raises(SubmissionRejected, match=r"belongs to ann, and YARN shows you none of its logs.*acls.view_users"):
+    with pytest.raises(
+        SubmissionRejected, match=r"belongs to ann, and YARN shows you none of its logs.*acls.view_users"
+    ):
         find_log(hidden, read_yarn_report(hidden), "coordinator")
 
 
@@ -216,7 +236,7 @@ def test_default_task_without_a_failure():
 def test_the_frame_is_found_however_the_text_is_cut(size):
     content = "".join(f"line {n}\n" for n in range(2000))
     text = framed(content).encode()
-    assert b"".join(unframed(text[at:at + size] for at in range(0, len(text), size))) == content.encode()
+    assert b"".join(unframed(text[at : at + size] for at in range(0, len(text), size))) == content.encode()
 
 
 def test_a_log_that_says_end_of_log_itself_is_whole():
@@ -233,8 +253,12 @@ def test_a_server_that_adds_nothing():
 @pytest.mark.parametrize("offset", [0, 5, 95, 100, 120])
 def test_read_from_an_offset_returns_the_rest_or_reports_the_gap(offset, window, size):
     content = bytes(range(48, 98)) * 2
-    text = framed(content[-window:].decode()).replace(f"LogLength:{len(content[-window:])}", f"LogLength:{len(content)}").encode()
-    cut = [text[at:at + size] for at in range(0, len(text), size)]
+    text = (
+        framed(content[-window:].decode())
+        .replace(f"LogLength:{len(content[-window:])}", f"LogLength:{len(content)}")
+        .encode()
+    )
+    cut = [text[at : at + size] for at in range(0, len(text), size)]
     reachable = len(content) - offset <= window
     assert grown(cut, offset, window) == (len(content), content[offset:] if reachable else b"")
 

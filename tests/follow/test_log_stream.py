@@ -41,8 +41,13 @@ def stream(yarn):
 
 
 def task(url, name, container, **fields):
-    return TaskReport(name, container_id=container, starts=fields.pop("starts", 1),
-                      log_url=f"{url}/node/containerlogs/{container}/ann/{name.partition(':')[0]}.log", **fields)
+    return TaskReport(
+        name,
+        container_id=container,
+        starts=fields.pop("starts", 1),
+        log_url=f"{url}/node/containerlogs/{container}/ann/{name.partition(':')[0]}.log",
+        **fields,
+    )
 
 
 def look(stream, yarn, tasks, reason=None):
@@ -82,7 +87,9 @@ def test_after_a_restart_the_old_container_is_read_to_its_end(yarn, nodes, strea
     assert look(lines, yarn, [task(yarn.url, "worker:0", FIRST)]) == [("worker:0", 1, "first")]
     nodes |= {FIRST: b"first\nfailed\n", SECOND: b"again\n"}
     assert look(lines, yarn, [task(yarn.url, "worker:0", SECOND, starts=2)]) == [
-        ("worker:0", 1, "failed"), ("worker:0", 2, "again")]
+        ("worker:0", 1, "failed"),
+        ("worker:0", 2, "again"),
+    ]
     assert look(lines, yarn, [task(yarn.url, "worker:0", SECOND, starts=2)]) == []
 
 
@@ -116,7 +123,9 @@ def test_names_with_signs_choose_tasks():
     assert choose_tasks(report, ("worker:*", "coordinator")) == ["worker:0", "worker:1", "coordinator"]
     assert choose_tasks(report, ("*",)) == ["ps:0", "worker:0", "worker:1"]
     assert choose_tasks(JobReport(ID), ("worker:0",)) == []
-    with pytest.raises(SpecInvalid, match=r"no task 'wroker:\*' \(did you mean 'worker:1'\?\); .* no task 'x'; it has ps:0"):
+    with pytest.raises(
+        SpecInvalid, match=r"no task 'wroker:\*' \(did you mean 'worker:1'\?\); .* no task 'x'; it has ps:0"
+    ):
         choose_tasks(report, ("wroker:*", "x"))
 
 

@@ -125,6 +125,7 @@ def light(tmp_path_factory):
 
 def patiently(ask):
     """Ask again while no ResourceManager is active, as a scheduler does."""
+
     def answered():
         with contextlib.suppress(ClusterUnreachable):
             return [ask()]
@@ -136,14 +137,21 @@ def patiently(ask):
 #: What asks for its application through a recovery, and what it has to find: its first answer, of any kind, counts.
 DOORS = {
     "wait": (lambda launcher, name: launcher.wait(name, timeout=240, poll_interval=0.1).reason, Reason.SUCCEEDED),
-    "watch": (lambda launcher, name: asyncio.run(Watcher(launcher.cluster, interval=0.1).wait(name, timeout=240)).reason,
-              Reason.SUCCEEDED),
+    "watch": (
+        lambda launcher, name: asyncio.run(Watcher(launcher.cluster, interval=0.1).wait(name, timeout=240)).reason,
+        Reason.SUCCEEDED,
+    ),
     "report": (lambda launcher, name: patiently(lambda: launcher.report(name)).state, "ACCEPTED"),
     "kill": (lambda launcher, name: patiently(lambda: launcher.kill(name, "enough")).message, "enough"),
-    "kill at once": (lambda launcher, name: kill_application(launcher, name, "enough", look_first=False, timeout=240).message,
-                     "enough"),
+    "kill at once": (
+        lambda launcher, name: kill_application(launcher, name, "enough", look_first=False, timeout=240).message,
+        "enough",
+    ),
     "ensure": (lambda launcher, name: patiently(lambda: launcher.ensure(job(), TRAINING)).reason, None),
-    "lease": (lambda launcher, name: patiently(lambda: launcher.resourcemanager.set_lifetime(name, time.time() + 999)), None),
+    "lease": (
+        lambda launcher, name: patiently(lambda: launcher.resourcemanager.set_lifetime(name, time.time() + 999)),
+        None,
+    ),
     "list": (lambda launcher, name: name in {found["id"] for found in patiently(launcher.resourcemanager.find)}, True),
 }
 TRAINING = Identity("training", deployment="recovery")
@@ -159,16 +167,28 @@ def restart(light, tmp_path_factory):
     for at in range(1, 41):  # to be recovered
         yarn.add(application(at, user="ann", applicationTags="other"))
     seen.watched = [yarn.add(application(at, user="ann", applicationTags="watched")) for at in range(1, 6)]
-    seen.asked = {door: yarn.add(application(1, user="ann", applicationTags=",".join(TRAINING.tags) if door == "ensure" else ""))
-                  for door in DOORS}
+    seen.asked = {
+        door: yarn.add(application(1, user="ann", applicationTags=",".join(TRAINING.tags) if door == "ensure" else ""))
+        for door in DOORS
+    }
     names = [yarn.reserve() for _ in range(20)]
-    cluster = Cluster((light.resourcemanager_url,), "ann", "ann", "viewfs://mini", "viewfs://mini", "/user/{user}/.skein",
-                      local_root=str(tmp_path_factory.mktemp("restart")))
+    cluster = Cluster(
+        (light.resourcemanager_url,),
+        "ann",
+        "ann",
+        "viewfs://mini",
+        "viewfs://mini",
+        "/user/{user}/.skein",
+        local_root=str(tmp_path_factory.mktemp("restart")),
+    )
 
     def ask(door):
         """Let a door ask by a proxy of its own, which counts what it does not learn."""
         between = RealYarn(light.resourcemanager_url)
-        with serving(between) as url, contextlib.closing(Launcher(replace(cluster, resourcemanagers=(url,)))) as launcher:
+        with (
+            serving(between) as url,
+            contextlib.closing(Launcher(replace(cluster, resourcemanagers=(url,)))) as launcher,
+        ):
             proxies[door] = between
             return DOORS[door][0](launcher, seen.asked[door])
 
@@ -179,8 +199,10 @@ def restart(light, tmp_path_factory):
         with ThreadPoolExecutor(len(DOORS)) as pool:
             with slow_recovery(light):
                 seen.during = client(light.resourcemanager_url, 5).info()
-                submitting = [threading.Thread(target=client(light.resourcemanager_url, 120).submit, args=[body_of(name)])
-                              for name in names]
+                submitting = [
+                    threading.Thread(target=client(light.resourcemanager_url, 120).submit, args=[body_of(name)])
+                    for name in names
+                ]
                 for thread in submitting:
                     thread.start()
                 answers = {door: pool.submit(ask, door) for door in DOORS}
@@ -198,8 +220,10 @@ def restart(light, tmp_path_factory):
     async def main():
         watcher = Watcher(cluster, tag="watched", interval=0.1)
         looked = asyncio.Event()
-        waits = [asyncio.create_task(watcher.wait(name, timeout=240, on_change=lambda _: looked.set()))
-                 for name in seen.watched]
+        waits = [
+            asyncio.create_task(watcher.wait(name, timeout=240, on_change=lambda _: looked.set()))
+            for name in seen.watched
+        ]
         await looked.wait()
         await asyncio.to_thread(restart_and_end)
         return await asyncio.gather(*waits)
@@ -229,4 +253,5 @@ def test_a_submission_does_not_keep_it_from_starting(restart):
 @pytest.mark.cluster
 def test_watching_goes_on_through_a_restart(restart):
     assert [(report.application_id, report.reason) for report in restart.reports] == [
-        (name, Reason.SUCCEEDED) for name in restart.watched]
+        (name, Reason.SUCCEEDED) for name in restart.watched
+    ]

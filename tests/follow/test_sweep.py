@@ -49,7 +49,10 @@ def test_only_directories_of_ended_applications_are_deleted(staging, root, resou
     for name in [*STATES, "application_1_0009", "application_1_0010"]:
         staging.directory(name).make()
     os.utime(root / f"user/{USER}/.skein/application_1_0010", (1, 1))
-    assert sorted(sweep_directories(staging, resourcemanager, keep="application_1_0003")) == ["application_1_0001", "application_1_0010"]
+    assert sorted(sweep_directories(staging, resourcemanager, keep="application_1_0003")) == [
+        "application_1_0001",
+        "application_1_0010",
+    ]
     assert left(root) == ["application_1_0002", "application_1_0003", "application_1_0009"]
 
 
@@ -68,15 +71,35 @@ def test_only_old_files_of_the_user_are_deleted(staging, root, monkeypatch, fold
     (place / "note").write_text("{}")
     assert sweep_old(staging, folder) == 0
     monkeypatch.setattr("tf_yarn_ops.follow.sweep.CLAIMS_FORGOTTEN_AFTER", -1000)
-    assert sweep_old(StagingDirectory(replace(cluster_at(root), user="bob", staging_template=f"/user/{USER}/.skein")), folder) == 0
+    assert (
+        sweep_old(
+            StagingDirectory(replace(cluster_at(root), user="bob", staging_template=f"/user/{USER}/.skein")), folder
+        )
+        == 0
+    )
     assert sweep_old(staging, folder) == 1
 
 
 def test_jobs_that_died_before_their_coordinator_get_records(staging, root):
     yarn, now = FakeYarn(), time.time()
-    for number, tags, ended in ((1, "tfy-job", now), (2, "dask", now), (3, "tfy-0a1b,nightly", now - 3600), (4, "tfy-job", now - 99 * 3600)):
-        yarn.add(application(number, "FAILED", user=USER, finalStatus="FAILED", applicationTags=tags, finishedTime=round(1000 * ended),
-                             startedTime=round(1000 * ended) - 5000, diagnostics="No module named grpc"))
+    for number, tags, ended in (
+        (1, "tfy-job", now),
+        (2, "dask", now),
+        (3, "tfy-0a1b,nightly", now - 3600),
+        (4, "tfy-job", now - 99 * 3600),
+    ):
+        yarn.add(
+            application(
+                number,
+                "FAILED",
+                user=USER,
+                finalStatus="FAILED",
+                applicationTags=tags,
+                finishedTime=round(1000 * ended),
+                startedTime=round(1000 * ended) - 5000,
+                diagnostics="No module named grpc",
+            )
+        )
     with serving(yarn) as url:
         for _ in range(2):
             keep_missing_records(staging, replace(cluster_at(root), resourcemanagers=(url,)).resourcemanager(), 24)

@@ -25,9 +25,16 @@ SILENT = "application_1_0001 has run for 60 s, and its coordinator does not show
 UNSEEN = "application_1_0001 runs, but this client can't show its tasks: proxy:1 wants a ticket"
 
 
-@pytest.mark.parametrize("state, tasks, obstacle, told", [
-    ("RUNNING", (), lambda: "", [SILENT]), ("RUNNING", (), lambda: "proxy:1 wants a ticket", [UNSEEN]),
-    ("RUNNING", (TaskReport("worker:0"),), lambda: "", []), ("ACCEPTED", (), lambda: "", []), ("RUNNING", (), None, [])])
+@pytest.mark.parametrize(
+    "state, tasks, obstacle, told",
+    [
+        ("RUNNING", (), lambda: "", [SILENT]),
+        ("RUNNING", (), lambda: "proxy:1 wants a ticket", [UNSEEN]),
+        ("RUNNING", (TaskReport("worker:0"),), lambda: "", []),
+        ("ACCEPTED", (), lambda: "", []),
+        ("RUNNING", (), None, []),
+    ],
+)
 def test_silent_coordinator_is_logged_once(caplog, state, tasks, obstacle, told):
     """An application master whose token does not fit registers, and then hangs until YARN ends it after ten minutes."""
     now = [0.0]
@@ -52,14 +59,23 @@ def test_outage_is_logged_once_for_each_error_and_at_its_end(caplog):
     now = [0.0]
     outage = Outage(lambda: now[0])
     outage.answered()
-    for error in (ClusterUnreachable("a away"), ClusterUnreachable("b away"), TicketMissing("expired"),
-                  TicketMissing("expired"), SubmissionRejected("403")):
+    for error in (
+        ClusterUnreachable("a away"),
+        ClusterUnreachable("b away"),
+        TicketMissing("expired"),
+        TicketMissing("expired"),
+        SubmissionRejected("403"),
+    ):
         now[0] += 1
         outage.failed(error, "waiting: %s", error)
     outage.answered()
     outage.answered()
     assert [record.getMessage() for record in caplog.records] == [
-        "waiting: a away", "waiting: expired", "waiting: 403", "YARN answers again after 4 s"]
+        "waiting: a away",
+        "waiting: expired",
+        "waiting: 403",
+        "YARN answers again after 4 s",
+    ]
 
 
 def test_a_wait_logs_the_begin_and_the_end_of_an_outage(caplog):

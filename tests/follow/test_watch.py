@@ -165,7 +165,9 @@ def test_each_waiter_has_its_own_deadline(yarn, cluster):
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.02)
         other = asyncio.create_task(watcher.wait(long, timeout=60))
-        with pytest.raises(WaitTimeout, match=rf"{short} has not ended after 0.5 s \((RUNNING|ACCEPTED), .*\); it goes on"):
+        with pytest.raises(
+            WaitTimeout, match=rf"{short} has not ended after 0.5 s \((RUNNING|ACCEPTED), .*\); it goes on"
+        ):
             await watcher.wait(short, timeout=0.5)
         finish(yarn, long)
         return await other
@@ -174,14 +176,17 @@ def test_each_waiter_has_its_own_deadline(yarn, cluster):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("answer", [
-    (503, {}, "starting"),
-    (500, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "boom"}}'),
-    (200, {"Content-Type": "application/json"}, "not json"),
-    (200, {"Content-Type": "application/json"}, "[]"),
-    (200, {"Content-Type": "application/json"}, '{"apps": {"app": ["x"]}}'),
-    (200, {"Content-Type": "text/html"}, "<html>"),
-])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (503, {}, "starting"),
+        (500, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "boom"}}'),
+        (200, {"Content-Type": "application/json"}, "not json"),
+        (200, {"Content-Type": "application/json"}, "[]"),
+        (200, {"Content-Type": "application/json"}, '{"apps": {"app": ["x"]}}'),
+        (200, {"Content-Type": "text/html"}, "<html>"),
+    ],
+)
 def test_a_resourcemanager_in_trouble_does_not_reach_the_waiters(yarn, cluster, answer, monkeypatch):
     monkeypatch.setattr("tf_yarn_ops.hadoop.transport.CALL_PATIENCE", 0.1)
     name = add(yarn, 1)
@@ -271,8 +276,12 @@ def test_a_waiter_that_comes_while_the_last_one_leaves_is_served(yarn, cluster):
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.01)
         for at in range(1, 30):
-            name = add(yarn, at, state="FINISHED", diagnostics=compose_diagnostics(
-                JobReport("x", reason=Reason.SUCCEEDED, message="x")))
+            name = add(
+                yarn,
+                at,
+                state="FINISHED",
+                diagnostics=compose_diagnostics(JobReport("x", reason=Reason.SUCCEEDED, message="x")),
+            )
             assert (await watcher.wait(name, timeout=60)).reason is Reason.SUCCEEDED
             for _ in range(at % 5):
                 await asyncio.sleep(0)
@@ -296,8 +305,13 @@ def test_an_application_without_the_tag_is_watched_all_the_same(yarn, cluster):
 @wire_only
 def test_an_older_hadoop_is_asked_for_whole_objects(yarn, cluster):
     name = add(yarn, 1)
-    yarn.faults.append(lambda method, path: (400, {"Content-Type": "application/json"}, "{}")
-                       if path == LIST and "resourceInfo" in yarn.requests[-1][2]["deSelects"] else None)
+    yarn.faults.append(
+        lambda method, path: (
+            (400, {"Content-Type": "application/json"}, "{}")
+            if path == LIST and "resourceInfo" in yarn.requests[-1][2]["deSelects"]
+            else None
+        )
+    )
 
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.02)
@@ -307,8 +321,11 @@ def test_an_older_hadoop_is_asked_for_whole_objects(yarn, cluster):
         return await wait
 
     assert asyncio.run(main()).reason is Reason.SUCCEEDED
-    refused = [parameters for _, path, parameters, *_ in yarn.requests
-               if path == LIST and "resourceInfo" in parameters["deSelects"]]
+    refused = [
+        parameters
+        for _, path, parameters, *_ in yarn.requests
+        if path == LIST and "resourceInfo" in parameters["deSelects"]
+    ]
     assert len(refused) == 1
 
 
@@ -468,8 +485,11 @@ def test_no_fault_of_one_look_ends_the_loop(yarn, cluster):
     """What a proxy in the way may answer: text that claims to be compressed."""
     name = add(yarn, 1)
     broken = iter(range(2))
-    yarn.faults.append(lambda method, path: (
-        (200, {"Content-Encoding": "gzip"}, "no gzip") if path == LIST and next(broken, None) is not None else None))
+    yarn.faults.append(
+        lambda method, path: (
+            (200, {"Content-Encoding": "gzip"}, "no gzip") if path == LIST and next(broken, None) is not None else None
+        )
+    )
 
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.05)
@@ -504,4 +524,5 @@ def test_watching_goes_on_through_an_outage_of_the_resourcemanager(yarn, cluster
 
     reports = asyncio.run(main())
     assert [(report.application_id, report.reason) for report in reports] == [
-        (name, Reason.SUCCEEDED) for name in names]
+        (name, Reason.SUCCEEDED) for name in names
+    ]

@@ -26,14 +26,30 @@ def ended(state="FINISHED", final="SUCCEEDED", text="", **fields):
 
 
 def test_a_report_in_the_diagnostics_is_merged_with_yarns_words():
-    own = JobReport(ID, name="other", state="RUNNING", reason=Reason.TASK_FAILED, message="worker:1 failed with 3",
-                    tasks=(TaskReport("worker:1", "failed", exit_code=3),), first_failure="worker:1")
-    report = read_yarn_report(ended(final="FAILED", text="Attempt recovered after RM restart" + compose_diagnostics(own),
-                                    launchTime=STAMP + 2500, trackingUrl="http://rm/proxy/x/"))
+    own = JobReport(
+        ID,
+        name="other",
+        state="RUNNING",
+        reason=Reason.TASK_FAILED,
+        message="worker:1 failed with 3",
+        tasks=(TaskReport("worker:1", "failed", exit_code=3),),
+        first_failure="worker:1",
+    )
+    report = read_yarn_report(
+        ended(
+            final="FAILED",
+            text="Attempt recovered after RM restart" + compose_diagnostics(own),
+            launchTime=STAMP + 2500,
+            trackingUrl="http://rm/proxy/x/",
+        )
+    )
     assert (report.state, report.final_status, report.reason) == ("FINISHED", "FAILED", Reason.TASK_FAILED)
     assert (report.name, report.queue, report.user) == ("digits", "default", "ann")
     assert (report.submitted_at, report.started_at, report.finished_at) == (
-        STAMP / 1000, STAMP / 1000 + 2.5, STAMP / 1000 + 60)
+        STAMP / 1000,
+        STAMP / 1000 + 2.5,
+        STAMP / 1000 + 60,
+    )
     assert report.queue_seconds == 2.5
     assert report.tracking_url == "http://rm/proxy/x/"
     assert report.tasks[0].exit_code == 3
@@ -45,7 +61,9 @@ def test_job_has_one_length_in_report_record_and_page():
     report = read_yarn_report({**application_object, "diagnostics": compose_diagnostics(own)})
     page = build_status(report, Facts(report.finished_at))
     assert run_seconds(vars(report)) == run_seconds(summarise(page)) == 55.5
-    assert page["sentence"] == "The job succeeded after 56 s." and "took          56 s" in "\n".join(describe(report, 0.0))
+    assert page["sentence"] == "The job succeeded after 56 s." and "took          56 s" in "\n".join(
+        describe(report, 0.0)
+    )
 
 
 @pytest.mark.parametrize("told, url", [("N/A", None), ("", None), ("rm:8088/proxy/x/", "http://rm:8088/proxy/x/")])
@@ -59,36 +77,78 @@ def test_a_time_that_has_not_come_is_none(never):
     assert (report.started_at, report.queue_seconds, report.finished_at) == (None, None, None)
 
 
-@pytest.mark.parametrize("state, final, text, reason", [
-    ("FINISHED", "SUCCEEDED", "", Reason.SUCCEEDED),
-    ("FINISHED", "FAILED", "", Reason.AM_FAILED),
-    ("FINISHED", "UNDEFINED", "", Reason.AM_FAILED),
-    ("FINISHED", "KILLED", "", Reason.KILLED),
-    ("KILLED", "KILLED", "Application was killed by user bob at 127.0.0.1", Reason.KILLED),
-    ("KILLED", "KILLED", "Application is killed by ResourceManager as it has exceeded the lifetime period.",
-     Reason.QUEUE_TIMEOUT),
-    ("FAILED", "FAILED", "AM Container exited with  exitCode: 1 failing this attempt", Reason.AM_FAILED),
-    ("FAILED", "FAILED", "AM Container for appattempt exited with  exitCode: -100", Reason.NODE_LOST),
-    ("FAILED", "FAILED", "AM Container for appattempt exited with  exitCode: -102", Reason.PREEMPTED),
-    ("FAILED", "FAILED", "AM Container for appattempt_1 exited with  exitCode: -104 [pid=1] is running beyond the "
-     "'PHYSICAL' memory limit. Current usage: 1.1 GB of 1 GB physical memory used", Reason.OUT_OF_MEMORY),
-    ("FAILED", "FAILED", f"Application {ID} submitted by user ann to unknown queue: nope", Reason.SUBMISSION_REJECTED),
-    ("FAILED", "FAILED", "org.apache.hadoop.security.AccessControlException: Queue root.low is STOPPED.",
-     Reason.SUBMISSION_REJECTED),
-    ("FAILED", "FAILED", "Invalid resource request! Cannot allocate containers: InvalidResourceRequestException",
-     Reason.RESOURCES_IMPOSSIBLE),
-    ("FINISHED", "FAILED", "Failure in container allocator: Invalid resource request! Cannot allocate containers as "
-     "requested resource is greater than maximum allowed allocation. Requested resource type=[memory-mb]",
-     Reason.RESOURCES_IMPOSSIBLE),
-    ("FINISHED", "FAILED", "Failure in container allocator: Invalid label resource request, cluster do not contain , "
-     "label= gpuu", Reason.SUBMISSION_REJECTED),
-    ("FINISHED", "FAILED", "Failure in container allocator: Invalid resource request, queue=low doesn't have permission "
-     "to access all labels in resource request. labelExpression of resource request=gpu. Queue labels=",
-     Reason.SUBMISSION_REJECTED),
-    ("FINISHED", "FAILED", "Failure in container allocator: Invalid resource request, node label not enabled but request "
-     "contains label expression", Reason.SUBMISSION_REJECTED),
-    ("FAILED", "FAILED", "", Reason.AM_FAILED),
-])
+@pytest.mark.parametrize(
+    "state, final, text, reason",
+    [
+        ("FINISHED", "SUCCEEDED", "", Reason.SUCCEEDED),
+        ("FINISHED", "FAILED", "", Reason.AM_FAILED),
+        ("FINISHED", "UNDEFINED", "", Reason.AM_FAILED),
+        ("FINISHED", "KILLED", "", Reason.KILLED),
+        ("KILLED", "KILLED", "Application was killed by user bob at 127.0.0.1", Reason.KILLED),
+        (
+            "KILLED",
+            "KILLED",
+            "Application is killed by ResourceManager as it has exceeded the lifetime period.",
+            Reason.QUEUE_TIMEOUT,
+        ),
+        ("FAILED", "FAILED", "AM Container exited with  exitCode: 1 failing this attempt", Reason.AM_FAILED),
+        ("FAILED", "FAILED", "AM Container for appattempt exited with  exitCode: -100", Reason.NODE_LOST),
+        ("FAILED", "FAILED", "AM Container for appattempt exited with  exitCode: -102", Reason.PREEMPTED),
+        (
+            "FAILED",
+            "FAILED",
+            "AM Container for appattempt_1 exited with  exitCode: -104 [pid=1] is running beyond the "
+            "'PHYSICAL' memory limit. Current usage: 1.1 GB of 1 GB physical memory used",
+            Reason.OUT_OF_MEMORY,
+        ),
+        (
+            "FAILED",
+            "FAILED",
+            f"Application {ID} submitted by user ann to unknown queue: nope",
+            Reason.SUBMISSION_REJECTED,
+        ),
+        (
+            "FAILED",
+            "FAILED",
+            "org.apache.hadoop.security.AccessControlException: Queue root.low is STOPPED.",
+            Reason.SUBMISSION_REJECTED,
+        ),
+        (
+            "FAILED",
+            "FAILED",
+            "Invalid resource request! Cannot allocate containers: InvalidResourceRequestException",
+            Reason.RESOURCES_IMPOSSIBLE,
+        ),
+        (
+            "FINISHED",
+            "FAILED",
+            "Failure in container allocator: Invalid resource request! Cannot allocate containers as "
+            "requested resource is greater than maximum allowed allocation. Requested resource type=[memory-mb]",
+            Reason.RESOURCES_IMPOSSIBLE,
+        ),
+        (
+            "FINISHED",
+            "FAILED",
+            "Failure in container allocator: Invalid label resource request, cluster do not contain , label= gpuu",
+            Reason.SUBMISSION_REJECTED,
+        ),
+        (
+            "FINISHED",
+            "FAILED",
+            "Failure in container allocator: Invalid resource request, queue=low doesn't have permission "
+            "to access all labels in resource request. labelExpression of resource request=gpu. Queue labels=",
+            Reason.SUBMISSION_REJECTED,
+        ),
+        (
+            "FINISHED",
+            "FAILED",
+            "Failure in container allocator: Invalid resource request, node label not enabled but request "
+            "contains label expression",
+            Reason.SUBMISSION_REJECTED,
+        ),
+        ("FAILED", "FAILED", "", Reason.AM_FAILED),
+    ],
+)
 def test_endings_without_a_report(state, final, text, reason):
     report = read_yarn_report(ended(state, final, text))
     assert report.reason is reason
@@ -98,25 +158,35 @@ def test_endings_without_a_report(state, final, text, reason):
 
 
 def test_java_stack_trace_does_not_hide_the_message():
-    trace = ("Failure in container allocator: Invalid label resource request\n"
-             "\tat org.apache.hadoop.yarn.server.SchedulerUtils.check(SchedulerUtils.java:537)\n"
-             "\tat java.base@17.0.1/java.security.AccessController.doPrivileged(Native Method)\n"
-             "\tat jdk.internal.reflect.GeneratedMethodAccessor12.invoke(Unknown Source) ~[?:?]\n"
-             "\tat org.apache.hadoop.ipc.RPC$Server.<init>(RPC.java:1) ~[hadoop-common.jar:?]\n"
-             "Caused by: java.io.EOFException: it died at train(model.py:12) of /data\n\t... 12 more\nand what follows")
+    trace = (
+        "Failure in container allocator: Invalid label resource request\n"
+        "\tat org.apache.hadoop.yarn.server.SchedulerUtils.check(SchedulerUtils.java:537)\n"
+        "\tat java.base@17.0.1/java.security.AccessController.doPrivileged(Native Method)\n"
+        "\tat jdk.internal.reflect.GeneratedMethodAccessor12.invoke(Unknown Source) ~[?:?]\n"
+        "\tat org.apache.hadoop.ipc.RPC$Server.<init>(RPC.java:1) ~[hadoop-common.jar:?]\n"
+        "Caused by: java.io.EOFException: it died at train(model.py:12) of /data\n\t... 12 more\nand what follows"
+    )
     assert read_yarn_report(ended("FINISHED", "FAILED", trace)).message == (
         "YARN refused the application: Failure in container allocator: Invalid label resource request "
-        "Caused by: java.io.EOFException: it died at train(model.py:12) of /data and what follows")
+        "Caused by: java.io.EOFException: it died at train(model.py:12) of /data and what follows"
+    )
 
 
-@pytest.mark.parametrize("text", [" " * 65_536, "\n" * 65_536, "at " * 20_000, " at a(" * 10_000, "\tat a(b) ~[" * 6_000])
+@pytest.mark.parametrize(
+    "text", [" " * 65_536, "\n" * 65_536, "at " * 20_000, " at a(" * 10_000, "\tat a(b) ~[" * 6_000]
+)
 @pytest.mark.timeout(10)
 def test_no_text_of_yarns_keeps_its_reader(text):
     assert read_yarn_report(ended("FINISHED", "FAILED", text)).reason is Reason.AM_FAILED
 
 
-@pytest.mark.parametrize("text", ["Invalid resource request! Cannot allocate containers as requested resource is greater",
-                                  "Invalid label resource request, cluster do not contain , label= gpu"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Invalid resource request! Cannot allocate containers as requested resource is greater",
+        "Invalid label resource request, cluster do not contain , label= gpu",
+    ],
+)
 def test_a_replacement_that_yarn_refuses_is_the_clusters_failure(text):
     """YARN's maximum shrinks with its nodes: what it gave at the beginning, it may refuse after the loss of a node."""
     assert read_yarn_report(ended("FINISHED", "FAILED", text, launchTime=STAMP + 50_000)).reason.retryable is False
@@ -124,10 +194,13 @@ def test_a_replacement_that_yarn_refuses_is_the_clusters_failure(text):
     assert late.reason is Reason.AM_FAILED and text in late.message
 
 
-@pytest.mark.parametrize("text", [
-    "Application is killed by ResourceManager as it has exceeded the lifetime period.",
-    f"Application {ID} killed due to exceeding its lifetime period 600 milliseconds",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Application is killed by ResourceManager as it has exceeded the lifetime period.",
+        f"Application {ID} killed due to exceeding its lifetime period 600 milliseconds",
+    ],
+)
 def test_lifetime_of_one_that_ran_is_the_total_timeout(text):
     assert read_yarn_report(ended("KILLED", "KILLED", text, launchTime=STAMP + 1)).reason is Reason.TOTAL_TIMEOUT
 
@@ -139,17 +212,23 @@ def test_a_kill_of_ours_keeps_its_reason():
 
 
 def test_tasks_of_a_killed_job_are_killed_at_its_end():
-    tasks = (TaskReport("chief:0", "succeeded", exit_code=0, started_at=1.0, finished_at=2.0),
-             TaskReport("worker:0", "running", started_at=1.0), TaskReport("worker:1"))
+    tasks = (
+        TaskReport("chief:0", "succeeded", exit_code=0, started_at=1.0, finished_at=2.0),
+        TaskReport("worker:0", "running", started_at=1.0),
+        TaskReport("worker:1"),
+    )
     sent = compose_diagnostics(kill_report(application(1), Reason.KILLED, "by Ann", JobReport(ID, tasks=tasks)))
     report = read_yarn_report(ended("KILLED", "KILLED", sent))
     assert [(task.state, task.finished_at) for task in report.tasks] == [
-        ("succeeded", 2.0), ("killed", report.finished_at), ("killed", None)]
+        ("succeeded", 2.0),
+        ("killed", report.finished_at),
+        ("killed", None),
+    ]
 
 
 def test_a_report_of_another_kind_in_the_diagnostics_is_not_trusted():
     broken = json.dumps({"schema": 1, "application_id": 7})
-    assert read_yarn_report(ended("FAILED", "FAILED", f'text\n{broken}')).reason is Reason.AM_FAILED
+    assert read_yarn_report(ended("FAILED", "FAILED", f"text\n{broken}")).reason is Reason.AM_FAILED
 
 
 @pytest.mark.parametrize("state", ["NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING"])
@@ -184,14 +263,16 @@ def test_queue_overrun_by_the_resourcemanagers_clock():
     waiting = application(1, "ACCEPTED", elapsedTime=61_000, diagnostics="AM container is pending")
     assert queue_overrun(waiting, 60) == (
         "The application master has waited in queue root.default for 61 s, longer than the 60 s of the queue "
-        "deadline: AM container is pending")
+        "deadline: AM container is pending"
+    )
     assert queue_overrun(waiting, 0) is None
     assert queue_overrun(waiting, 62) is None
     assert queue_overrun(waiting | {"state": "RUNNING"}, 1) is None
     # It has left the queue: its container is localised, and its master starts.
     assert queue_overrun(waiting | {"launchTime": STAMP}, 60) == (
         "The application master was launched from queue root.default, and does not run 61 s after the submission, longer than "
-        "the 60 s of the queue deadline: AM container is pending")
+        "the 60 s of the queue deadline: AM container is pending"
+    )
 
 
 @pytest.mark.parametrize("told", ["http", "https"])

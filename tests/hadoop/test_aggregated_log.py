@@ -13,18 +13,29 @@ LOGS = {"master.log": b"starting\n" * 40, "empty.log": b"", "worker.log": b"line
 
 def read(content, container, name):
     """Return a log; None if the file does not have it."""
-    found = list(read_aggregated_log(len(content), lambda offset, length: content[offset:offset + length], container, name))
+    found = list(
+        read_aggregated_log(len(content), lambda offset, length: content[offset : offset + length], container, name)
+    )
     return b"".join(found) if found else None
 
 
-@given(st.integers(-(2 ** 62), 2 ** 62))
+@given(st.integers(-(2**62), 2**62))
 def test_every_number_is_read_as_it_is_written(value):
     assert _Bytes(iter([number(value)])).number() == value
 
 
-@pytest.mark.parametrize(("value", "written"), [
-    (-32, b"\xe0"), (127, b"\x7f"), (128, b"\xcc\x80"), (-33, b"\xcb\xdf"), (5119, b"\xdf\xff"), (5120, b"\xa8\x14\x00"),
-    (2 ** 31, b"\x84\x00\x80\x00\x00\x00")])
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (-32, b"\xe0"),
+        (127, b"\x7f"),
+        (128, b"\xcc\x80"),
+        (-33, b"\xcb\xdf"),
+        (5119, b"\xdf\xff"),
+        (5120, b"\xa8\x14\x00"),
+        (2**31, b"\x84\x00\x80\x00\x00\x00"),
+    ],
+)
 def test_numbers_that_were_worked_out_by_hadoops_rules(value, written):
     assert number(value) == written and _Bytes(iter([written])).number() == value
 
@@ -44,15 +55,21 @@ def test_a_large_log_is_read_in_parts():
 
     def part(offset, length):
         asked.append(length)
-        return content[offset:offset + length]
+        return content[offset : offset + length]
 
     assert b"".join(read_aggregated_log(len(content), part, A, "worker.log")) == large
     assert max(asked) <= 4 << 20 < len(large)
 
 
-@pytest.mark.parametrize(("content", "why"), [
-    (b"", "too few"), (b"x" * 100, "not that of a TFile"), (file_of({A: LOGS})[:-1], "not that of a TFile"),
-    (file_of({A: LOGS}, compression="lzo"), "'lzo' is not supported")])
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "too few"),
+        (b"x" * 100, "not that of a TFile"),
+        (file_of({A: LOGS})[:-1], "not that of a TFile"),
+        (file_of({A: LOGS}, compression="lzo"), "'lzo' is not supported"),
+    ],
+)
 def test_other_files_are_refused(content, why):
     with pytest.raises(NotALog, match=why):
         read(content, A, "worker.log")
@@ -61,7 +78,11 @@ def test_other_files_are_refused(content, why):
 def test_truncated_file_is_refused():
     content = file_of({A: LOGS})
     with pytest.raises(NotALog, match="not a complete file"):
-        list(read_aggregated_log(len(content), lambda offset, length: content[offset:offset + length] if offset > 100 else b"", A, "x"))
+        list(
+            read_aggregated_log(
+                len(content), lambda offset, length: content[offset : offset + length] if offset > 100 else b"", A, "x"
+            )
+        )
 
 
 def test_log_without_a_numeric_length_is_refused():
@@ -74,5 +95,8 @@ def test_log_without_a_numeric_length_is_refused():
 
 def test_where_hadoop_keeps_the_logs_of_an_application():
     assert directories_of("/tmp/logs", "logs", "ann", "application_17_120007") == (
-        "/tmp/logs/ann/bucket-logs-tfile/0007/application_17_120007", "/tmp/logs/ann/logs-tfile/application_17_120007",
-        "/tmp/logs/ann/bucket-logs/0007/application_17_120007", "/tmp/logs/ann/logs/application_17_120007")
+        "/tmp/logs/ann/bucket-logs-tfile/0007/application_17_120007",
+        "/tmp/logs/ann/logs-tfile/application_17_120007",
+        "/tmp/logs/ann/bucket-logs/0007/application_17_120007",
+        "/tmp/logs/ann/logs/application_17_120007",
+    )

@@ -36,11 +36,13 @@ def test_argument_then_environment_then_site_then_hadoop_conf_dir(yarn, tmp_path
     with serving(others[0]) as by_variable, serving(others[1]) as by_site, serving(others[2]) as by_conf:
         site = tmp_path / "site.yaml"
         site.write_text(f"resourcemanager: {by_site}\n")
-        write_conf(tmp_path / "conf", "yarn-site.xml",
-                   yarn__resourcemanager__webapp__address=by_conf.removeprefix("http://"))
+        write_conf(
+            tmp_path / "conf", "yarn-site.xml", yarn__resourcemanager__webapp__address=by_conf.removeprefix("http://")
+        )
         write_conf(tmp_path / "conf", fs__defaultFS="hdfs://elsewhere:8020")
-        variables = environ(tmp_path, HADOOP_CONF_DIR=str(tmp_path / "conf"), YTF_SITE=str(site),
-                            YTF_RESOURCEMANAGER=by_variable)
+        variables = environ(
+            tmp_path, HADOOP_CONF_DIR=str(tmp_path / "conf"), YTF_SITE=str(site), YTF_RESOURCEMANAGER=by_variable
+        )
         assert discover(yarn.url, variables).resourcemanagers == (yarn.url,)
         assert discover(None, variables).resourcemanagers == (by_variable,)
         del variables["YTF_RESOURCEMANAGER"]
@@ -52,16 +54,21 @@ def test_argument_then_environment_then_site_then_hadoop_conf_dir(yarn, tmp_path
 
 
 def test_no_address_at_all_says_where_one_can_be_given(tmp_path):
-    with pytest.raises(ResourceManagerUnknown, match=r"--resourcemanager.*YTF_RESOURCEMANAGER.*site.yaml.*HADOOP_CONF_DIR"):
+    with pytest.raises(
+        ResourceManagerUnknown, match=r"--resourcemanager.*YTF_RESOURCEMANAGER.*site.yaml.*HADOOP_CONF_DIR"
+    ):
         discover(None, environ(tmp_path))
 
 
-@pytest.mark.parametrize("text, urls", [
-    ("rm", ("http://rm:8088",)),
-    ("rm:80", ("http://rm:80",)),
-    (" https://rm/ , rm2:8088,", ("https://rm", "http://rm2:8088")),
-    ("", ()),
-])
+@pytest.mark.parametrize(
+    "text, urls",
+    [
+        ("rm", ("http://rm:8088",)),
+        ("rm:80", ("http://rm:80",)),
+        (" https://rm/ , rm2:8088,", ("https://rm", "http://rm2:8088")),
+        ("", ()),
+    ],
+)
 def test_addresses(text, urls):
     assert parse_addresses(text) == urls
 
@@ -104,8 +111,13 @@ def test_kerberos_is_seen(yarn, tmp_path):
 
 
 def test_both_namenodes_of_a_name_service(yarn, tmp_path):
-    yarn.conf = {"fs.defaultFS": "hdfs://ns", "dfs.nameservices": "ns,other", "dfs.ha.namenodes.ns": "nn1, nn2",
-                 "dfs.namenode.http-address.ns.nn1": "one:9870", "dfs.namenode.http-address.ns.nn2": "two:9870"}
+    yarn.conf = {
+        "fs.defaultFS": "hdfs://ns",
+        "dfs.nameservices": "ns,other",
+        "dfs.ha.namenodes.ns": "nn1, nn2",
+        "dfs.namenode.http-address.ns.nn1": "one:9870",
+        "dfs.namenode.http-address.ns.nn2": "two:9870",
+    }
     assert discover(yarn.url, environ(tmp_path)).webhdfs == ("http://one:9870", "http://two:9870")
 
 
@@ -113,13 +125,19 @@ def test_a_viewfs_over_a_local_folder(yarn, tmp_path):
     yarn.conf = {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": "file:///data/files"}
     cluster = discover(yarn.url, environ(tmp_path))
     assert (cluster.filesystem, cluster.local_root, cluster.staging) == (
-        "viewfs://mini", "/data/files", "/user/ann/.skein")
+        "viewfs://mini",
+        "/data/files",
+        "/user/ann/.skein",
+    )
 
 
 def test_a_viewfs_over_name_services(yarn, tmp_path):
-    yarn.conf = {"fs.defaultFS": "viewfs://all/", "fs.viewfs.mounttable.all.link./tmp": "hdfs://one:8020/tmp",
-                 "fs.viewfs.mounttable.all.link./user": "hdfs://two:8020/home",
-                 "dfs.namenode.http-address": "two:9870"}
+    yarn.conf = {
+        "fs.defaultFS": "viewfs://all/",
+        "fs.viewfs.mounttable.all.link./tmp": "hdfs://one:8020/tmp",
+        "fs.viewfs.mounttable.all.link./user": "hdfs://two:8020/home",
+        "dfs.namenode.http-address": "two:9870",
+    }
     cluster = discover(yarn.url, environ(tmp_path))
     assert (cluster.filesystem, cluster.staging) == ("hdfs://two:8020", "/home/ann/.skein")
 
@@ -129,8 +147,10 @@ HA = {"yarn.resourcemanager.ha.enabled": "true", "yarn.resourcemanager.ha.rm-ids
 
 def pair(first, second):
     """Return the settings of two ResourceManagers with these URLs."""
-    return HA | {f"yarn.resourcemanager.webapp.address.rm{number}": url.removeprefix("http://")
-                 for number, url in enumerate((first, second), 1)}
+    return HA | {
+        f"yarn.resourcemanager.webapp.address.rm{number}": url.removeprefix("http://")
+        for number, url in enumerate((first, second), 1)
+    }
 
 
 @pytest.fixture

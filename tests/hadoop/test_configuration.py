@@ -16,7 +16,9 @@ def test_classpath_unset_is_hadoops_default(yarn, tmp_path):
 
 def test_without_conf_the_missing_line_is_named(yarn, tmp_path):
     yarn.faults.append(lambda method, path: (403, {}, "not for you") if path == "/conf" else None)
-    with pytest.raises(ClusterUnreachable, match=r"add a line to site.yaml: 'default_filesystem: hdfs://namenode:8020'"):
+    with pytest.raises(
+        ClusterUnreachable, match=r"add a line to site.yaml: 'default_filesystem: hdfs://namenode:8020'"
+    ):
         discover(yarn.url, environ(tmp_path))
     site = Site(default_filesystem="hdfs://ns", webhdfs=["http://nn1:9870", "http://nn2:9870"])
     cluster = discover(yarn.url, environ(tmp_path), site=site)
@@ -29,8 +31,10 @@ HA = {"yarn.resourcemanager.ha.enabled": "true", "yarn.resourcemanager.ha.rm-ids
 
 def pair(first, second):
     """Return the settings of two ResourceManagers with these URLs."""
-    return HA | {f"yarn.resourcemanager.webapp.address.rm{number}": url.removeprefix("http://")
-                 for number, url in enumerate((first, second), 1)}
+    return HA | {
+        f"yarn.resourcemanager.webapp.address.rm{number}": url.removeprefix("http://")
+        for number, url in enumerate((first, second), 1)
+    }
 
 
 def test_conf_completes_one_address(yarn, tmp_path):
@@ -47,8 +51,9 @@ def test_log_services_come_from_the_configuration(yarn, tmp_path):
 
 
 def test_configuration_substitutes_variables():
-    conf = Configuration({"a": "${b}/${env.HOME}", "b": "x${c}", "c": "1", "loop": "${loop}", "open": "${nobody}"},
-                         {"HOME": "/home/ann"})
+    conf = Configuration(
+        {"a": "${b}/${env.HOME}", "b": "x${c}", "c": "1", "loop": "${loop}", "open": "${nobody}"}, {"HOME": "/home/ann"}
+    )
     assert conf.get("a") == "x1//home/ann"
     assert conf.get("loop") == "${loop}"
     assert conf.get("open") == "${nobody}"
@@ -69,17 +74,30 @@ def test_static_groups_are_those_of_the_configuration():
     assert Configuration(static).administrators().memberships == {"dr.who": (), "ann": ("ml", "users"), "bob": ("ml",)}
 
 
-@pytest.mark.parametrize("conf, asks", [({}, False), ({"yarn.acl.enable": "true"}, True), ({"yarn.acl.enable": "false"}, False),
-                                        ({"hadoop.security.authentication": "kerberos"}, True)])
+@pytest.mark.parametrize(
+    "conf, asks",
+    [
+        ({}, False),
+        ({"yarn.acl.enable": "true"}, True),
+        ({"yarn.acl.enable": "false"}, False),
+        ({"hadoop.security.authentication": "kerberos"}, True),
+    ],
+)
 def test_view_acls_hold_where_the_cluster_asks_for_them(yarn, tmp_path, conf, asks):
     yarn.conf |= conf
     assert discover(yarn.url, environ(tmp_path)).asks_acls == asks
 
 
 def test_resourcemanagers_of_a_high_available_pair(tmp_path):
-    write_conf(tmp_path / "conf", "yarn-site.xml", **{
-        "yarn__resourcemanager__ha__rm-ids": "a,b", "yarn__resourcemanager__hostname__a": "one",
-        "yarn__resourcemanager__webapp__address__b": "two:18088"})
+    write_conf(
+        tmp_path / "conf",
+        "yarn-site.xml",
+        **{
+            "yarn__resourcemanager__ha__rm-ids": "a,b",
+            "yarn__resourcemanager__hostname__a": "one",
+            "yarn__resourcemanager__webapp__address__b": "two:18088",
+        },
+    )
     conf = Configuration.from_directory(tmp_path / "conf")
     assert conf.resourcemanagers() == ("http://one:8088", "http://two:18088")
 

@@ -38,7 +38,9 @@ def written(path, text, mode=0o600):
 
 
 def jwt(**claims):
-    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in ({"alg": "RS256"}, claims)]
+    parts = [
+        base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in ({"alg": "RS256"}, claims)
+    ]
     return ".".join([*parts, "c2lnbmF0dXJl"])
 
 
@@ -67,8 +69,11 @@ def test_user_is_the_one_that_the_gateway_names(gateway, authority, tmp_path):
 
 def test_another_user_needs_the_right_to_act_for_them(gateway, authority, tmp_path):
     settings = site(authority, gateway_password_file=written(tmp_path / "password", SECRET))
-    with pytest.raises(SubmissionRejected, match="the gateway takes us for 'ann', not for 'bob': it does not let us act for "
-                                                 "other users; give the password or token of that user"):
+    with pytest.raises(
+        SubmissionRejected,
+        match="the gateway takes us for 'ann', not for 'bob': it does not let us act for "
+        "other users; give the password or token of that user",
+    ):
         discover(gateway.url, ENVIRON, user="bob", site=settings)
     gateway.user_seen = "bob"
     assert discover(gateway.url, ENVIRON, user="bob", site=settings).user == "bob"
@@ -90,8 +95,11 @@ def test_a_new_token_counts_without_a_restart(gateway, authority, tmp_path):
 
 def test_a_file_that_becomes_unfit_leaves_the_last_credentials(gateway, authority, tmp_path, caplog):
     file = tmp_path / "token"
-    manager = ResourceManager((gateway.url,), discover(gateway.url, ENVIRON, site=site(
-        authority, gateway_token_file=written(file, "first"))).authentication, ca_file=str(authority.file))
+    manager = ResourceManager(
+        (gateway.url,),
+        discover(gateway.url, ENVIRON, site=site(authority, gateway_token_file=written(file, "first"))).authentication,
+        ca_file=str(authority.file),
+    )
     manager.find()
     file.write_text("")
     manager.find()
@@ -99,15 +107,18 @@ def test_a_file_that_becomes_unfit_leaves_the_last_credentials(gateway, authorit
     assert "the old credentials stay in use: gateway_token_file: " in caplog.text
 
 
-@pytest.mark.parametrize("setting, text, mode, said", [
-    ("gateway_password_file", SECRET, 0o644, "has mode 644, so that other users can use it; chmod 600 it"),
-    ("gateway_token_file", "token", 0o660, "has mode 660, so that other users can use it; chmod 600 it"),
-    ("gateway_password_file", "ann", 0o600, "does not hold one line USER:PASSWORD"),
-    ("gateway_password_file", ":secret", 0o600, "does not hold one line USER:PASSWORD"),
-    ("gateway_token_file", "two words", 0o600, "does not hold one line with a token"),
-    ("gateway_token_file", "one\ntwo", 0o600, "does not hold one line with a token"),
-    ("gateway_token_file", "", 0o600, "does not hold one line with a token"),
-])
+@pytest.mark.parametrize(
+    "setting, text, mode, said",
+    [
+        ("gateway_password_file", SECRET, 0o644, "has mode 644, so that other users can use it; chmod 600 it"),
+        ("gateway_token_file", "token", 0o660, "has mode 660, so that other users can use it; chmod 600 it"),
+        ("gateway_password_file", "ann", 0o600, "does not hold one line USER:PASSWORD"),
+        ("gateway_password_file", ":secret", 0o600, "does not hold one line USER:PASSWORD"),
+        ("gateway_token_file", "two words", 0o600, "does not hold one line with a token"),
+        ("gateway_token_file", "one\ntwo", 0o600, "does not hold one line with a token"),
+        ("gateway_token_file", "", 0o600, "does not hold one line with a token"),
+    ],
+)
 def test_a_file_that_is_unfit_is_a_fault_which_does_not_show_it(tmp_path, setting, text, mode, said):
     file = written(tmp_path / "file", text, mode)
     with pytest.raises(SpecInvalid) as raised:
@@ -121,14 +132,18 @@ def test_a_file_that_is_missing_is_a_fault(tmp_path):
 
 
 def test_a_password_and_a_token_are_one_too_many():
-    with pytest.raises(SpecInvalid, match="gateway_token_file: a gateway gets a token or a password; remove this setting or "
-                                          "gateway_password_file"):
+    with pytest.raises(
+        SpecInvalid,
+        match="gateway_token_file: a gateway gets a token or a password; remove this setting or gateway_password_file",
+    ):
         Site(gateway_password_file="/a", gateway_token_file="/b")
 
 
 def test_credentials_go_over_https_only(yarn, tmp_path):
     settings = Site(gateway_token_file=written(tmp_path / "token", "secret"))
-    with pytest.raises(SpecInvalid, match=f"gateway_token_file: {yarn.url} is not https, and passwords and tokens go over https only"):
+    with pytest.raises(
+        SpecInvalid, match=f"gateway_token_file: {yarn.url} is not https, and passwords and tokens go over https only"
+    ):
         discover(yarn.url, ENVIRON, site=settings)
     assert yarn.requests == []
 
@@ -139,7 +154,9 @@ def test_no_other_address_sees_them(gateway, authority, tmp_path):
     other = FakeYarn()
     with serving(other, authority.server("localhost", "127.0.0.1")) as url:
         gateway.faults.append(lambda method, path: (307, {"Location": f"{url}/elsewhere"}, ""))
-        with httpx.Client(verify=ssl.create_default_context(cafile=authority.file), trust_env=False, follow_redirects=True, **options) as client:
+        with httpx.Client(
+            verify=ssl.create_default_context(cafile=authority.file), trust_env=False, follow_redirects=True, **options
+        ) as client:
             client.get(f"{gateway.url}/x")
     assert authorizations(gateway) == {"Bearer secret"}
     assert authorizations(other) == {None}
@@ -159,14 +176,18 @@ def test_a_refused_password_names_the_setting_and_not_the_password(gateway, auth
 
 
 def test_expired_token_is_reported(gateway, authority, tmp_path):
-    said = refused(gateway, authority, gateway_token_file=written(tmp_path / "token", jwt(sub="ann", exp=time.time() - 3600)))
+    said = refused(
+        gateway, authority, gateway_token_file=written(tmp_path / "token", jwt(sub="ann", exp=time.time() - 3600))
+    )
     assert "it does not accept the token, which ended at 20" in said
     assert "write a new one into the file that gateway_token_file names" in said
 
 
 def test_gateway_login_is_demanded_with_the_settings(gateway, authority):
-    assert ('wants a login that is not Kerberos: Basic realm="application"; for a gateway such as Knox set gateway_password_file '
-            "or gateway_token_file in site.yaml") in refused(gateway, authority)
+    assert (
+        'wants a login that is not Kerberos: Basic realm="application"; for a gateway such as Knox set gateway_password_file '
+        "or gateway_token_file in site.yaml"
+    ) in refused(gateway, authority)
 
 
 def test_no_log_line_shows_them(gateway, authority, tmp_path, caplog):

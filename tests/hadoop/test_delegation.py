@@ -17,8 +17,12 @@ from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.runtime.common.tokens import decode_token
 
 HDFS = "hdfs://127.0.0.1:8020"
-SECURED = {"hadoop.security.authentication": "kerberos", "fs.defaultFS": HDFS,
-           "yarn.resourcemanager.address": "localhost:8032", "yarn.resourcemanager.principal": "rm/_HOST@EXAMPLE.COM"}
+SECURED = {
+    "hadoop.security.authentication": "kerberos",
+    "fs.defaultFS": HDFS,
+    "yarn.resourcemanager.address": "localhost:8032",
+    "yarn.resourcemanager.principal": "rm/_HOST@EXAMPLE.COM",
+}
 
 
 @pytest.fixture
@@ -27,7 +31,7 @@ def yarn():
     fake = FakeYarn()
     fake.conf = SECURED
     with serving(fake) as fake.url:
-        fake.conf = {**SECURED, "dfs.namenode.http-address": fake.url[len("http://"):]}
+        fake.conf = {**SECURED, "dfs.namenode.http-address": fake.url[len("http://") :]}
         yield fake
 
 
@@ -63,7 +67,11 @@ def test_cancelled_tokens_are_cancelled_once_where_they_come_from(yarn, caplog):
     credentials.cancel()
     assert yarn.tokens == [] and yarn.tokens_given == 2
     assert [method for method, path, *_ in yarn.requests if "oken" in path or path == "/webhdfs/v1/"] == [
-        "GET", "POST", "DELETE", "PUT"]
+        "GET",
+        "POST",
+        "DELETE",
+        "PUT",
+    ]
     with caplog.at_level(logging.DEBUG):
         other = get(cluster_of(yarn))
         yarn.tokens.clear()
@@ -79,16 +87,25 @@ def test_the_renewer_where_the_configuration_can_not_be_read(yarn, site, renewer
     assert all(renewer in decode_token(text).identifier for text in get(cluster).texts().values())
 
 
-@pytest.mark.parametrize("conf, services", [
-    ({"yarn.resourcemanager.address": "LocalHost:8050"}, "127.0.0.1:8050,localhost:8050"),
-    ({"yarn.resourcemanager.hostname": "localhost"}, "127.0.0.1:8032,localhost:8032"),
-    ({"yarn.resourcemanager.address": "0.0.0.0:8032"}, "127.0.0.1:8032"),
-    ({"yarn.resourcemanager.address": "127.0.0.1"}, "127.0.0.1:8032"),
-    ({"yarn.resourcemanager.address": "no-such-host.invalid:8032"}, "no-such-host.invalid:8032"),
-    ({"yarn.resourcemanager.ha.rm-ids": "b, a", "yarn.resourcemanager.hostname.a": "localhost",
-      "yarn.resourcemanager.address.b": "127.0.0.1:8050", "yarn.resourcemanager.address": "ignored:1"},
-     "127.0.0.1:8050,127.0.0.1:8032,localhost:8032"),
-])
+@pytest.mark.parametrize(
+    "conf, services",
+    [
+        ({"yarn.resourcemanager.address": "LocalHost:8050"}, "127.0.0.1:8050,localhost:8050"),
+        ({"yarn.resourcemanager.hostname": "localhost"}, "127.0.0.1:8032,localhost:8032"),
+        ({"yarn.resourcemanager.address": "0.0.0.0:8032"}, "127.0.0.1:8032"),
+        ({"yarn.resourcemanager.address": "127.0.0.1"}, "127.0.0.1:8032"),
+        ({"yarn.resourcemanager.address": "no-such-host.invalid:8032"}, "no-such-host.invalid:8032"),
+        (
+            {
+                "yarn.resourcemanager.ha.rm-ids": "b, a",
+                "yarn.resourcemanager.hostname.a": "localhost",
+                "yarn.resourcemanager.address.b": "127.0.0.1:8050",
+                "yarn.resourcemanager.address": "ignored:1",
+            },
+            "127.0.0.1:8050,127.0.0.1:8032,localhost:8032",
+        ),
+    ],
+)
 def test_a_token_of_the_resourcemanagers_names_each_by_address_and_by_name(yarn, conf, services):
     yarn.conf = {"fs.defaultFS": HDFS, **conf}
     assert resourcemanager_services(cluster_of(yarn)) == services
@@ -102,10 +119,15 @@ def test_unknown_resourcemanager_address_is_reported_before_any_token(yarn):
 
 
 def test_the_pair_of_namenodes_is_named_by_its_logical_name(yarn):
-    address = yarn.url[len("http://"):]
-    yarn.conf |= {"fs.defaultFS": "hdfs://Pair", "dfs.nameservices": "Pair,alone", "dfs.ha.namenodes.Pair": "a,b",
-                  "dfs.client.failover.proxy.provider.Pair": "x", "dfs.namenode.http-address.Pair.b": address,
-                  "dfs.namenode.http-address.Pair.a": closed_address()[len("http://"):]}
+    address = yarn.url[len("http://") :]
+    yarn.conf |= {
+        "fs.defaultFS": "hdfs://Pair",
+        "dfs.nameservices": "Pair,alone",
+        "dfs.ha.namenodes.Pair": "a,b",
+        "dfs.client.failover.proxy.provider.Pair": "x",
+        "dfs.namenode.http-address.Pair.b": address,
+        "dfs.namenode.http-address.Pair.a": closed_address()[len("http://") :],
+    }
     yarn.token_services["WEBHDFS delegation"] = "127.0.0.1:23000"
     assert next(iter(get(cluster_of(yarn)).texts())) == "ha-hdfs:Pair"
     known = Configuration(yarn.conf)
@@ -136,7 +158,9 @@ def test_a_file_system_that_may_do_without_a_token_is_only_logged(yarn, caplog):
 @pytest.mark.parametrize("service", ["", "httpfs:14000"])
 def test_an_httpfs_gives_tokens_for_itself_only(yarn, service):
     yarn.token_services["WEBHDFS delegation"] = service
-    with pytest.raises(TokensUnavailable, match=r"not a NameNode's own: .* 'namenodes: {hdfs://127\.0\.0\.1:8020: http"):
+    with pytest.raises(
+        TokensUnavailable, match=r"not a NameNode's own: .* 'namenodes: {hdfs://127\.0\.0\.1:8020: http"
+    ):
         get(cluster_of(yarn))
     assert yarn.tokens == [], "the useless token is cancelled too"
 
@@ -151,15 +175,17 @@ def test_a_refusal_says_who_gives_none_and_leaves_none(yarn, kind, what, status)
 
 
 def test_login_without_proxy_right_is_refused_at_once(yarn):
-    yarn.tokens_refused["WEBHDFS delegation"] = 403, {
-        "exception": "AuthorizationException", "message": "User: gw is not allowed to impersonate bob"}
+    yarn.tokens_refused["WEBHDFS delegation"] = (
+        403,
+        {"exception": "AuthorizationException", "message": "User: gw is not allowed to impersonate bob"},
+    )
     with pytest.raises(SubmissionRejected, match="not allowed to impersonate bob") as raised:
         get(cluster_of(yarn))
     assert not isinstance(raised.value, TokensUnavailable)
 
 
 def test_absent_namenode_does_not_change_the_route(yarn):
-    yarn.conf["dfs.namenode.http-address"] = closed_address()[len("http://"):]
+    yarn.conf["dfs.namenode.http-address"] = closed_address()[len("http://") :]
     with pytest.raises(ClusterUnreachable):
         get(cluster_of(yarn))
 
@@ -176,9 +202,20 @@ def test_no_log_line_shows_a_token(yarn, caplog):
     with caplog.at_level(logging.DEBUG), caplog.at_level(logging.INFO, "httpx"):
         credentials = get(cluster_of(yarn))
         given = list(yarn.tokens)
-        yarn.faults.append(lambda method, path: (307, {"Location": f"{yarn.url}/x?op=CREATE&delegation=SECRET&a=b",
-                                                       "Set-Cookie": 'hadoop.auth="u=ann&s=SECRET="; Path=/'}, "")
-                           if path == "/webhdfs/v1/x" else None)
+        yarn.faults.append(
+            lambda method, path: (
+                (
+                    307,
+                    {
+                        "Location": f"{yarn.url}/x?op=CREATE&delegation=SECRET&a=b",
+                        "Set-Cookie": 'hadoop.auth="u=ann&s=SECRET="; Path=/',
+                    },
+                    "",
+                )
+                if path == "/webhdfs/v1/x"
+                else None
+            )
+        )
         with pytest.raises(ClusterUnreachable):
             cluster_of(yarn).open_filesystem().create("/x", b"1", 0o600)
         credentials.cancel()
@@ -192,12 +229,15 @@ def test_the_namenodes_behind_an_httpfs_may_be_named(yarn):
     """The advice of the message above."""
     yarn.token_services["WEBHDFS delegation"] = "127.0.0.1:8020"
     cluster = cluster_of(yarn, webhdfs=[closed_address()], namenodes={HDFS: yarn.url})
-    assert next(iter(obtain(cluster, cluster.resourcemanager(), cluster.open_filesystem(), ()).texts())) == "127.0.0.1:8020"
+    assert (
+        next(iter(obtain(cluster, cluster.resourcemanager(), cluster.open_filesystem(), ()).texts()))
+        == "127.0.0.1:8020"
+    )
 
 
 @pytest.mark.parametrize("service", ["", "its own"])
 def test_an_httpfs_before_a_pair_of_namenodes_gives_tokens_for_itself_only(yarn, service):
-    yarn.token_services["WEBHDFS delegation"] = service and yarn.url[len("http://"):]
+    yarn.token_services["WEBHDFS delegation"] = service and yarn.url[len("http://") :]
     with pytest.raises(TokensUnavailable, match="not a NameNode's own"):
         get(cluster_of(yarn, webhdfs=[closed_address(), yarn.url], default_filesystem="hdfs://pair"))
 

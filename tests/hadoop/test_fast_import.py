@@ -11,7 +11,9 @@ def test_httpx_comes_without_its_command_line():
 
 
 def test_others_get_the_real_modules_afterwards():
-    assert words_of(OURS + "import_httpx(); import_httpx(); import httpx._main, rich.console; print('fine')") == ["fine"]
+    assert words_of(OURS + "import_httpx(); import_httpx(); import httpx._main, rich.console; print('fine')") == [
+        "fine"
+    ]
 
 
 def test_what_is_imported_already_is_given():
@@ -19,7 +21,9 @@ def test_what_is_imported_already_is_given():
 
 
 def test_a_dry_run_imports_neither_setuptools_nor_a_client_of_http():
-    script = ("import sys; from tf_yarn_ops.cli.submit import submit; "
-              "submit(['--dry_run', '-r', 'worker:1', 'true'], standalone_mode=False); "
-              "print('setuptools' in sys.modules, 'httpx' in sys.modules)")
+    script = (
+        "import sys; from tf_yarn_ops.cli.submit import submit; "
+        "submit(['--dry_run', '-r', 'worker:1', 'true'], standalone_mode=False); "
+        "print('setuptools' in sys.modules, 'httpx' in sys.modules)"
+    )
     assert words_of(script)[-2:] == ["False", "False"]

@@ -14,28 +14,40 @@ from tf_yarn_ops.hadoop.gateway import (
     tracking_page,
 )
 
-OWN, REST, PAGES, OTHER = ("http://rm:8088", "https://knox:8443/gateway/default/resourcemanager",
-                           "https://knox:8443/gateway/default/yarn", "https://proxy/rm")
+OWN, REST, PAGES, OTHER = (
+    "http://rm:8088",
+    "https://knox:8443/gateway/default/resourcemanager",
+    "https://knox:8443/gateway/default/yarn",
+    "https://proxy/rm",
+)
 ID = "application_1_0001"
 
 
-@pytest.mark.parametrize("address, path, url", [
-    (OWN, "/ws/v1/cluster/info", "http://rm:8088/ws/v1/cluster/info"),
-    (OWN, "/conf", "http://rm:8088/conf"),
-    (REST, "/ws/v1/cluster/info", "https://knox:8443/gateway/default/resourcemanager/v1/cluster/info"),
-    (REST, "/conf", "https://knox:8443/gateway/default/yarn/conf"),
-    (PAGES, "/ws/v1/cluster/info", "https://knox:8443/gateway/default/yarn/ws/v1/cluster/info"),
-    (PAGES, "/conf", "https://knox:8443/gateway/default/yarn/conf"),
-    (OTHER, "/ws/v1/cluster/info", "https://proxy/rm/ws/v1/cluster/info"),
-])
+@pytest.mark.parametrize(
+    "address, path, url",
+    [
+        (OWN, "/ws/v1/cluster/info", "http://rm:8088/ws/v1/cluster/info"),
+        (OWN, "/conf", "http://rm:8088/conf"),
+        (REST, "/ws/v1/cluster/info", "https://knox:8443/gateway/default/resourcemanager/v1/cluster/info"),
+        (REST, "/conf", "https://knox:8443/gateway/default/yarn/conf"),
+        (PAGES, "/ws/v1/cluster/info", "https://knox:8443/gateway/default/yarn/ws/v1/cluster/info"),
+        (PAGES, "/conf", "https://knox:8443/gateway/default/yarn/conf"),
+        (OTHER, "/ws/v1/cluster/info", "https://proxy/rm/ws/v1/cluster/info"),
+    ],
+)
 def test_a_path_of_the_resourcemanager_at_each_kind_of_address(address, path, url):
     assert place(address, path) == url
 
 
-@pytest.mark.parametrize("address, found, below", [
-    (OWN, None, OWN), (REST, "https://knox:8443/gateway/default", PAGES), (PAGES, "https://knox:8443/gateway/default", PAGES),
-    (OTHER, None, OTHER),
-])
+@pytest.mark.parametrize(
+    "address, found, below",
+    [
+        (OWN, None, OWN),
+        (REST, "https://knox:8443/gateway/default", PAGES),
+        (PAGES, "https://knox:8443/gateway/default", PAGES),
+        (OTHER, None, OTHER),
+    ],
+)
 def test_the_topology_and_the_pages_of_an_address(address, found, below):
     assert (topology(address), pages(address), is_gateway(address)) == (found, below, address != OWN)
     assert tracking_page(address, ID) == f"{below}/proxy/{ID}/"
@@ -50,15 +62,23 @@ def test_a_tracking_url_leads_through_the_gateway():
 
 def test_the_page_of_a_log():
     assert log_page(REST, "http://node:8042", "container_1/ann/worker.log") == (
-        f"{PAGES}/nodemanager/node/containerlogs/container_1/ann/worker.log?start=0&scheme=http&host=node&port=8042")
+        f"{PAGES}/nodemanager/node/containerlogs/container_1/ann/worker.log?start=0&scheme=http&host=node&port=8042"
+    )
     page = [b"<html><p>Log Type: x</p><pre>a &lt;b&gt; &am", b"p; c\n</pre><pre>d\n</pre></html>"]
     assert b"".join(read_log_page(page)) == b"a <b> & c\nd\n"
     assert list(read_log_page([b"<html>no log</html>"])) == []
 
 
-@pytest.mark.parametrize("typed, url", [
-    ("https://knox:8443/gateway/default/yarn/", PAGES), (REST, REST), ("http://rm:8088/cluster/apps", OWN), ("http://rm:8088/", OWN),
-    ("http://rm:8088/ws/v1/cluster", OWN), ("http://rm:8088/ui2/index.html", OWN),
-])
+@pytest.mark.parametrize(
+    "typed, url",
+    [
+        ("https://knox:8443/gateway/default/yarn/", PAGES),
+        (REST, REST),
+        ("http://rm:8088/cluster/apps", OWN),
+        ("http://rm:8088/", OWN),
+        ("http://rm:8088/ws/v1/cluster", OWN),
+        ("http://rm:8088/ui2/index.html", OWN),
+    ],
+)
 def test_an_address_keeps_the_path_of_a_gateway_only(typed, url):
     assert parse_addresses(typed) == (url,)

@@ -36,7 +36,9 @@ def test_skein_comes_on_a_python_that_has_no_distutils():
 
 
 def test_others_get_the_real_modules_afterwards():
-    assert words_of(OURS + "import_skein(); import_skein(); import distutils.version; print(bool(distutils.version.__file__))") == ["True"]
+    assert words_of(
+        OURS + "import_skein(); import_skein(); import distutils.version; print(bool(distutils.version.__file__))"
+    ) == ["True"]
 
 
 def test_what_is_imported_already_is_given():

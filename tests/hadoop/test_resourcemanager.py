@@ -58,7 +58,9 @@ def test_find_asks_by_tags_states_and_user(place):
 
     assert found([a], ["ACCEPTED", "RUNNING"], "ann") == [both]
     assert found([a]) == [both, bobs, ended]
-    assert [query["deSelects"] for _, path, query, *_ in place.requests if path.endswith("/apps")][-1] == "resourceRequests"
+    assert [query["deSelects"] for _, path, query, *_ in place.requests if path.endswith("/apps")][
+        -1
+    ] == "resourceRequests"
     assert found([f"none{stamp}"]) == []
 
 
@@ -113,14 +115,17 @@ def remote(status, message):
     return lambda method, path: (status, {"Content-Type": "application/json"}, text)
 
 
-@pytest.mark.parametrize("status, message, error, says", [
-    (400, "java.lang.Exception: x.y.BadException: no tag", SubmissionRejected, "YARN answers 400: no tag$"),
-    (403, "not allowed", SubmissionRejected, "YARN answers 403: not allowed"),
-    (403, "App submission via REST is disabled.", RestUnavailable, "via REST is disabled"),
-    (401, "Authentication required", LoginRefused, "Kerberos or another login"),
-    (404, "app unknown", ApplicationNotFound, "app unknown"),
-    (500, "java.lang.NullPointerException", ClusterUnreachable, "answers 500"),
-])
+@pytest.mark.parametrize(
+    "status, message, error, says",
+    [
+        (400, "java.lang.Exception: x.y.BadException: no tag", SubmissionRejected, "YARN answers 400: no tag$"),
+        (403, "not allowed", SubmissionRejected, "YARN answers 403: not allowed"),
+        (403, "App submission via REST is disabled.", RestUnavailable, "via REST is disabled"),
+        (401, "Authentication required", LoginRefused, "Kerberos or another login"),
+        (404, "app unknown", ApplicationNotFound, "app unknown"),
+        (500, "java.lang.NullPointerException", ClusterUnreachable, "answers 500"),
+    ],
+)
 def test_answers_become_our_errors(yarn, status, message, error, says):
     fault = remote(status, message)
     yarn.faults.append(lambda method, path: fault(method, path) if path.endswith(ID) else None)
@@ -172,19 +177,30 @@ def test_a_refused_look_before_the_submission_is_a_refusal(yarn):
         client(yarn.url).submit({"application-id": ID})
 
 
-@pytest.mark.parametrize("text, found", [
-    ('{"apps": null, "nodes": null}', []), ('{"apps": {}, "nodes": {}}', []), ("{}", []),
-    ('{"apps": {"app": {"id": "x"}}, "nodes": {"node": {"id": "x"}}}', [{"id": "x"}]),  # one of one, in some versions
-])
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        ('{"apps": null, "nodes": null}', []),
+        ('{"apps": {}, "nodes": {}}', []),
+        ("{}", []),
+        (
+            '{"apps": {"app": {"id": "x"}}, "nodes": {"node": {"id": "x"}}}',
+            [{"id": "x"}],
+        ),  # one of one, in some versions
+    ],
+)
 def test_lists_as_yarn_writes_them(yarn, text, found):
     asker = client(yarn.url)
     asker.await_active()
-    yarn.faults.append(lambda method, path: None if path.endswith("/info") else
-                       (200, {"Content-Type": "application/json"}, text))
+    yarn.faults.append(
+        lambda method, path: None if path.endswith("/info") else (200, {"Content-Type": "application/json"}, text)
+    )
     assert (asker.find(), asker.nodes()) == (found, found)
 
 
-@pytest.mark.parametrize("changes, error", [(0, ApplicationNotFound), (1, ApplicationNotFound), (99, ClusterUnreachable)])
+@pytest.mark.parametrize(
+    "changes, error", [(0, ApplicationNotFound), (1, ApplicationNotFound), (99, ClusterUnreachable)]
+)
 def test_a_404_counts_between_two_looks_at_one_activation(yarn, changes, error):
     left = [changes]
 
@@ -224,8 +240,14 @@ def test_a_list_is_read_again_when_another_one_became_active(yarn):
     assert [found["id"] for found in resourcemanager.find()] == [ID]
 
 
-@pytest.mark.parametrize("answer", [
-    (404, {"Content-Type": "text/html"}, "no such topology"), (403, {}, "no"), (200, {"Content-Type": "text/html"}, "login")])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (404, {"Content-Type": "text/html"}, "no such topology"),
+        (403, {}, "no"),
+        (200, {"Content-Type": "text/html"}, "login"),
+    ],
+)
 def test_a_gateway_that_hides_the_state_makes_no_application_lost(yarn, answer):
     yarn.faults.append(lambda method, path: answer if path.endswith("/info") else None)
     with pytest.raises((ClusterUnreachable, SubmissionRejected)):

@@ -18,10 +18,28 @@ def test_unknown_and_wrong_keys_of_a_site_file_are_all_named(tmp_path):
     assert "submit_with: the value is not one of auto, rest, skein" in text
 
 
-@pytest.mark.parametrize("text", [
-    "- s3cret\n- b\n", "s3cret: b: c", "\tx: s3cret", "s3cret", "root:s3cret:20228:0:::\nann:s3cret:20228:0:::\n",
-    "x: *s3cret", "x: !s3cret y", "x: s3cret %", "%s3cret", "namenodes: {s3cret: [1, s3cret]}", "webhdfs: [s3cret, {}]",
-    "submit_with: s3cret", "coordinator_ports: s3cret", "history_days: s3cret", "staging: s3cret", "s3cret\0", "? [s3cret]"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- s3cret\n- b\n",
+        "s3cret: b: c",
+        "\tx: s3cret",
+        "s3cret",
+        "root:s3cret:20228:0:::\nann:s3cret:20228:0:::\n",
+        "x: *s3cret",
+        "x: !s3cret y",
+        "x: s3cret %",
+        "%s3cret",
+        "namenodes: {s3cret: [1, s3cret]}",
+        "webhdfs: [s3cret, {}]",
+        "submit_with: s3cret",
+        "coordinator_ports: s3cret",
+        "history_days: s3cret",
+        "staging: s3cret",
+        "s3cret\0",
+        "? [s3cret]",
+    ],
+)
 def test_a_fault_of_a_site_file_shows_no_content(tmp_path, text):
     path = tmp_path / "site.yaml"
     path.write_text(text)

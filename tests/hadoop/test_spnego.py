@@ -77,11 +77,25 @@ def yarn(kdc):
 @pytest.fixture
 def client(yarn, kdc, tmp_path):
     """Return a function that starts a Python of its own with a ticket, or with other variables."""
+
     def start(script, *arguments, url=None, **variables):
-        environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "YTF_RESOURCEMANAGER": url or yarn.url,
-                   "HADOOP_USER_NAME": "mallory", **(variables or kdc.kinit())}
-        return subprocess.Popen([sys.executable, "-c", script, *arguments], env=environ, text=True, cwd=tmp_path,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "YTF_RESOURCEMANAGER": url or yarn.url,
+            "HADOOP_USER_NAME": "mallory",
+            **(variables or kdc.kinit()),
+        }
+        return subprocess.Popen(
+            [sys.executable, "-c", script, *arguments],
+            env=environ,
+            text=True,
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
     return start
 
 
@@ -177,8 +191,13 @@ def kernel_keeps_keys():
 def test_any_ticket_cache(yarn, client, kdc, tmp_path, kind):
     """A cache in memory ends with its process, so there the keytab fills it."""
     (tmp_path / "tickets").mkdir(mode=0o700)
-    variables = kdc.cache("other") | {"KRB5CCNAME": {
-        "DIR": f"DIR:{tmp_path}/tickets", "KEYRING": f"KEYRING:session:{tmp_path.name}", "MEMORY": "MEMORY:x"}[kind]}
+    variables = kdc.cache("other") | {
+        "KRB5CCNAME": {
+            "DIR": f"DIR:{tmp_path}/tickets",
+            "KEYRING": f"KEYRING:session:{tmp_path.name}",
+            "MEMORY": "MEMORY:x",
+        }[kind]
+    }
     if kind == "MEMORY":
         variables["KRB5_CLIENT_KTNAME"] = str(kdc.user_keytab)
     elif kind == "KEYRING" and not kernel_keeps_keys():
@@ -194,7 +213,9 @@ def other_realm(kdc, tmp_path):
     """Return the variables of a client whose ticket is of another realm, and whose krb5.conf knows the cluster's."""
     (tmp_path / "other").mkdir()
     with Kdc(tmp_path / "other", "OTHER.ORG").running() as other:
-        realms = f"  EXAMPLE.COM = {{\n    kdc = 127.0.0.1:{kdc.port}\n  }}\n[domain_realm]\n  localhost = EXAMPLE.COM\n"
+        realms = (
+            f"  EXAMPLE.COM = {{\n    kdc = 127.0.0.1:{kdc.port}\n  }}\n[domain_realm]\n  localhost = EXAMPLE.COM\n"
+        )
         other.config.write_text(other.config.read_text() + realms)
         yield other.kinit()
 
@@ -246,8 +267,14 @@ def waiting(yarn, kdc, tmp_path, program, **variables):
     said = tmp_path / "said"
     with said.open("wb") as stderr:
         environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "YTF_RESOURCEMANAGER": yarn.url, **variables}
-        process = subprocess.Popen([sys.executable, "-c", program, "wait", ID], env=environ, cwd=tmp_path, stderr=stderr,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, "wait", ID],
+            env=environ,
+            cwd=tmp_path,
+            stderr=stderr,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
     return process, said
 
 
@@ -272,8 +299,11 @@ def test_a_wait_renews_its_tickets_from_the_keytab(yarn, kdc, tmp_path, program)
     all_of_ann(yarn)
 
 
-@pytest.mark.parametrize("program, warning", [(YTF, "still waiting"), (WATCH, "watching 1 applications goes on")],
-                         ids=["ytf wait", "Airflow's triggerer"])
+@pytest.mark.parametrize(
+    "program, warning",
+    [(YTF, "still waiting"), (WATCH, "watching 1 applications goes on")],
+    ids=["ytf wait", "Airflow's triggerer"],
+)
 def test_a_wait_without_keytab_warns_once_and_goes_on_after_kinit(yarn, kdc, tmp_path, program, warning):
     process, said = waiting(yarn, kdc, tmp_path, program, **kdc.kinit("waits"))
     try:
@@ -349,7 +379,9 @@ def test_a_ticket_that_is_refused(yarn, client, kdc):
     yarn.keytab = str(kdc.user_keytab)  # the service has lost its key
     code, _, err = result(client(YTF, "status", ID))
     assert code == 3
-    assert "does not accept the Kerberos ticket (Authentication required)" in err and err.endswith("\nnext: ytf doctor\n")
+    assert "does not accept the Kerberos ticket (Authentication required)" in err and err.endswith(
+        "\nnext: ytf doctor\n"
+    )
 
 
 @pytest.mark.skipif(not FAKETIME, reason="the package libfaketime is missing")
@@ -404,7 +436,9 @@ def test_a_kdc_that_does_not_answer(yarn, client, kdc, tmp_path):
 
 def test_a_log_server_that_a_person_has_named_is_shown_a_ticket(yarn, client, kdc, tmp_path):
     container = "container_1700000000000_0001_01_000001"
-    yarn.apps[ID].update(state="KILLED", finalStatus="KILLED", amContainerLogs=f"http://localhost:1/node/{container}/ann")
+    yarn.apps[ID].update(
+        state="KILLED", finalStatus="KILLED", amContainerLogs=f"http://localhost:1/node/{container}/ann"
+    )
     server = SecureYarn(kdc.service_keytab)
     server.pages[f"/logs/containerlogs/{container}/application.driver.log"] = ("text/plain", "what it says\n")
     site = tmp_path / ".config" / "tf_yarn_ops" / "site.yaml"
@@ -424,7 +458,7 @@ def test_a_node_is_shown_a_ticket_if_the_resourcemanager_lists_it(yarn, client, 
     node.pages[f"/ws/v1/node/containerlogs/{container}/application.driver.log"] = ("text/plain", "what it says\n")
     with serving(node):
         yarn.apps[ID].update(amContainerLogs=f"{node.url}/node/containerlogs/{container}/ann")
-        yarn.nodes[0]["nodeHTTPAddress"] = node.url[len("http://"):] if listed else "localhost:1"
+        yarn.nodes[0]["nodeHTTPAddress"] = node.url[len("http://") :] if listed else "localhost:1"
         code, out, err = result(client(YTF, "logs", ID, "--task", "coordinator", **kdc.kinit() | {"PATH": "/none"}))
     assert (code, out) == ((0, "what it says\n") if listed else (9, "")), err
     assert bool(node.handshakes) == listed == any("Authorization" in headers for *_, headers in node.raw)
@@ -478,9 +512,14 @@ def test_a_standby_alone_is_enough_if_its_own_configuration_names_the_pair(yarn,
     with serving(active):
         active.add(application(1))
         yarn.location = active.url
-        pair = {"yarn.resourcemanager.ha.enabled": "true", "yarn.resourcemanager.ha.rm-ids": "rm1,rm2",
-                **{f"yarn.resourcemanager.webapp.address.rm{number}": url[len("http://"):]
-                   for number, url in enumerate((yarn.url, active.url), 1)}}
+        pair = {
+            "yarn.resourcemanager.ha.enabled": "true",
+            "yarn.resourcemanager.ha.rm-ids": "rm1,rm2",
+            **{
+                f"yarn.resourcemanager.webapp.address.rm{number}": url[len("http://") :]
+                for number, url in enumerate((yarn.url, active.url), 1)
+            },
+        }
         for fake in (yarn, active):
             fake.conf |= pair
         code, out, err = result(client(WHO, url=yarn.url))
@@ -507,7 +546,7 @@ while time.monotonic() < deadline:
         yarn.location = stranger.url
         code, _, err = result(process)
     assert code == 1
-    assert f"{stranger.url[len('http://'):]} wants a Kerberos ticket. Only an address that is configured" in err
+    assert f"{stranger.url[len('http://') :]} wants a Kerberos ticket. Only an address that is configured" in err
     assert stranger.raw and stranger.handshakes == []
     assert not any({"Authorization", "Cookie"} & set(headers) for *_, headers in stranger.raw)
 
@@ -519,17 +558,21 @@ def test_a_page_behind_a_web_proxy_needs_its_configured_address(yarn, client, kd
         proxy.pages[f"/proxy/{ID}/pages/ytf/status.json"] = "application/json", "{}"
         if configured:
             yarn.conf["yarn.web-proxy.address"] = proxy.url.partition("://")[2]
-        code, out, err = result(client(f"""
+        code, out, err = result(
+            client(f"""
 from tf_yarn_ops.follow.live_report import LiveReports
 from tf_yarn_ops.hadoop.cluster import discover
 live = LiveReports(discover())
 print(live.fetch_document({{"id": {ID!r}, "state": "RUNNING", "trackingUrl": "{proxy.url}/proxy/{ID}/"}}), live.obstacle)
-"""))
+""")
+        )
     if configured:
         assert (code, out) == (0, "{} \n"), err
     else:
         assert (code, proxy.handshakes) == (0, []), err
-        assert re.match(r"None localhost:\d+ wants a Kerberos ticket. Only an address .*; name .*yarn.web-proxy.address", out)
+        assert re.match(
+            r"None localhost:\d+ wants a Kerberos ticket. Only an address .*; name .*yarn.web-proxy.address", out
+        )
 
 
 def test_open_web_interface_of_a_secured_cluster_gets_a_user_name():
@@ -542,13 +585,16 @@ def test_open_web_interface_of_a_secured_cluster_gets_a_user_name():
     assert cluster.storage_authentication == KerberosAuthentication("ann", "ann")
 
 
-@pytest.mark.parametrize("header, kept", [
-    ('hadoop.auth="u=ann&t=kerberos&s=x="; Path=/', 'hadoop.auth="u=ann&t=kerberos&s=x="'),
-    ("other=1, hadoop.auth=token; Path=/", "hadoop.auth=token"),
-    ("hadoop.auth=; Path=/", None),
-    ('hadoop.auth=""; Path=/', None),
-    ("other=1", None),
-])
+@pytest.mark.parametrize(
+    "header, kept",
+    [
+        ('hadoop.auth="u=ann&t=kerberos&s=x="; Path=/', 'hadoop.auth="u=ann&t=kerberos&s=x="'),
+        ("other=1, hadoop.auth=token; Path=/", "hadoop.auth=token"),
+        ("hadoop.auth=; Path=/", None),
+        ('hadoop.auth=""; Path=/', None),
+        ("other=1", None),
+    ],
+)
 def test_the_cookie_is_kept_as_it_came(header, kept):
     negotiator = Negotiator(["http://rm:8088/"])
     negotiator.learn("http://rm:8088/ws", header)
@@ -557,15 +603,18 @@ def test_the_cookie_is_kept_as_it_came(header, kept):
     assert negotiator.cookie("http://rm:9999/ws") is None
 
 
-@pytest.mark.parametrize("url, status, header, asked", [
-    ("http://rm:8088/ws", 401, "Negotiate", True),
-    ("http://rm:8088/ws", 401, "Basic realm=x, negotiate", True),
-    ("http://rm:8088/ws", 401, "Basic", False),
-    ("http://rm:8088/ws", 200, "Negotiate", False),
-    ("https://rm:8088/ws", 401, "Negotiate", False),
-    ("http://rm/ws", 401, "Negotiate", False),
-    ("http://rm:8088@evil/ws", 401, "Negotiate", False),
-])
+@pytest.mark.parametrize(
+    "url, status, header, asked",
+    [
+        ("http://rm:8088/ws", 401, "Negotiate", True),
+        ("http://rm:8088/ws", 401, "Basic realm=x, negotiate", True),
+        ("http://rm:8088/ws", 401, "Basic", False),
+        ("http://rm:8088/ws", 200, "Negotiate", False),
+        ("https://rm:8088/ws", 401, "Negotiate", False),
+        ("http://rm/ws", 401, "Negotiate", False),
+        ("http://rm:8088@evil/ws", 401, "Negotiate", False),
+    ],
+)
 def test_who_may_ask_for_a_ticket(url, status, header, asked):
     assert Negotiator(["http://rm:8088"]).asked(url, status, header) is asked
 

@@ -44,14 +44,17 @@ def test_a_keytab_without_the_principal(keytab, principal):
     assert "key!" not in said and "HTTP/host" not in said
 
 
-@pytest.mark.parametrize("content, said", [
-    (b"\5\2", "has no key of any principal"),
-    (b"", "is not a keytab"),
-    (b"root:x:0", "is not a keytab"),
-    (b"\5\2" + entry("EXAMPLE.COM", "ann")[:-12], "is not a keytab"),
-    (b"\5\2" + struct.pack(">i", 3) + b"\0\1\xff", "is not a keytab"),
-    (b"\5\2\0\0", "is not a keytab"),
-])
+@pytest.mark.parametrize(
+    "content, said",
+    [
+        (b"\5\2", "has no key of any principal"),
+        (b"", "is not a keytab"),
+        (b"root:x:0", "is not a keytab"),
+        (b"\5\2" + entry("EXAMPLE.COM", "ann")[:-12], "is not a keytab"),
+        (b"\5\2" + struct.pack(">i", 3) + b"\0\1\xff", "is not a keytab"),
+        (b"\5\2\0\0", "is not a keytab"),
+    ],
+)
 def test_file_without_keys_is_refused(tmp_path, content, said):
     path = tmp_path / "odd"
     path.write_bytes(content)
@@ -60,28 +63,37 @@ def test_file_without_keys_is_refused(tmp_path, content, said):
 
 def test_a_missing_keytab(tmp_path):
     said = keytab_fault(f"{tmp_path}/none", None)
-    assert said.startswith(f"the keytab {tmp_path}/none can't be read (No such file or directory). Correct the path, or")
+    assert said.startswith(
+        f"the keytab {tmp_path}/none can't be read (No such file or directory). Correct the path, or"
+    )
 
 
 def test_store_that_is_not_a_file_is_left_to_the_library():
     assert keytab_fault("MEMORY:x", "ann") is None
 
 
-@pytest.mark.parametrize("number, kind, said", [
-    (6, KerberosRefused, "the KDC does not know ann@EXAMPLE.COM (text). Correct the principal"),
-    (7, TicketMissing, "Kerberos gives no ticket for HTTP/rm (text). The address must have the host name"),
-    (14, KerberosRefused, "no encryption type in common (text). Check permitted_enctypes"),
-    (18, KerberosRefused, "the KDC has locked ann@EXAMPLE.COM (text). Ask the administrator"),
-    (23, KerberosRefused, "the password of ann@EXAMPLE.COM has expired (text). Run kpasswd"),
-    (24, KerberosRefused, "the KDC refuses the key of ann@EXAMPLE.COM (text). The keytab is older"),
-    (31, KerberosRefused, "the KDC refuses the key of ann@EXAMPLE.COM (text). The keytab is older"),
-    (32, TicketMissing, "there is no valid Kerberos ticket (text). Run kinit"),
-    (37, TicketMissing, "the clocks of this machine and of Kerberos differ by too much (text). Set this machine's clock"),
-    (148, TicketMissing, "the clocks of this machine and of Kerberos differ by too much (text)"),
-    (154, TicketMissing, "Kerberos does not know where the KDC is (text). Check the realm in /etc/krb5.conf"),
-    (156, TicketMissing, "no KDC answers (text). Check the network"),
-    (77, TicketMissing, "Kerberos gives no ticket for HTTP/rm (text)"),
-])
+@pytest.mark.parametrize(
+    "number, kind, said",
+    [
+        (6, KerberosRefused, "the KDC does not know ann@EXAMPLE.COM (text). Correct the principal"),
+        (7, TicketMissing, "Kerberos gives no ticket for HTTP/rm (text). The address must have the host name"),
+        (14, KerberosRefused, "no encryption type in common (text). Check permitted_enctypes"),
+        (18, KerberosRefused, "the KDC has locked ann@EXAMPLE.COM (text). Ask the administrator"),
+        (23, KerberosRefused, "the password of ann@EXAMPLE.COM has expired (text). Run kpasswd"),
+        (24, KerberosRefused, "the KDC refuses the key of ann@EXAMPLE.COM (text). The keytab is older"),
+        (31, KerberosRefused, "the KDC refuses the key of ann@EXAMPLE.COM (text). The keytab is older"),
+        (32, TicketMissing, "there is no valid Kerberos ticket (text). Run kinit"),
+        (
+            37,
+            TicketMissing,
+            "the clocks of this machine and of Kerberos differ by too much (text). Set this machine's clock",
+        ),
+        (148, TicketMissing, "the clocks of this machine and of Kerberos differ by too much (text)"),
+        (154, TicketMissing, "Kerberos does not know where the KDC is (text). Check the realm in /etc/krb5.conf"),
+        (156, TicketMissing, "no KDC answers (text). Check the network"),
+        (77, TicketMissing, "Kerberos gives no ticket for HTTP/rm (text)"),
+    ],
+)
 def test_each_error_has_a_sentence_with_the_next_step(number, kind, said):
     error = Tickets(principal="ann@EXAMPLE.COM")._explain(GssError(13 << 16, FIRST + number, "text"), "rm")
     assert type(error) is kind

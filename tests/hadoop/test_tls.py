@@ -26,8 +26,17 @@ from tf_yarn_ops.runtime.common.report import JobReport
 
 ID = f"application_{STAMP}_0001"
 ENVIRON = {"HOME": "/nowhere", "HADOOP_USER_NAME": "ann"}
-STATUS = {"FileStatus": {"pathSuffix": "", "type": "FILE", "length": 5, "modificationTime": 1, "accessTime": 1,
-                         "owner": "ann", "permission": "644"}}
+STATUS = {
+    "FileStatus": {
+        "pathSuffix": "",
+        "type": "FILE",
+        "length": 5,
+        "modificationTime": 1,
+        "accessTime": 1,
+        "owner": "ann",
+        "permission": "644",
+    }
+}
 CREATE = """
 import json, sys
 from tf_yarn_ops.hadoop.cluster import Cluster, discover
@@ -48,8 +57,11 @@ def secure(authority):
     with serving(yarn, authority.server("localhost", "127.0.0.1")) as url:
         yarn.conf |= {"dfs.http.policy": "HTTPS_ONLY", "dfs.namenode.https-address": url.removeprefix("https://")}
         yarn.pages["/webhdfs/v1/x"] = ("application/json", json.dumps(STATUS))
-        yarn.faults.append(lambda method, path: (307, {"Location": f"{url}/content/x"}, "")
-                           if (method, path) == ("PUT", "/webhdfs/v1/x") else None)
+        yarn.faults.append(
+            lambda method, path: (
+                (307, {"Location": f"{url}/content/x"}, "") if (method, path) == ("PUT", "/webhdfs/v1/x") else None
+            )
+        )
         yarn.faults.append(lambda method, path: (201, {}, "") if path == "/content/x" else None)
         yield yarn
 
@@ -70,7 +82,10 @@ def test_logs_live_reports_and_the_watcher_trust_it_too(secure, authority):
     container = f"container_{STAMP}_0001_01_000001"
     node = f"{secure.url}/node/containerlogs/{container}/ann"
     secure.add(application(1, trackingUrl=f"{secure.url}/proxy/{ID}/", amContainerLogs=node))
-    secure.pages[f"/proxy/{ID}/pages/ytf/status.json"] = ("application/json", json.dumps(JobReport(ID, message="soon").to_dict()))
+    secure.pages[f"/proxy/{ID}/pages/ytf/status.json"] = (
+        "application/json",
+        json.dumps(JobReport(ID, message="soon").to_dict()),
+    )
     secure.pages[f"/ws/v1/node/containerlogs/{container}/application.driver.log"] = ("text/plain", "what it says\n")
     cluster = discover(secure.url, ENVIRON, site=site(authority))
     assert LiveReports(cluster).fetch(secure.apps[ID]).message == "soon"
@@ -79,8 +94,10 @@ def test_logs_live_reports_and_the_watcher_trust_it_too(secure, authority):
     assert asyncio.run(Watcher(cluster, interval=0.05).wait(ID, timeout=60)).reason.name == "SUCCEEDED"
 
 
-REFUSED = (r"its certificate is not trusted \(.*certificate.*\); set ca_file in site.yaml to a PEM file with the "
-           "certificate of the CA that signed it")
+REFUSED = (
+    r"its certificate is not trusted \(.*certificate.*\); set ca_file in site.yaml to a PEM file with the "
+    "certificate of the CA that signed it"
+)
 
 
 @pytest.mark.slow
@@ -96,7 +113,9 @@ def test_a_namenode_with_an_unknown_authority_is_refused_with_what_to_set(secure
     yarn.conf |= {"dfs.http.policy": "HTTPS_ONLY", "dfs.namenode.https-address": secure.url.removeprefix("https://")}
     with serving(yarn) as url:
         files = discover(url, ENVIRON, site=Site()).open_filesystem()
-        with pytest.raises(ClusterUnreachable, match=f"looking at /x: no NameNode answers at {secure.url}: .*{REFUSED}"):
+        with pytest.raises(
+            ClusterUnreachable, match=f"looking at /x: no NameNode answers at {secure.url}: .*{REFUSED}"
+        ):
             files.status("/x")
     assert secure.requests == []
 
@@ -111,7 +130,9 @@ def test_a_redirect_from_http_to_https_is_verified_all_the_same(secure):
             discover(url, ENVIRON, site=Site())
         standby.faults.clear()
         standby.conf |= {"dfs.namenode.http-address": url.removeprefix("http://")}
-        standby.faults.append(lambda method, path: (307, {"Location": f"{secure.url}/content/x"}, "") if method == "PUT" else None)
+        standby.faults.append(
+            lambda method, path: (307, {"Location": f"{secure.url}/content/x"}, "") if method == "PUT" else None
+        )
         files = discover(url, ENVIRON, site=Site()).open_filesystem()
         with pytest.raises(ClusterUnreachable, match=f"writing /x: the DataNode {secure.url[8:]} .*{REFUSED}"):
             files.create("/x", b"12345", 0o600)
@@ -128,20 +149,34 @@ def refusal(url, authority):
 @pytest.mark.slow
 def test_a_certificate_for_another_host_is_refused_with_its_names(authority):
     with serving(FakeYarn(), authority.server("elsewhere", "*.example.org", "10.0.0.1")) as url:
-        assert (f"no ResourceManager answers at {url}: its certificate is for elsewhere, *.example.org, 10.0.0.1, and not for "
-                f"{urlsplit(url).hostname}; write a name of the certificate in the address, or let the administrator add this "
-                "name to the certificate.") in refusal(url, authority)
+        assert (
+            f"no ResourceManager answers at {url}: its certificate is for elsewhere, *.example.org, 10.0.0.1, and not for "
+            f"{urlsplit(url).hostname}; write a name of the certificate in the address, or let the administrator add this "
+            "name to the certificate."
+        ) in refusal(url, authority)
 
 
 def test_an_unknown_authority_is_named(secure, tmp_path):
-    assert refusal(secure.url, Authority(tmp_path / "other")).split(". ")[0].endswith("that signed it, CN=the CA of the test")
+    assert (
+        refusal(secure.url, Authority(tmp_path / "other"))
+        .split(". ")[0]
+        .endswith("that signed it, CN=the CA of the test")
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("begins, ends, said", [
-    (-9, -2, r"its certificate, or one of its CA's, has expired \(20\d\d-\d\d-\d\d \d\d:\d\d UTC\); the administrator has to renew it"),
-    (2, 9, r"its certificate is not valid before 20\d\d-\d\d-\d\d \d\d:\d\d UTC; check this machine's clock"),
-], ids=["expired", "early"])
+@pytest.mark.parametrize(
+    "begins, ends, said",
+    [
+        (
+            -9,
+            -2,
+            r"its certificate, or one of its CA's, has expired \(20\d\d-\d\d-\d\d \d\d:\d\d UTC\); the administrator has to renew it",
+        ),
+        (2, 9, r"its certificate is not valid before 20\d\d-\d\d-\d\d \d\d:\d\d UTC; check this machine's clock"),
+    ],
+    ids=["expired", "early"],
+)
 def test_dates_of_a_certificate_are_reported(authority, begins, ends, said):
     with serving(FakeYarn(), authority.server("localhost", "127.0.0.1", days=(begins, ends))) as url:
         assert re.search(said, refusal(url, authority))
@@ -149,14 +184,17 @@ def test_dates_of_a_certificate_are_reported(authority, begins, ends, said):
 
 def test_port_with_plain_http_is_reported(yarn, authority):
     address = yarn.url.replace("http:", "https:")
-    assert (f"no ResourceManager answers at {address}: it does not speak https; if it serves plain HTTP, write {yarn.url}. "
-            in refusal(address, authority))
+    assert (
+        f"no ResourceManager answers at {address}: it does not speak https; if it serves plain HTTP, write {yarn.url}. "
+        in refusal(address, authority)
+    )
 
 
 def test_port_with_https_is_reported(secure, authority):
     address = secure.url.replace("https:", "http:")
-    assert (f"no ResourceManager answers at {address}: it speaks https, not plain HTTP; write {secure.url}. "
-            in refusal(address, authority))
+    assert f"no ResourceManager answers at {address}: it speaks https, not plain HTTP; write {secure.url}. " in refusal(
+        address, authority
+    )
 
 
 def ask_the_watcher(cluster):
@@ -164,7 +202,9 @@ def ask_the_watcher(cluster):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ask", [lambda cluster: cluster.resourcemanager(0.5).info(), ask_the_watcher], ids=["call", "watcher"])
+@pytest.mark.parametrize(
+    "ask", [lambda cluster: cluster.resourcemanager(0.5).info(), ask_the_watcher], ids=["call", "watcher"]
+)
 def test_a_refusal_is_explained_once_however_often_it_was_tried(monkeypatch, ask):
     """The explanation connects again, which may take 3 s; the address is no server of TLS, so each try fails at once."""
     monkeypatch.setattr("tf_yarn_ops.follow.watch.Failover", partial(Failover, patience=0.5))
@@ -187,8 +227,13 @@ def test_a_refusal_is_explained_once_however_often_it_was_tried(monkeypatch, ask
 
 def test_without_a_ca_file_the_machines_certificates_are_trusted(secure, authority):
     """OpenSSL reads those of the machine from where SSL_CERT_FILE says."""
-    done = subprocess.run([sys.executable, "-c", CREATE, secure.url, json.dumps(ENVIRON)], capture_output=True, text=True,
-                          timeout=60, env={"SSL_CERT_FILE": str(authority.file)})
+    done = subprocess.run(
+        [sys.executable, "-c", CREATE, secure.url, json.dumps(ENVIRON)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"SSL_CERT_FILE": str(authority.file)},
+    )
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 

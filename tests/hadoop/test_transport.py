@@ -25,17 +25,27 @@ def test_server_that_is_not_a_resourcemanager_is_reported(yarn):
 
 
 @pytest.mark.parametrize("text", ["", '{"app": {"id": "x"', "[]", "null", '{"other": 1}'])
-@pytest.mark.parametrize("ask", [
-    lambda rm: rm.info(), lambda rm: rm.get(ID), lambda rm: rm.scheduler(), lambda rm: rm.kill(ID, "x"), lambda rm: rm.new_application(),
-], ids=["info", "get", "scheduler", "kill", "new application"])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda rm: rm.info(),
+        lambda rm: rm.get(ID),
+        lambda rm: rm.scheduler(),
+        lambda rm: rm.kill(ID, "x"),
+        lambda rm: rm.new_application(),
+    ],
+    ids=["info", "get", "scheduler", "kill", "new application"],
+)
 def test_truncated_answer_is_an_error_of_ours(yarn, text, ask):
     yarn.faults.append(lambda method, path: (200, {"Content-Type": "application/json"}, text))
     with pytest.raises(ClusterUnreachable, match="does not answer as YARN does"):
         ask(client(yarn.url))
 
 
-@pytest.mark.parametrize("text", [
-    "", '{"apps": {"app": [', "[]", '{"apps": "x", "nodes": "x"}', '{"apps": {"app": [1]}, "nodes": {"node": ["x"]}}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", '{"apps": {"app": [', "[]", '{"apps": "x", "nodes": "x"}', '{"apps": {"app": [1]}, "nodes": {"node": ["x"]}}'],
+)
 def test_truncated_list_is_an_error_of_ours(yarn, text):
     yarn.faults.append(lambda method, path: (200, {"Content-Type": "application/json"}, text))
     for ask in (lambda rm: rm.find(), lambda rm: rm.nodes()):
@@ -46,7 +56,9 @@ def test_truncated_list_is_an_error_of_ours(yarn, text):
 def test_absent_resourcemanager_is_reported_within_the_patience():
     started = time.monotonic()
     address = closed_address()
-    with pytest.raises(ClusterUnreachable, match=f"no ResourceManager answers at {address}.*refused.*--resourcemanager"):
+    with pytest.raises(
+        ClusterUnreachable, match=f"no ResourceManager answers at {address}.*refused.*--resourcemanager"
+    ):
         client(address, patience=0.3).info()
     assert time.monotonic() - started < 60
 
@@ -70,8 +82,13 @@ def test_the_next_address_is_asked_when_the_first_is_down(place):
 def test_a_standby_redirects_and_is_not_asked_again(place):
     standby = FakeYarn()
     with serving(standby) as url:
-        standby.faults.append(lambda method, path: (307, {"Location": f"{place.url}{path}?user.name=x"},
-                                                    "This is standby RM. The redirect url is: ..."))
+        standby.faults.append(
+            lambda method, path: (
+                307,
+                {"Location": f"{place.url}{path}?user.name=x"},
+                "This is standby RM. The redirect url is: ...",
+            )
+        )
         resourcemanager = client(url, place.url)
         assert resourcemanager.new_application()[0].startswith("application_")
         name = place.add(application(1))
@@ -94,7 +111,9 @@ def test_a_standby_that_was_asked_first_leads_to_the_active_one(yarn, known):
 
 def test_an_active_one_is_waited_for_before_a_submission(yarn):
     stand_by(yarn)
-    with pytest.raises(ClusterUnreachable, match=r"no ResourceManager answers .* is not active .Can not find any active RM"):
+    with pytest.raises(
+        ClusterUnreachable, match=r"no ResourceManager answers .* is not active .Can not find any active RM"
+    ):
         client(yarn.url, patience=0.3).submit({"application-id": ID})
     assert yarn.count("POST", "/") == 0
 
@@ -107,9 +126,14 @@ def test_no_active_resourcemanager_yet_is_waited_for(place):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("status, text", [
-    (307, "Can not find any active RM. Will retry in next 5 seconds."), (302, "This is standby RM."),
-    (200, "There is no active RM right now.")])
+@pytest.mark.parametrize(
+    "status, text",
+    [
+        (307, "Can not find any active RM. Will retry in next 5 seconds."),
+        (302, "This is standby RM."),
+        (200, "There is no active RM right now."),
+    ],
+)
 def test_a_standby_that_knows_no_active_one_is_waited_for(yarn, status, text):
     """Hadoop answers 307 without a Location while no ResourceManager is active."""
     answers = [(status, {"Content-Type": "text/plain", "Refresh": "3"}, text)] * 2
@@ -138,8 +162,9 @@ def test_a_dropped_connection_is_tried_again(place):
     assert client(place.url, patience=5).info()["hadoopVersion"]
 
 
-@pytest.mark.parametrize("ask", [
-    lambda rm: rm.get(ID), lambda rm: rm.kill(ID, "x"), lambda rm: rm.set_priority(ID, 1), lambda rm: rm.find()])
+@pytest.mark.parametrize(
+    "ask", [lambda rm: rm.get(ID), lambda rm: rm.kill(ID, "x"), lambda rm: rm.set_priority(ID, 1), lambda rm: rm.find()]
+)
 @pytest.mark.parametrize("state", ["INITIALIZING", "STANDBY"])
 def test_an_answer_counts_only_from_an_active_resourcemanager(yarn, ask, state):
     yarn.ha_state = state

@@ -125,8 +125,11 @@ def test_a_datanode_may_stop_reading_for_longer_than_a_namenode_may_take():
 @pytest.mark.slow
 def test_a_datanode_that_stops_reading_for_good_is_given_up():
     began = time.monotonic()
-    with datanode(pause=120) as (url, _), leading_to(url) as (namenode, _), \
-            pytest.raises(ClusterUnreachable, match=f"writing /x: the DataNode {url[7:]} does not answer: .*timed out"):
+    with (
+        datanode(pause=120) as (url, _),
+        leading_to(url) as (namenode, _),
+        pytest.raises(ClusterUnreachable, match=f"writing /x: the DataNode {url[7:]} does not answer: .*timed out"),
+    ):
         WebHdfs((namenode,), ANN, 1.0).create("/x", LARGE, 0o600)
     assert time.monotonic() - began < 60
 
@@ -152,11 +155,14 @@ def test_unreachable_datanode_is_named_with_advice():
         WebHdfs((namenode,), ANN, 10.0).read("/x")
     assert str(raised.value) == (
         f"reading /x: the DataNode {address[7:]} does not answer: [Errno 111] Connection refused. A file's content goes "
-        "to the DataNodes directly: let this machine reach them, or set webhdfs in site.yaml to an HttpFS")
+        "to the DataNodes directly: let this machine reach them, or set webhdfs in site.yaml to an HttpFS"
+    )
 
 
-TAKEN = (b'HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nContent-Length: 87\r\n\r\n'
-         b'{"RemoteException":{"exception":"FileAlreadyExistsException","message":"/x exists"}}   ')
+TAKEN = (
+    b"HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nContent-Length: 87\r\n\r\n"
+    b'{"RemoteException":{"exception":"FileAlreadyExistsException","message":"/x exists"}}   '
+)
 
 
 def test_a_file_that_a_datanode_finds_taken_is_not_created():
@@ -166,8 +172,11 @@ def test_a_file_that_a_datanode_finds_taken_is_not_created():
 
 def test_second_redirect_is_an_error():
     answer = b"HTTP/1.1 307 Temporary Redirect\r\nLocation: http://elsewhere/\r\nContent-Length: 0\r\n\r\n"
-    with datanode(answer=answer) as (url, _), leading_to(url) as (namenode, _), \
-            pytest.raises(ClusterUnreachable, match="answers 307, not as a NameNode"):
+    with (
+        datanode(answer=answer) as (url, _),
+        leading_to(url) as (namenode, _),
+        pytest.raises(ClusterUnreachable, match="answers 307, not as a NameNode"),
+    ):
         WebHdfs((namenode,), ANN, 10.0).create("/x", b"1", 0o600)
 
 
@@ -191,11 +200,18 @@ def test_rename_returns_whether_the_target_was_free(there, renamed):
     """WebHDFS answers false without a cause."""
     yarn = FakeYarn()
     yarn.pages["/webhdfs/v1/a"] = ("application/json", '{"boolean": false}')
-    status = '{"FileStatus": {"pathSuffix": "", "type": "FILE", "length": 1, "modificationTime": 1, "accessTime": 1, ' \
-             '"owner": "ann", "permission": "600"}}'
+    status = (
+        '{"FileStatus": {"pathSuffix": "", "type": "FILE", "length": 1, "modificationTime": 1, "accessTime": 1, '
+        '"owner": "ann", "permission": "600"}}'
+    )
     none = '{"RemoteException": {"exception": "FileNotFoundException", "message": "none"}}'
-    yarn.faults.append(lambda method, path: (there, {"Content-Type": "application/json"}, status if there == 200 else none)
-                       if path.endswith("/b") else None)
+    yarn.faults.append(
+        lambda method, path: (
+            (there, {"Content-Type": "application/json"}, status if there == 200 else none)
+            if path.endswith("/b")
+            else None
+        )
+    )
     with serving(yarn) as url:
         files = WebHdfs((url,), ANN, 10.0)
         if renamed is None:
@@ -208,8 +224,10 @@ def test_rename_returns_whether_the_target_was_free(there, renamed):
 
 def test_listing_a_file_is_an_error():
     yarn = FakeYarn()
-    item = '{"pathSuffix": "", "type": "FILE", "length": 1, "modificationTime": 1, "accessTime": 1, "owner": "ann", ' \
-           '"permission": "600"}'
+    item = (
+        '{"pathSuffix": "", "type": "FILE", "length": 1, "modificationTime": 1, "accessTime": 1, "owner": "ann", '
+        '"permission": "600"}'
+    )
     yarn.pages["/webhdfs/v1/x"] = ("application/json", f'{{"FileStatuses": {{"FileStatus": [{item}]}}}}')
     with serving(yarn) as url, pytest.raises(SubmissionRejected, match="listing /x: it is a file, not a directory"):
         WebHdfs((url,), ANN, 10.0).list("/x")
@@ -225,10 +243,16 @@ def test_namenode_that_is_down_is_asked_only_once():
     assert active.count("PUT", "/webhdfs/v1/x") == 2
 
 
-@pytest.mark.parametrize("offered, says", [
-    ("Negotiate", r"making the directory /x: \S+ wants a Kerberos ticket. Only an address that is configured as webhdfs is shown one"),
-    ("Basic realm=x", "wants a login that is not Kerberos: Basic realm=x"),
-])
+@pytest.mark.parametrize(
+    "offered, says",
+    [
+        (
+            "Negotiate",
+            r"making the directory /x: \S+ wants a Kerberos ticket. Only an address that is configured as webhdfs is shown one",
+        ),
+        ("Basic realm=x", "wants a login that is not Kerberos: Basic realm=x"),
+    ],
+)
 def test_a_namenode_that_wants_a_login_is_a_refusal(offered, says):
     yarn = FakeYarn()
     yarn.faults.append(lambda method, path: (401, {"WWW-Authenticate": offered}, "Authentication required"))
@@ -250,20 +274,49 @@ def namenode(*answers):
     return yarn
 
 
-@pytest.mark.parametrize("exception, message, error, says", [
-    ("SafeModeException", "Cannot create directory. Name node is in safe mode.", ClusterUnreachable, "can't write now"),
-    ("StandbyException", "Operation category WRITE is not supported", ClusterUnreachable,
-     r"no NameNode answers at \S+: \S+ is not active \(Operation category WRITE is not supported\)"),
-    ("IOException", "Failed to find datanode, suggest to check cluster health. excludeDatanodes=null", ClusterUnreachable,
-     "no DataNode for the content now: Failed to find datanode.*hdfs dfsadmin -report"),
-    ("IOException", "All datanodes [DatanodeInfoWithStorage[127.0.0.1:9866,DS-1,DISK]] are bad. Aborting...", ClusterUnreachable,
-     "no DataNode for the content now: All datanodes"),
-    ("IOException", "File /x could only be written to 0 of the 1 minReplication nodes. There are 1 datanode(s) running",
-     ClusterUnreachable, "no DataNode for the content now: File /x could only be written to 0"),
-    ("IOException", "No active nodes contain this block", ClusterUnreachable, "no DataNode for the content now"),
-    ("AccessControlException", "Permission denied: user=ann", SubmissionRejected, "refused: Permission denied"),
-    ("NSQuotaExceededException", "The NameSpace quota is exceeded", SubmissionRejected, "refused: The NameSpace quota"),
-])
+@pytest.mark.parametrize(
+    "exception, message, error, says",
+    [
+        (
+            "SafeModeException",
+            "Cannot create directory. Name node is in safe mode.",
+            ClusterUnreachable,
+            "can't write now",
+        ),
+        (
+            "StandbyException",
+            "Operation category WRITE is not supported",
+            ClusterUnreachable,
+            r"no NameNode answers at \S+: \S+ is not active \(Operation category WRITE is not supported\)",
+        ),
+        (
+            "IOException",
+            "Failed to find datanode, suggest to check cluster health. excludeDatanodes=null",
+            ClusterUnreachable,
+            "no DataNode for the content now: Failed to find datanode.*hdfs dfsadmin -report",
+        ),
+        (
+            "IOException",
+            "All datanodes [DatanodeInfoWithStorage[127.0.0.1:9866,DS-1,DISK]] are bad. Aborting...",
+            ClusterUnreachable,
+            "no DataNode for the content now: All datanodes",
+        ),
+        (
+            "IOException",
+            "File /x could only be written to 0 of the 1 minReplication nodes. There are 1 datanode(s) running",
+            ClusterUnreachable,
+            "no DataNode for the content now: File /x could only be written to 0",
+        ),
+        ("IOException", "No active nodes contain this block", ClusterUnreachable, "no DataNode for the content now"),
+        ("AccessControlException", "Permission denied: user=ann", SubmissionRejected, "refused: Permission denied"),
+        (
+            "NSQuotaExceededException",
+            "The NameSpace quota is exceeded",
+            SubmissionRejected,
+            "refused: The NameSpace quota",
+        ),
+    ],
+)
 def test_what_a_namenode_refuses_becomes_our_error(exception, message, error, says):
     with serving(namenode((403, exception, message))) as url:
         files = WebHdfs((url,), ANN, 10.0)
@@ -273,11 +326,18 @@ def test_what_a_namenode_refuses_becomes_our_error(exception, message, error, sa
 
 def test_failure_of_each_namenode_is_reported():
     """After a restart of both: the active one is in safe mode, which the standby's answer must not hide."""
-    first, second = namenode((403, "RetriableException", "Name node is in safe mode")), namenode((403, "StandbyException", "no writes"))
+    first, second = (
+        namenode((403, "RetriableException", "Name node is in safe mode")),
+        namenode((403, "StandbyException", "no writes")),
+    )
     closed = closed_address()
     with serving(first) as url, serving(second) as standby, pytest.raises(ClusterUnreachable) as error:
         WebHdfs((url, standby, closed), ANN, 10.0).makedirs("/user/ann", 0o700)
-    for said in (f"{url} is not active (Name node is in safe mode)", f"{standby} is not active (no writes)", f"{closed}: "):
+    for said in (
+        f"{url} is not active (Name node is in safe mode)",
+        f"{standby} is not active (no writes)",
+        f"{closed}: ",
+    ):
         assert said in str(error.value)
 
 
@@ -287,14 +347,23 @@ def test_a_response_of_the_last_address_asks_no_other_address_again(monkeypatch)
     closed = closed_address()
     with serving(namenode((403, "StandbyException", "no writes"))) as url, pytest.raises(ClusterUnreachable) as error:
         WebHdfs((closed, url), ANN, 10.0).makedirs("/user/ann", 0o700)
-    assert f"{closed}: " in str(error.value) and "refused" in str(error.value) and f"{url} is not active" in str(error.value)
+    assert (
+        f"{closed}: " in str(error.value)
+        and "refused" in str(error.value)
+        and f"{url} is not active" in str(error.value)
+    )
 
 
-@pytest.mark.parametrize("status, kind, text", [
-    (404, "text/html", "<HTML><body>Not Found</body></HTML>"), (200, "text/html", "<html>a wiki</html>"),
-    (200, "application/json", "[]"), (200, "application/json", "{}"),
-    (200, "application/json", '{"FileStatuses": {"FileStatus": ["x"]}}'),
-])
+@pytest.mark.parametrize(
+    "status, kind, text",
+    [
+        (404, "text/html", "<HTML><body>Not Found</body></HTML>"),
+        (200, "text/html", "<html>a wiki</html>"),
+        (200, "application/json", "[]"),
+        (200, "application/json", "{}"),
+        (200, "application/json", '{"FileStatuses": {"FileStatus": ["x"]}}'),
+    ],
+)
 def test_server_that_is_not_a_namenode_is_reported_with_its_address(status, kind, text):
     yarn = FakeYarn()
     yarn.faults.append(lambda method, path: (status, {"Content-Type": kind}, text))

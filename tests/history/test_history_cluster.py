@@ -33,9 +33,13 @@ def launcher(minicluster):
 
 def coordinator_of(application_id):
     """Return the pid of the coordinator; its parent is the watchdog."""
+
     def look():
-        pids = [pid for pid, words in processes_of(application_id)
-                if f".ytf.zip coordinator {application_id}" in words and "bash" not in words]
+        pids = [
+            pid
+            for pid, words in processes_of(application_id)
+            if f".ytf.zip coordinator {application_id}" in words and "bash" not in words
+        ]
         parents = {pid: int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) for pid in pids}
         return next((pid for pid, parent in parents.items() if parent in pids), None)
 
@@ -43,8 +47,14 @@ def coordinator_of(application_id):
 
 
 def test_an_ended_job_leaves_its_record_whoever_writes_it(minicluster, launcher):
-    ended = launcher.submit(job('echo \'{"accuracy": 0.9}\' > $YTF_RESULT_FILE', name="digits",
-                                acls=Acls(view_users=["bob"]), env={"API_KEY": "hunter2-long"}))
+    ended = launcher.submit(
+        job(
+            "echo '{\"accuracy\": 0.9}' > $YTF_RESULT_FILE",
+            name="digits",
+            acls=Acls(view_users=["bob"]),
+            env={"API_KEY": "hunter2-long"},
+        )
+    )
     killed = launcher.submit(job(f"{METRICS}; sleep 600", name="killed"))
     report = launcher.wait(ended, timeout=120)
     records = records_of(launcher.staging())

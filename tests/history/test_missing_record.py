@@ -25,8 +25,11 @@ ENDED = 1700000300
 
 
 def ended(**fields):
-    return read_yarn_report(application(7, "KILLED", user=USER, finalStatus="KILLED", launchTime=1700000010000,
-                                        finishedTime=ENDED * 1000, **fields))
+    return read_yarn_report(
+        application(
+            7, "KILLED", user=USER, finalStatus="KILLED", launchTime=1700000010000, finishedTime=ENDED * 1000, **fields
+        )
+    )
 
 
 def lay_out(staging, application_id, **fields):
@@ -34,7 +37,9 @@ def lay_out(staging, application_id, **fields):
     directory = staging.directory(application_id)
     directory.make()
     spec = JobSpec(command="python train.py", tasks={"worker": {"instances": 1}}, **fields)
-    directory.put(JOB_NAME, dump_job(build_runtime_job(spec, JobContext(20000, user=USER, history=plan_history(staging.cluster)))))
+    directory.put(
+        JOB_NAME, dump_job(build_runtime_job(spec, JobContext(20000, user=USER, history=plan_history(staging.cluster))))
+    )
 
 
 def test_the_record_of_a_killed_job_has_its_options_and_no_secret(staging):
@@ -50,16 +55,30 @@ def test_the_record_of_a_killed_job_has_its_options_and_no_secret(staging):
 
 
 def test_a_report_of_ours_is_enough(staging):
-    ours = JobReport(application(7)["id"], reason=Reason.TASK_FAILED, message="worker:0 failed", metrics={"loss": 1.0},
-                     versions={"tf_yarn_ops": "1.0"})
+    ours = JobReport(
+        application(7)["id"],
+        reason=Reason.TASK_FAILED,
+        message="worker:0 failed",
+        metrics={"loss": 1.0},
+        versions={"tf_yarn_ops": "1.0"},
+    )
     assert keep_record(staging, ended(diagnostics=compose_diagnostics(ours))) is True
     assert records_of(staging).read(ours.application_id)["metrics"] == {"loss": 1.0}
 
 
 def test_foreign_and_unstarted_applications_get_no_record(staging, tmp_path):
     with contextlib.closing(Session(staging.cluster)) as session:
-        session.read(application(8, "FINISHED", user=USER, finalStatus="SUCCEEDED", launchTime=1700000010000,
-                                 finishedTime=ENDED * 1000, applicationType="MAPREDUCE"))
+        session.read(
+            application(
+                8,
+                "FINISHED",
+                user=USER,
+                finalStatus="SUCCEEDED",
+                launchTime=1700000010000,
+                finishedTime=ENDED * 1000,
+                applicationType="MAPREDUCE",
+            )
+        )
     assert keep_record(staging, JobReport("application_1_0001", reason=Reason.KILLED)) is False
     lay_out(staging, ended().application_id)
     without = StagingDirectory(cluster_at(tmp_path, history_days=0))
@@ -78,8 +97,14 @@ def test_failing_file_system_is_only_logged(staging, caplog, tmp_path):
 def leave(staging, at, **values):
     """Leave a snapshot as a coordinator that is killed later."""
     document = made_up(7, name="killed", tail="", metrics={"loss": 0.25}) | values
-    task = {**document["tasks"][0], "state": "running", "exit_code": None, "finished_at": None, "peak_memory_mib": None,
-            "usage": {"at": at, "peak_memory_mib": 700.0}}
+    task = {
+        **document["tasks"][0],
+        "state": "running",
+        "exit_code": None,
+        "finished_at": None,
+        "peak_memory_mib": None,
+        "usage": {"at": at, "peak_memory_mib": 700.0},
+    }
     events = [event for event in task["events"] if event["kind"] != "succeeded"]
     document |= {"tasks": [{**task, "events": events}], "reason": None, "state": "RUNNING", "written_at": at}
     name = snapshot_paths(staging.cluster.history, document["application_id"])[int(at) % 2]
@@ -105,12 +130,19 @@ def test_the_record_has_what_the_killed_coordinator_left_last(staging):
 
 def test_what_yarn_has_kept_of_the_tasks_is_newer_than_the_snapshot(staging):
     leave(staging, 100.0)
-    ours = JobReport(application(7)["id"], reason=Reason.TASK_FAILED, message="worker:0 failed", metrics={"loss": 0.125},
-                     tasks=(TaskReport("worker:0", "failed", 3), TaskReport("ps:0", "stopped")))
+    ours = JobReport(
+        application(7)["id"],
+        reason=Reason.TASK_FAILED,
+        message="worker:0 failed",
+        metrics={"loss": 0.125},
+        tasks=(TaskReport("worker:0", "failed", 3), TaskReport("ps:0", "stopped")),
+    )
     assert keep_record(staging, ended(diagnostics=compose_diagnostics(ours))) is True
     record = records_of(staging).read(ours.application_id)
     assert [(task["task"], task["state"], task["exit_code"]) for task in record["tasks"]] == [
-        ("worker:0", "failed", 3), ("ps:0", "stopped", None)]
+        ("worker:0", "failed", 3),
+        ("ps:0", "stopped", None),
+    ]
     assert record["metrics"] == {"loss": 0.125} and record["tasks"][0]["events"] and record["series"]
 
 
@@ -126,7 +158,10 @@ def test_snapshots_of_ended_applications_become_records_and_are_deleted(staging)
     leave(staging, 100.0)
     yarn = FakeYarn()
     yarn.add(application(7, "KILLED", user=USER, finalStatus="KILLED", finishedTime=ENDED * 1000))
-    with serving(yarn) as url, contextlib.closing(replace(staging.cluster, resourcemanagers=(url,)).resourcemanager()) as known:
+    with (
+        serving(yarn) as url,
+        contextlib.closing(replace(staging.cluster, resourcemanagers=(url,)).resourcemanager()) as known,
+    ):
         sweep_snapshots(staging, known)
         assert records_of(staging).read(application(7)["id"])["reason"] == "KILLED"
         assert records_of(staging).snapshots() == {}

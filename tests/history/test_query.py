@@ -30,7 +30,11 @@ def test_a_query_wants_names_times_and_states(cluster):
     add(cluster, record(3, name="words", user=USER, reason=Reason.KILLED, ended=STAMP + 3.0 * DAY))
     assert set(found(cluster, Query(name="digits*"))) == {application_id(1), application_id(2)}
     assert found(cluster, Query(since=STAMP + 2.0 * DAY)) == [application_id(3)]
-    assert found(cluster, Query(states=("FAILED",))) == found(cluster, Query(states=("TASK_FAILED",))) == [application_id(2)]
+    assert (
+        found(cluster, Query(states=("FAILED",)))
+        == found(cluster, Query(states=("TASK_FAILED",)))
+        == [application_id(2)]
+    )
     assert set(found(cluster, Query(states=("KILLED", "SUCCEEDED")))) == {application_id(1), application_id(3)}
 
 

@@ -62,7 +62,10 @@ def test_an_index_spares_the_reader_the_records_and_follows_them(records, stagin
     keep(records.filesystem, records.folder, record(99, ended=STAMP + 99))
     records.filesystem.delete(f"{records.folder}/2023/11/14/{application_id(0)}.json.gz")
     now = Records(counting, records.folder).summaries("2023/11/14")
-    assert [one["application_id"] for one in now] == [application_id(99), *(one["application_id"] for one in first[:-1])]
+    assert [one["application_id"] for one in now] == [
+        application_id(99),
+        *(one["application_id"] for one in first[:-1]),
+    ]
     assert sum(path.endswith(f"{application_id(99)}.json.gz") for path in counting.read_paths) == 1
 
 

@@ -37,8 +37,15 @@ PLAIN = st.recursive(
         inner, max_size=3),
     max_leaves=8)  # fmt: skip
 TASK = st.dictionaries(st.sampled_from([field.name for field in fields(TaskSpec)]), PLAIN, max_size=3)
-DOCUMENTS = st.dictionaries(st.sampled_from([field.name for field in fields(JobSpec)]), PLAIN, max_size=4) | st.fixed_dictionaries(
-    {"tasks": st.dictionaries(st.sampled_from(["worker", "master", "chief", "ps", "tensorboard", "1"]), TASK, max_size=3)})
+DOCUMENTS = st.dictionaries(
+    st.sampled_from([field.name for field in fields(JobSpec)]), PLAIN, max_size=4
+) | st.fixed_dictionaries(
+    {
+        "tasks": st.dictionaries(
+            st.sampled_from(["worker", "master", "chief", "ps", "tensorboard", "1"]), TASK, max_size=3
+        )
+    }
+)
 
 
 @pytest.mark.slow
@@ -141,7 +148,7 @@ def test_document_that_is_not_yaml_is_refused():
     with pytest.raises(SpecInvalid, match="not YAML: ValueError"):
         JobSpec.from_yaml(f"priority: {'9' * 5000}")
     with pytest.raises(SpecInvalid, match=r"not YAML, line 2, column \d+: ") as raised:
-        JobSpec.from_yaml("env:\n  API_KEY: \"hunter2\" tail\n")
+        JobSpec.from_yaml('env:\n  API_KEY: "hunter2" tail\n')
     assert "hunter2" not in str(raised.value)
 
 

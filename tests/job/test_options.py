@@ -45,9 +45,19 @@ def test_a_default_in_words_stands_only_where_no_value_is_the_default():
     assert words == IN_WORDS
 
 
-@pytest.mark.parametrize("option", [option for name, option in OPTIONS.items() if name in OPTION_NAMES and option.path
-                                    and option.kind.word in ("count", "seconds", "memory", "choice", "text")
-                                    and name not in IN_WORDS and option.shown_default], ids=lambda option: option.name)
+@pytest.mark.parametrize(
+    "option",
+    [
+        option
+        for name, option in OPTIONS.items()
+        if name in OPTION_NAMES
+        and option.path
+        and option.kind.word in ("count", "seconds", "memory", "choice", "text")
+        and name not in IN_WORDS
+        and option.shown_default
+    ],
+    ids=lambda option: option.name,
+)
 def test_shown_defaults_equal_the_defaults_of_the_job(option):
     plain = {"task_command": "x", "cluster_requirement": "worker:1", "output": "/o", "tensorboard": True}
     assert build_job({**plain, option.name: option.shown_default}) == build_job(plain)

@@ -95,4 +95,5 @@ def test_invalid_environment_is_refused(text, message):
 @pytest.mark.parametrize("arguments", ["--logdir=/x", "--reload_interval 5 --logdir /x"])
 def test_arguments_of_the_front_are_refused_by_name(arguments):
     assert faults_of(TensorBoard, args=arguments) == [
-        "args: --logdir is set by the program in front of TensorBoard; leave it out; the folder is logdir"]
+        "args: --logdir is set by the program in front of TensorBoard; leave it out; the folder is logdir"
+    ]

@@ -121,26 +121,63 @@ def test_all_faults_of_a_request_are_named_by_their_options(options, messages):
     assert list(map(str, error.value.faults)) == messages
 
 
-@pytest.mark.parametrize(("document", "options", "messages"), [
-    ({"tasks": {"worker": {"instances": 2, "indices": {0: "16g"}}}}, {}, ["tasks.worker.indices.0: "]),
-    ({"tasks": {"worker": 1}, "env": ["PASSWORD=hunter2"]}, {"env": {"A": "1"}}, ["env: a list is not a mapping"]),
-    ({"tasks": {"worker": 1}, "env": ["PASSWORD=hunter2"]}, {}, ["env: a list is not a mapping of variables to texts"]),
-    ({"tasks": {"worker": 1}, "env": {"PASSWORD": "hunter2\0"}}, {}, ["env.PASSWORD: the value contains a NUL character"]),
-    ({"tasks": {"worker": 1}, "env": {"PASSWORD": None}}, {}, ["env.PASSWORD: the variable has no value; give ''"]),
-    ({"tasks": {"worker": 1}, "env": {"API_KEY": "***"}}, {}, ["env.API_KEY: the value was masked by --dry_run"]),
-    ({"tasks": {"worker": 1}, "env": {}}, {"env": ["PASSWORD=hunter2", "PASSWORD=hunter3"]}, ["env 'PASSWORD': given twice"]),
-    ({"tasks": [{"worker": {"env": {"PASSWORD": "hunter2"}}}]}, {}, ["tasks: a list is not a mapping of task types"]),
-    ({"tasks": {"worker": [{"env": {"PASSWORD": "hunter2"}}]}}, {}, ["tasks.worker: a list is not a mapping of keys"]),
-    ({"tasks": {"worker": 1}, "deadlines": "x"}, {"queue_timeout": 60}, ["deadlines: a str is not a mapping"]),
-    ({"tasks": {"chief": {"memory": "1g"}, "master": {"memory": "2g"}}}, {}, ["tasks.chief: the chief is given twice"]),
-    ({"tasks": {"worker": 0}}, {}, ["tasks.worker.instances: 0"]),
-    ({"tasks": {"worker": "hunter2"}}, {"cluster_requirement": "worker:2"}, ["tasks.worker: a str is not a mapping"]),
-    ({"tasks": ["hunter2"]}, {"cluster_requirement": "worker:2"}, ["tasks: a list is not a mapping"]),
-    ({"tasks": {"worker": {"instances": 2, "indices": {"0": "hunter2"}}}}, {"task_memory": "worker[0]:2g"},
-     ["tasks.worker.indices.0: a str is not a mapping"]),
-    ({"tasks": {"worker": {"instances": 2, "indices": "hunter2"}}}, {"task_memory": "worker[0]:2g"},
-     ["tasks.worker.indices: a str is not a mapping"]),
-])
+@pytest.mark.parametrize(
+    ("document", "options", "messages"),
+    [
+        ({"tasks": {"worker": {"instances": 2, "indices": {0: "16g"}}}}, {}, ["tasks.worker.indices.0: "]),
+        ({"tasks": {"worker": 1}, "env": ["PASSWORD=hunter2"]}, {"env": {"A": "1"}}, ["env: a list is not a mapping"]),
+        (
+            {"tasks": {"worker": 1}, "env": ["PASSWORD=hunter2"]},
+            {},
+            ["env: a list is not a mapping of variables to texts"],
+        ),
+        (
+            {"tasks": {"worker": 1}, "env": {"PASSWORD": "hunter2\0"}},
+            {},
+            ["env.PASSWORD: the value contains a NUL character"],
+        ),
+        ({"tasks": {"worker": 1}, "env": {"PASSWORD": None}}, {}, ["env.PASSWORD: the variable has no value; give ''"]),
+        ({"tasks": {"worker": 1}, "env": {"API_KEY": "***"}}, {}, ["env.API_KEY: the value was masked by --dry_run"]),
+        (
+            {"tasks": {"worker": 1}, "env": {}},
+            {"env": ["PASSWORD=hunter2", "PASSWORD=hunter3"]},
+            ["env 'PASSWORD': given twice"],
+        ),
+        (
+            {"tasks": [{"worker": {"env": {"PASSWORD": "hunter2"}}}]},
+            {},
+            ["tasks: a list is not a mapping of task types"],
+        ),
+        (
+            {"tasks": {"worker": [{"env": {"PASSWORD": "hunter2"}}]}},
+            {},
+            ["tasks.worker: a list is not a mapping of keys"],
+        ),
+        ({"tasks": {"worker": 1}, "deadlines": "x"}, {"queue_timeout": 60}, ["deadlines: a str is not a mapping"]),
+        (
+            {"tasks": {"chief": {"memory": "1g"}, "master": {"memory": "2g"}}},
+            {},
+            ["tasks.chief: the chief is given twice"],
+        ),
+        ({"tasks": {"worker": 0}}, {}, ["tasks.worker.instances: 0"]),
+        (
+            {"tasks": {"worker": "hunter2"}},
+            {"cluster_requirement": "worker:2"},
+            ["tasks.worker: a str is not a mapping"],
+        ),
+        ({"tasks": ["hunter2"]}, {"cluster_requirement": "worker:2"}, ["tasks: a list is not a mapping"]),
+        (
+            {"tasks": {"worker": {"instances": 2, "indices": {"0": "hunter2"}}}},
+            {"task_memory": "worker[0]:2g"},
+            ["tasks.worker.indices.0: a str is not a mapping"],
+        ),
+        (
+            {"tasks": {"worker": {"instances": 2, "indices": "hunter2"}}},
+            {"task_memory": "worker[0]:2g"},
+            ["tasks.worker.indices: a str is not a mapping"],
+        ),
+    ],
+)
 def test_nothing_of_a_document_is_lost_and_no_variable_is_shown(document, options, messages):
     with pytest.raises(SpecInvalid) as error:
         build_job({"task_command": "x", **options}, document)
@@ -151,22 +188,39 @@ def test_nothing_of_a_document_is_lost_and_no_variable_is_shown(document, option
 
 def test_numbers_may_come_as_texts_and_flags_as_yaml_writes_them():
     """A rendered template of Airflow is a text."""
-    spec = build_job({"task_command": "x", "task_memory": "worker[3]:8g"},
-                     {"tasks": {"worker": {"instances": "4"}}, "env": {"FLAG": True, "N": 3}})
+    spec = build_job(
+        {"task_command": "x", "task_memory": "worker[3]:8g"},
+        {"tasks": {"worker": {"instances": "4"}}, "env": {"FLAG": True, "N": 3}},
+    )
     assert spec.tasks["worker"].instances == 4 and spec.tasks["worker"].resources(3).memory == 8192
     assert spec.env == {"FLAG": "true", "N": "3"}
 
 
 def test_pattern_with_brackets_is_a_valid_path():
-    assert doubts_about_job(build_job({"task_command": "x", "cluster_requirement": "worker:1", "input": "hdfs://data[0-9]/x"})) == []
+    assert (
+        doubts_about_job(
+            build_job({"task_command": "x", "cluster_requirement": "worker:1", "input": "hdfs://data[0-9]/x"})
+        )
+        == []
+    )
 
 
-@pytest.mark.parametrize("command, warned", [
-    ("python ", True), ("python $DTF_TASK_SCRIPT", False), ("python ${DTF_TASK_SCRIPT}", False),
-    ("python train.py --fast", False)])
+@pytest.mark.parametrize(
+    "command, warned",
+    [
+        ("python ", True),
+        ("python $DTF_TASK_SCRIPT", False),
+        ("python ${DTF_TASK_SCRIPT}", False),
+        ("python train.py --fast", False),
+    ],
+)
 def test_script_that_no_command_names_is_doubted(command, warned):
-    doubts = doubts_about_job(build_job({"task_command": command, "cluster_requirement": "worker:1", "script": "jobs/train.py"}))
-    assert [doubt.startswith("script: no command names 'train.py' or DTF_TASK_SCRIPT") for doubt in doubts] == [True] * warned
+    doubts = doubts_about_job(
+        build_job({"task_command": command, "cluster_requirement": "worker:1", "script": "jobs/train.py"})
+    )
+    assert [doubt.startswith("script: no command names 'train.py' or DTF_TASK_SCRIPT") for doubt in doubts] == [
+        True
+    ] * warned
 
 
 def test_memory_without_unit_that_looks_like_gib_is_doubted():
@@ -179,16 +233,26 @@ def test_cluster_requirement_may_be_a_mapping():
     assert {name: task.instances for name, task in job.tasks.items()} == {"ps": 1, "worker": 4}
 
 
-@pytest.mark.parametrize("given, held", [
-    (None, (None, None)), ("false", (False, False)), ("worker=false", (None, False)), (["false", "ps=true"], (True, False)),
-    (False, (False, False)), ({"ps": False}, (False, None))])
+@pytest.mark.parametrize(
+    "given, held",
+    [
+        (None, (None, None)),
+        ("false", (False, False)),
+        ("worker=false", (None, False)),
+        (["false", "ps=true"], (True, False)),
+        (False, (False, False)),
+        ({"ps": False}, (False, None)),
+    ],
+)
 def test_hold_port_is_for_all_tasks_or_those_of_a_type(given, held):
     job = build_job({"task_command": "x", "cluster_requirement": "ps:1,worker:1", "hold_port": given})
     assert (job.tasks["ps"].hold_port, job.tasks["worker"].hold_port) == held
 
 
-@pytest.mark.parametrize("given, says", [("no", "hold_port 'no': expected true, false or TYPE=false"),
-                                         ("wroker=false", "did you mean 'worker'")])
+@pytest.mark.parametrize(
+    "given, says",
+    [("no", "hold_port 'no': expected true, false or TYPE=false"), ("wroker=false", "did you mean 'worker'")],
+)
 def test_invalid_hold_port_is_rejected(given, says):
     with pytest.raises(SpecInvalid) as error:
         build_job({"task_command": "x", "cluster_requirement": "worker:1", "hold_port": given})
@@ -196,8 +260,14 @@ def test_invalid_hold_port_is_rejected(given, says):
 
 
 def test_command_of_one_task_type_may_name_the_script():
-    job = build_job({"task_command": "serve", "cluster_requirement": "ps:1,worker:1", "script": "train.py",
-                     "command": ["worker=python train.py"]})
+    job = build_job(
+        {
+            "task_command": "serve",
+            "cluster_requirement": "ps:1,worker:1",
+            "script": "train.py",
+            "command": ["worker=python train.py"],
+        }
+    )
     assert doubts_about_job(job) == []
 
 

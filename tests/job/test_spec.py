@@ -46,15 +46,28 @@ def test_a_task_has_the_resources_of_its_index():
 
 def test_roles_come_from_the_table_unless_the_task_sets_them():
     server = TaskSpec(command=" ytf-server ")
-    tasks = {"ps": 1, "evaluator": 1, "anything": 1, "worker": server, "server": TaskSpec(command="ytf-server", awaited=True)}
+    tasks = {
+        "ps": 1,
+        "evaluator": 1,
+        "anything": 1,
+        "worker": server,
+        "server": TaskSpec(command="ytf-server", awaited=True),
+    }
     job = JobSpec(tasks=tasks, command="x")
     assert {name: tuple(job.role_of(name)) for name in tasks} == {
-        "ps": (True, False, True), "evaluator": (False, True, True), "anything": (True, True, True),
-        "worker": (True, False, True), "server": (True, True, True)}
+        "ps": (True, False, True),
+        "evaluator": (False, True, True),
+        "anything": (True, True, True),
+        "worker": (True, False, True),
+        "server": (True, True, True),
+    }
     tasks = {"chief": TaskSpec(command="x"), "worker": 1, "evaluator": TaskSpec(command="x", fatal=False)}
     job = JobSpec(tasks=tasks, command="ytf-server", deadlines={"evaluator_grace": 60})
     assert {name: tuple(job.role_of(name)) for name in tasks} == {
-        "chief": (True, True, True), "worker": (True, False, True), "evaluator": (False, False, False)}
+        "chief": (True, True, True),
+        "worker": (True, False, True),
+        "evaluator": (False, False, False),
+    }
 
 
 @pytest.mark.parametrize(
@@ -132,7 +145,9 @@ NESTED = {
 
 def test_nested_values_are_converted():
     spec = job(**NESTED)
-    assert list(spec.tasks) == ["worker", "ps", "chief"] and all(isinstance(task, TaskSpec) for task in spec.tasks.values())
+    assert list(spec.tasks) == ["worker", "ps", "chief"] and all(
+        isinstance(task, TaskSpec) for task in spec.tasks.values()
+    )
     assert spec.tasks["worker"].resources(0) == Resources(memory=8192, vcores=2)
     assert spec.deadlines == Deadlines(queue=5) and spec.restart == RestartPolicy("task")
     assert spec.environment == Environment("venv", "/x") and spec.tensorboard == TensorBoard()
@@ -140,30 +155,41 @@ def test_nested_values_are_converted():
     assert JobSpec.from_dict(spec.to_dict()) == spec == dataclasses.replace(spec)
 
 
-@pytest.mark.parametrize(("values", "paths"), [
-    ({"tasks": {"worker": {"memory": "x", "instances": 0, "colour": 1}}},
-     ["tasks.worker.colour", "tasks.worker.instances", "tasks.worker.memory"]),
-    ({"tasks": {"worker": {"memory": "x", "indices": {0: {"gpus": -1}, 1: 3}}}},
-     ["tasks.worker.memory", "tasks.worker.indices.0.gpus", "tasks.worker.indices.1"]),
-    ({"tasks": {"worker": "many"}}, ["tasks.worker"]),
-    ({"tasks": ["worker"]}, ["tasks"]),
-    ({"deadlines": {"queue": -1, "heartbeat": "x"}, "restart": {"mode": "no"}, "acls": {"view_users": 3}},
-     ["restart.mode", "deadlines.queue", "deadlines.heartbeat", "acls.view_users"]),
-    ({"deadlines": 5, "restart": "task", "acls": "ann"}, ["restart", "deadlines", "acls"]),
-    ({"restart": {"max_restarts": 2}}, ["restart.max_restarts"]),
-    ({"environment": 3, "tensorboard": "yes"}, ["environment", "tensorboard"]),
-    ({"environment": "venv://x", "tensorboard": {"memory": 0}}, ["environment", "tensorboard.memory"]),
-    ({"files": {"a/b": "x", "c": "", 3: "y"}}, ["files.a/b", "files.c", "files.3"]),
-    ({"env": {"1A": "x", "TF_CONFIG": "y", "B": None}}, ["env.1A", "env.TF_CONFIG", "env.B"]),
-    ({"queue": 3, "tags": ["x"] * 8, "success": "chief", "command": None}, ["queue", "command", "success", "tags"]),
-])
+@pytest.mark.parametrize(
+    ("values", "paths"),
+    [
+        (
+            {"tasks": {"worker": {"memory": "x", "instances": 0, "colour": 1}}},
+            ["tasks.worker.colour", "tasks.worker.instances", "tasks.worker.memory"],
+        ),
+        (
+            {"tasks": {"worker": {"memory": "x", "indices": {0: {"gpus": -1}, 1: 3}}}},
+            ["tasks.worker.memory", "tasks.worker.indices.0.gpus", "tasks.worker.indices.1"],
+        ),
+        ({"tasks": {"worker": "many"}}, ["tasks.worker"]),
+        ({"tasks": ["worker"]}, ["tasks"]),
+        (
+            {"deadlines": {"queue": -1, "heartbeat": "x"}, "restart": {"mode": "no"}, "acls": {"view_users": 3}},
+            ["restart.mode", "deadlines.queue", "deadlines.heartbeat", "acls.view_users"],
+        ),
+        ({"deadlines": 5, "restart": "task", "acls": "ann"}, ["restart", "deadlines", "acls"]),
+        ({"restart": {"max_restarts": 2}}, ["restart.max_restarts"]),
+        ({"environment": 3, "tensorboard": "yes"}, ["environment", "tensorboard"]),
+        ({"environment": "venv://x", "tensorboard": {"memory": 0}}, ["environment", "tensorboard.memory"]),
+        ({"files": {"a/b": "x", "c": "", 3: "y"}}, ["files.a/b", "files.c", "files.3"]),
+        ({"env": {"1A": "x", "TF_CONFIG": "y", "B": None}}, ["env.1A", "env.TF_CONFIG", "env.B"]),
+        ({"queue": 3, "tags": ["x"] * 8, "success": "chief", "command": None}, ["queue", "command", "success", "tags"]),
+    ],
+)
 def test_every_fault_has_the_path_of_its_value(values, paths):
     with pytest.raises(SpecInvalid) as error:
         job(**values)
     assert [fault.path for fault in error.value.faults] == paths
 
 
-@pytest.mark.parametrize(("scheme", "location"), [("magic", "/x"), ("venv", "x"), ("python", ""), ("archive", "x.rar"), (1, "x")])
+@pytest.mark.parametrize(
+    ("scheme", "location"), [("magic", "/x"), ("venv", "x"), ("python", ""), ("archive", "x.rar"), (1, "x")]
+)
 def test_an_environment_that_can_not_be(scheme, location):
     with pytest.raises(SpecInvalid):
         Environment(scheme, location)

@@ -23,7 +23,12 @@ def test_a_claim_is_made_once_and_whole(place):
         made = list(pool.map(lambda n: claims_of(place).make(0, number(n)), range(8)))
     assert made.count(True) == 1
     claim = claims.latest()
-    assert (claim.number, claim.application_id, claim.attempt, claim.submitted) == (0, number(made.index(True)), 2, False)
+    assert (claim.number, claim.application_id, claim.attempt, claim.submitted) == (
+        0,
+        number(made.index(True)),
+        2,
+        False,
+    )
     claims.mark_submitted(0)
     assert claims.latest().submitted
     assert claims.make(1, number(9)) and claims.latest().number == 1 and not claims.latest().submitted
@@ -53,13 +58,16 @@ def test_the_claim_of_another_user_is_refused(place):
         Claims(other, ME).latest()
 
 
-@pytest.mark.parametrize("retries, applications, seconds", [
-    (0, [], 60),
-    (0, [mine(1)], 60),
-    (0, [mine(1, reason=Reason.TASK_FAILED)], None),  # no attempt follows
-    (1, [mine(1, reason=Reason.SUCCEEDED)], None),
-    (1, [mine(1, attempt=1, reason=Reason.SUCCEEDED)], 60),  # of an earlier attempt
-])
+@pytest.mark.parametrize(
+    "retries, applications, seconds",
+    [
+        (0, [], 60),
+        (0, [mine(1)], 60),
+        (0, [mine(1, reason=Reason.TASK_FAILED)], None),  # no attempt follows
+        (1, [mine(1, reason=Reason.SUCCEEDED)], None),
+        (1, [mine(1, attempt=1, reason=Reason.SUCCEEDED)], 60),  # of an earlier attempt
+    ],
+)
 def test_an_older_run_may_train_until_its_patience_is_over(place, retries, applications, seconds):
     older = Identity(ME.key, ME.generation, ME.attempt, ME.deployment, run=Run(retries, 60.0))
     claims_of(place, older).start_run()

@@ -118,8 +118,10 @@ def test_a_foreign_users_application_with_the_same_tags_is_left_alone(hadoop, la
     environ = {**os.environ, "HADOOP_USER_NAME": "stranger"}
     files = launcher.staging(launcher.cluster.user).filesystem
     files.makedirs("/user/stranger", 0o700)
-    httpx.put(f"{launcher.cluster.webhdfs[0]}/webhdfs/v1/user/stranger", params={
-        "op": "SETOWNER", "owner": "stranger", "user.name": launcher.cluster.user}).raise_for_status()
+    httpx.put(
+        f"{launcher.cluster.webhdfs[0]}/webhdfs/v1/user/stranger",
+        params={"op": "SETOWNER", "owner": "stranger", "user.name": launcher.cluster.user},
+    ).raise_for_status()
     foreign = Launcher(discover(hadoop.resourcemanager_url, environ)).ensure(job("sleep 600"), identity)
     mine = launcher.ensure(job("sleep 600"), identity)
     assert mine.application_id != foreign.application_id

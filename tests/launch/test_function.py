@@ -26,7 +26,11 @@ def train(number, context, plus=0):
     context.metrics(1, loss=0.5)
     if plus == "broken":
         raise KeyError("no such feature")
-    return {"task": (context.type, context.index), "scaled": scale(number), "hosts": {name: len(hosts) for name, hosts in context.cluster.items()}}
+    return {
+        "task": (context.type, context.index),
+        "scaled": scale(number),
+        "hosts": {name: len(hosts) for name, hosts in context.cluster.items()},
+    }
 
 
 @pytest.fixture
@@ -47,7 +51,7 @@ def test_run_shows_each_change_on_a_terminal_else_logs_it(here, caplog, capsys, 
     caplog.set_level(logging.INFO, "tf_yarn_ops.launch.function")
     _, report = tf_yarn_ops.run(scale, {"worker": 1}, args=(1,), cluster=here)
     logged = "\n".join(record.getMessage() for record in caplog.records if record.name == "tf_yarn_ops.launch.function")
-    shown, other = (capsys.readouterr().err, logged)[::1 if terminal else -1]
+    shown, other = (capsys.readouterr().err, logged)[:: 1 if terminal else -1]
     assert f"{report.application_id} FINISHED" in shown and "succeeded: worker:0" in shown
     assert report.application_id not in other
 
@@ -75,15 +79,20 @@ def test_function_runs_where_the_environment_lacks_cloudpickle(here, tmp_path):
 
 def test_function_of_another_release_of_python_is_refused_in_the_task(here, monkeypatch):
     monkeypatch.setattr("tf_yarn_ops.launch.function.FUNCTION_COMMAND", 'exec "$YTF_PYTHON" .ytf.zip function 3.99')
-    with pytest.raises(FunctionFailed, match=r"pickled by Python 3\.99, and this is Python 3\.\d+: choose an environment"):
+    with pytest.raises(
+        FunctionFailed, match=r"pickled by Python 3\.99, and this is Python 3\.\d+: choose an environment"
+    ):
         tf_yarn_ops.run(scale, {"worker": 1}, args=(1,), cluster=here)
 
 
-@pytest.mark.parametrize("function, args, fault", [
-    (scale, (), "scale can't be sent to the tasks: missing a required argument: 'number'"),
-    (scale, {"nmber": 1}, "scale can't be sent to the tasks: got an unexpected keyword argument 'nmber'"),
-    (scale, (threading.Lock(),), "scale can't be sent to the tasks: cannot pickle '_thread.lock' object"),
-])
+@pytest.mark.parametrize(
+    "function, args, fault",
+    [
+        (scale, (), "scale can't be sent to the tasks: missing a required argument: 'number'"),
+        (scale, {"nmber": 1}, "scale can't be sent to the tasks: got an unexpected keyword argument 'nmber'"),
+        (scale, (threading.Lock(),), "scale can't be sent to the tasks: cannot pickle '_thread.lock' object"),
+    ],
+)
 def test_function_that_cannot_travel_is_refused_before_the_submission(function, args, fault, tmp_path):
     positional, named = ((), args) if isinstance(args, dict) else (args, {})
     with pytest.raises(SpecInvalid) as caught:
@@ -109,8 +118,12 @@ def test_unknown_option_of_run_is_refused(here):
 @pytest.mark.cluster
 def test_function_trains_on_the_cluster(minicluster):
     value, report = tf_yarn_ops.run(
-        train, {"chief": TaskSpec(memory=256), "worker": TaskSpec(2, memory=256)}, args={"number": 3}, framework="none",
+        train,
+        {"chief": TaskSpec(memory=256), "worker": TaskSpec(2, memory=256)},
+        args={"number": 3},
+        framework="none",
         environment=f"venv://{sys.prefix}",
-        cluster=discover(minicluster.resourcemanager_url, environ={}))
+        cluster=discover(minicluster.resourcemanager_url, environ={}),
+    )
     assert value == {"task": ["chief", 0], "scaled": 30, "hosts": {"chief": 1, "worker": 2}}
     assert report.reason is Reason.SUCCEEDED

@@ -78,8 +78,12 @@ def test_httpfs_keeps_the_promises_of_the_file_system(httpfs, minicluster):
 
 
 def test_a_job_is_staged_through_httpfs(httpfs, minicluster):
-    cluster = discover(minicluster.resourcemanager_url, ENVIRON, minicluster.settings.user,
-                       Site(webhdfs=[httpfs], staging="/user/{user}/by-httpfs"))
+    cluster = discover(
+        minicluster.resourcemanager_url,
+        ENVIRON,
+        minicluster.settings.user,
+        Site(webhdfs=[httpfs], staging="/user/{user}/by-httpfs"),
+    )
     assert cluster.webhdfs == (httpfs,)
     with closing(Launcher(cluster)) as launcher:
         application_id = launcher.submit(job("echo hello"))
@@ -90,12 +94,17 @@ def test_a_job_is_staged_through_httpfs(httpfs, minicluster):
 
 def test_a_job_is_submitted_followed_read_and_killed_through_knox(knox, minicluster):
     """By its services WEBHDFS and YARNUI, with a token."""
-    cluster = discover(f"{knox.topology}/yarn", ENVIRON, site=Site(
-        **knox.site, gateway_token_file=str(knox.folder / "token"), staging="/user/{user}/by-knox"))
+    cluster = discover(
+        f"{knox.topology}/yarn",
+        ENVIRON,
+        site=Site(**knox.site, gateway_token_file=str(knox.folder / "token"), staging="/user/{user}/by-knox"),
+    )
     assert (cluster.user, cluster.webhdfs) == (minicluster.settings.user, (knox.topology,))
     assert cluster.inside == (minicluster.resourcemanager_url,)
     with closing(Launcher(cluster, environ=ENVIRON)) as launcher:
-        application_id = launcher.submit(job("echo '<hello> & more'; sleep 300", instances=2, deadlines=Deadlines(total=600)))
+        application_id = launcher.submit(
+            job("echo '<hello> & more'; sleep 300", instances=2, deadlines=Deadlines(total=600))
+        )
         until_it_runs(launcher, application_id)
         report = launcher.report(application_id)
         assert report.tracking_url == f"{knox.topology}/yarn/proxy/{application_id}/"
@@ -110,13 +119,30 @@ def test_a_job_is_submitted_followed_read_and_killed_through_knox(knox, miniclus
 
 def test_command_line_needs_only_the_site_file(knox, minicluster, tmp_path):
     """By its services WEBHDFS and RESOURCEMANAGER, which empties addresses, with a password."""
-    settings = {**knox.site, "resourcemanager": f"{knox.topology}/resourcemanager", "staging": "'/user/{user}/by-knox-rest'",
-                "gateway_password_file": knox.folder / "password"}
+    settings = {
+        **knox.site,
+        "resourcemanager": f"{knox.topology}/resourcemanager",
+        "staging": "'/user/{user}/by-knox-rest'",
+        "gateway_password_file": knox.folder / "password",
+    }
     (tmp_path / "site.yaml").write_text("".join(f"{name}: {value}\n" for name, value in settings.items()))
     done = subprocess.run(
-        [f"{sys.prefix}/bin/ytf-submit", "--wait", "--environment", f"venv://{sys.prefix}", "-m", "256",
-         "-r", "worker:1", "echo I am $DTF_TASK_INDEX"],
-        env={**ENVIRON, "YTF_SITE": str(tmp_path / "site.yaml")}, capture_output=True, text=True, timeout=180)
+        [
+            f"{sys.prefix}/bin/ytf-submit",
+            "--wait",
+            "--environment",
+            f"venv://{sys.prefix}",
+            "-m",
+            "256",
+            "-r",
+            "worker:1",
+            "echo I am $DTF_TASK_INDEX",
+        ],
+        env={**ENVIRON, "YTF_SITE": str(tmp_path / "site.yaml")},
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
     assert done.returncode == 0, done.stderr
     assert "guest-password" not in done.stdout + done.stderr
 

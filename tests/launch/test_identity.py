@@ -48,7 +48,9 @@ def test_invalid_identity_is_refused(values):
 
 @pytest.mark.parametrize("tag", ["tfy-0", "TFYG-9", " tfya-1", "tfyd-0", "mine,tfyg-9"])
 def test_no_tag_of_a_job_passes_for_an_identity(tag):
-    with pytest.raises(SpecInvalid, match="would look like a tag of an identity, which begins with tfy-, tfyg-, tfya-, tfyd-"):
+    with pytest.raises(
+        SpecInvalid, match="would look like a tag of an identity, which begins with tfy-, tfyg-, tfya-, tfyd-"
+    ):
         ME.check(job(tags=["mine", tag]))
     ME.check(job(tags=["tfy", "tfyx-1", "my-tfy-1"]))
 
@@ -56,21 +58,35 @@ def test_no_tag_of_a_job_passes_for_an_identity(tag):
 TABLE = [
     ([], SubmissionDecision(Action.SUBMIT)),
     ([mine(1, generation=2), mine(2)], SubmissionDecision(Action.SUPERSEDED, number(1), (number(2),))),
-    ([mine(1, generation=0), mine(2), mine(3, generation=2), mine(4, generation=2)],
-     SubmissionDecision(Action.SUPERSEDED, number(4), (number(1), number(2)))),
+    (
+        [mine(1, generation=0), mine(2), mine(3, generation=2), mine(4, generation=2)],
+        SubmissionDecision(Action.SUPERSEDED, number(4), (number(1), number(2))),
+    ),
     ([mine(1, generation=2, reason=Reason.TASK_FAILED)], SubmissionDecision(Action.SUPERSEDED, number(1))),
-    ([mine(1, generation=0), mine(2, generation=0), mine(3)], SubmissionDecision(Action.KILL, kill=(number(1), number(2)))),
-    ([mine(3), mine(1), mine(2, "ACCEPTED", attempt=9)], SubmissionDecision(Action.ATTACH, number(1), (number(2), number(3)))),
+    (
+        [mine(1, generation=0), mine(2, generation=0), mine(3)],
+        SubmissionDecision(Action.KILL, kill=(number(1), number(2))),
+    ),
+    (
+        [mine(3), mine(1), mine(2, "ACCEPTED", attempt=9)],
+        SubmissionDecision(Action.ATTACH, number(1), (number(2), number(3))),
+    ),
     ([mine(1, attempt=1)], SubmissionDecision(Action.ATTACH, number(1))),
-    ([mine(1, attempt=0, reason=Reason.SUCCEEDED), mine(2, reason=Reason.TASK_FAILED)],
-     SubmissionDecision(Action.REPORT, number(1))),
-    ([mine(1, reason=Reason.TASK_FAILED), mine(2, "KILLED", finalStatus="KILLED")],
-     SubmissionDecision(Action.REPORT, number(2))),
+    (
+        [mine(1, attempt=0, reason=Reason.SUCCEEDED), mine(2, reason=Reason.TASK_FAILED)],
+        SubmissionDecision(Action.REPORT, number(1)),
+    ),
+    (
+        [mine(1, reason=Reason.TASK_FAILED), mine(2, "KILLED", finalStatus="KILLED")],
+        SubmissionDecision(Action.REPORT, number(2)),
+    ),
     ([mine(1, attempt=1, reason=Reason.TASK_FAILED)], SubmissionDecision(Action.SUBMIT)),
     ([mine(1, generation=0, reason=Reason.SUCCEEDED)], SubmissionDecision(Action.SUBMIT)),
     ([mine(1, user="stranger"), mine(2, user="stranger", generation=9)], SubmissionDecision(Action.SUBMIT)),
-    ([mine(1, reason=Reason.SUPERSEDED), mine(2), mine(3, generation=0)],
-     SubmissionDecision(Action.SUPERSEDED, kill=(number(2),))),
+    (
+        [mine(1, reason=Reason.SUPERSEDED), mine(2), mine(3, generation=0)],
+        SubmissionDecision(Action.SUPERSEDED, kill=(number(2),)),
+    ),
     ([mine(1, reason=Reason.ALLOCATION_TIMEOUT)], SubmissionDecision(Action.REPORT, number(1))),
 ]
 
@@ -87,7 +103,10 @@ def test_ids_are_ordered_by_number_not_by_letter():
 
 
 def test_a_missed_allocation_may_be_submitted_again_as_often_as_allowed():
-    once, twice = [mine(1, reason=Reason.ALLOCATION_TIMEOUT)], [mine(n, reason=Reason.ALLOCATION_TIMEOUT) for n in (1, 2)]
+    once, twice = (
+        [mine(1, reason=Reason.ALLOCATION_TIMEOUT)],
+        [mine(n, reason=Reason.ALLOCATION_TIMEOUT) for n in (1, 2)],
+    )
     assert decide_submission(once, ME, USER, allocation_retries=1).action is Action.SUBMIT
     assert decide_submission(twice, ME, USER, allocation_retries=1) == SubmissionDecision(Action.REPORT, number(2))
     failed = [*once, mine(2, reason=Reason.TASK_FAILED)]
@@ -100,14 +119,17 @@ def test_the_latest_of_a_generation_is_known_whatever_its_state_and_user():
     assert latest_of(found[2:], ME) is None
 
 
-@pytest.mark.parametrize("reason, listed, successor", [
-    (Reason.KILLED, [mine(1)], number(1)),
-    (Reason.SUPERSEDED, [mine(1, attempt=0), mine(3)], number(1)),
-    (Reason.KILLED, [], None),
-    (Reason.KILLED, [mine(1, reason=Reason.SUCCEEDED), mine(3, "KILLED", finalStatus="KILLED")], None),
-    (Reason.KILLED, [mine(1, generation=2)], None),
-    (Reason.KILLED, [mine(1, user="stranger")], None),
-])
+@pytest.mark.parametrize(
+    "reason, listed, successor",
+    [
+        (Reason.KILLED, [mine(1)], number(1)),
+        (Reason.SUPERSEDED, [mine(1, attempt=0), mine(3)], number(1)),
+        (Reason.KILLED, [], None),
+        (Reason.KILLED, [mine(1, reason=Reason.SUCCEEDED), mine(3, "KILLED", finalStatus="KILLED")], None),
+        (Reason.KILLED, [mine(1, generation=2)], None),
+        (Reason.KILLED, [mine(1, user="stranger")], None),
+    ],
+)
 def test_a_killed_one_has_a_successor_when_another_of_its_generation_lives(reason, listed, successor):
     ended = JobReport(number(2), user=USER, reason=reason)
     assert ME.successor_of(ended, listed) == successor
@@ -117,10 +139,16 @@ def test_unlaunched_job_is_submitted_twice_more_in_one_attempt():
     """Seen on 3.4.3 as an EOFException: nothing has trained, so nothing trains twice."""
     lost = "Application x failed 1 times due to Error launching appattempt_1_0001_000001. Got exception: EOFException"
     ended = [mine(n, "FAILED", finalStatus="FAILED", diagnostics=lost) for n in (1, 2, 3)]
-    assert [decide_submission(ended[:n], ME, USER).action for n in (1, 2, 3)] == [Action.SUBMIT, Action.SUBMIT, Action.REPORT]
+    assert [decide_submission(ended[:n], ME, USER).action for n in (1, 2, 3)] == [
+        Action.SUBMIT,
+        Action.SUBMIT,
+        Action.REPORT,
+    ]
     missed = [mine(n, reason=Reason.ALLOCATION_TIMEOUT) for n in (4, 5)]
     assert decide_submission([*ended, missed[0]], ME, USER, allocation_retries=1).action is Action.SUBMIT
-    assert decide_submission([*ended, *missed], ME, USER, allocation_retries=1) == SubmissionDecision(Action.REPORT, number(5))
+    assert decide_submission([*ended, *missed], ME, USER, allocation_retries=1) == SubmissionDecision(
+        Action.REPORT, number(5)
+    )
     crashed = mine(1, "FAILED", finalStatus="FAILED", diagnostics="AM Container exited with  exitCode: 1")
     assert decide_submission([crashed], ME, USER) == SubmissionDecision(Action.REPORT, number(1))
 
@@ -131,7 +159,8 @@ def test_an_identity_that_ignores_others_sees_its_own_generation_only():
     assert decide_submission([mine(1, generation=2), mine(3)], alone, USER).application_id == number(3)
 
 
-@pytest.mark.parametrize("reason, nothing", [
-    (Reason.ALLOCATION_TIMEOUT, True), (Reason.TASK_FAILED, False), (Reason.SUCCEEDED, False)])
+@pytest.mark.parametrize(
+    "reason, nothing", [(Reason.ALLOCATION_TIMEOUT, True), (Reason.TASK_FAILED, False), (Reason.SUCCEEDED, False)]
+)
 def test_only_a_job_without_containers_has_not_trained(reason, nothing):
     assert nothing_trained(JobReport(number(1), reason=reason, message="x")) is nothing

@@ -47,8 +47,11 @@ def way(request):
 
 @pytest.fixture(scope="module")
 def launcher(minicluster, way):
-    launcher = Launcher(discover(minicluster.resourcemanager_url, environ={}), environ={**os.environ, **minicluster.environ},
-                        submit_with=way)
+    launcher = Launcher(
+        discover(minicluster.resourcemanager_url, environ={}),
+        environ={**os.environ, **minicluster.environ},
+        submit_with=way,
+    )
     yield launcher
     launcher.close()
 
@@ -103,9 +106,11 @@ def task(report, name):
 
 def live(launcher, application):
     """The live report, once all commands have started."""
+
     def started():
         report = launcher.report(application)
         return report if report.tasks and all(t.starts for t in report.tasks) else None
+
     return until(started, 120, what="the start of all commands")
 
 
@@ -114,8 +119,11 @@ def left_of(application):
     left = []
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and application.encode() in (entry / "environ").read_bytes() \
-                    and (entry / "stat").read_text().rpartition(")")[2].split()[0] != "Z":
+            if (
+                entry.name.isdigit()
+                and application.encode() in (entry / "environ").read_bytes()
+                and (entry / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+            ):
                 left.append((entry / "cmdline").read_bytes())
         except OSError:  # it has just ended
             continue
@@ -145,14 +153,25 @@ def good(launcher, minicluster, tmp_path_factory):
     """Run a job that succeeds although its TensorBoard fails; return what was seen of it."""
     # TensorBoard's Python finds no library.
     folder, seen = tmp_path_factory.mktemp("good"), SimpleNamespace()
-    command = ('echo "{\\"accuracy\\": 0.97}" > $YTF_RESULT_FILE; '
-               f"[ $TASK_INDEX = 0 ] || until [ -e {folder}/go ]; do sleep 0.1; done")
+    command = (
+        'echo "{\\"accuracy\\": 0.97}" > $YTF_RESULT_FILE; '
+        f"[ $TASK_INDEX = 0 ] || until [ -e {folder}/go ]; do sleep 0.1; done"
+    )
     with submitting(launcher) as submit:
         seen.output = str(folder)
-        seen.id = submit(job(command, name="good", output=seen.output, tensorboard=TensorBoard(memory=256),
-                             env={"PYTHONHOME": "/nowhere"}))
+        seen.id = submit(
+            job(
+                command,
+                name="good",
+                output=seen.output,
+                tensorboard=TensorBoard(memory=256),
+                env={"PYTHONHOME": "/nowhere"},
+            )
+        )
         until(lambda: in_yarn(minicluster, seen.id)["progress"] == 50, 120, what="half of the two workers")
-        until(lambda: task(launcher.report(seen.id), "tensorboard:0").state == "failed", 60, what="TensorBoard's failure")
+        until(
+            lambda: task(launcher.report(seen.id), "tensorboard:0").state == "failed", 60, what="TensorBoard's failure"
+        )
         seen.live = launcher.report(seen.id)
         (folder / "go").touch()
         seen.report = launcher.wait(seen.id, timeout=60)
@@ -167,7 +186,11 @@ def test_success_is_reported_with_tasks_times_and_metrics(launcher, minicluster,
     assert report.metrics == {"accuracy": 0.97}
     assert report.user == launcher.cluster.user
     assert {t.task: t.state for t in report.tasks} == {
-        "ps:0": "stopped", "worker:0": "succeeded", "worker:1": "succeeded", "tensorboard:0": "failed"}
+        "ps:0": "stopped",
+        "worker:0": "succeeded",
+        "worker:1": "succeeded",
+        "tensorboard:0": "failed",
+    }
     assert sorted(t.container_id[-6:] for t in report.tasks) == ["000002", "000003", "000004", "000005"]
     assert report.submitted_at <= report.started_at <= task(report, "worker:0").started_at <= report.finished_at
     assert set(report.versions) >= {"tf_yarn_ops", "python"}
@@ -182,13 +205,16 @@ def test_progress_in_yarn_counts_finished_tasks_without_tensorboard(good):
     assert good.progress == 100
 
 
-def test_failing_worker_restarts_the_cluster_on_new_ports(
-        launcher, minicluster, submitted, tmp_path):
+def test_failing_worker_restarts_the_cluster_on_new_ports(launcher, minicluster, submitted, tmp_path):
     """The containers stay; each round has a cluster spec of its own."""
     program = "import os; os.environ['TASK_INDEX'] == '1' and 1 / 0; import time; time.sleep(600)"
     seen = f'echo "$CONTAINER_ID $DTF_PS_HOSTS,$DTF_WORKER_HOSTS $YTF_PORT" >> {tmp_path}/$TASK_INDEX'
-    application = submitted(job(f'{seen}; [ $TASK_INDEX = 0 ] || until [ -e {tmp_path}/0 ]; do sleep 0.1; done; '
-                                f'python -c "{program}"', restart=RestartPolicy("cluster", max_restarts=1, backoff=0.1)))
+    application = submitted(
+        job(
+            f'{seen}; [ $TASK_INDEX = 0 ] || until [ -e {tmp_path}/0 ]; do sleep 0.1; done; python -c "{program}"',
+            restart=RestartPolicy("cluster", max_restarts=1, backoff=0.1),
+        )
+    )
     report = launcher.wait(application, timeout=90)
     (container, before, port), (same, after, _) = [line.split() for line in (tmp_path / "1").read_text().splitlines()]
     assert container == same == task(report, "worker:1").container_id
@@ -207,8 +233,11 @@ def test_report_of_a_waiting_job_names_missing_containers(launcher, submitted):
     application = submitted(job(FOREVER, tasks={"worker": TaskSpec(instances=3, memory=7168)}))
 
     def text():
-        found = re.search(r"Missing 1 of 3 containers: 1 of 7168 MiB; free in the cluster: (\d+) MiB, on one node at most "
-                          r"(\d+) MiB\.$", launcher.report(application).message)
+        found = re.search(
+            r"Missing 1 of 3 containers: 1 of 7168 MiB; free in the cluster: (\d+) MiB, on one node at most "
+            r"(\d+) MiB\.$",
+            launcher.report(application).message,
+        )
         return found
 
     assert int(until(text, 60, 0.2)[1]) < 7168
@@ -217,8 +246,10 @@ def test_report_of_a_waiting_job_names_missing_containers(launcher, submitted):
 @pytest.fixture(scope="module")
 def held(launcher, minicluster):
     """Run a job with resources of its own, and let one wait in the queue; kill both; return what was seen of them."""
-    tasks = {"ps": TaskSpec(memory=128, vcores=1),
-             "worker": TaskSpec(instances=2, memory=256, vcores=2, indices={1: Resources(512, 3, 1)})}
+    tasks = {
+        "ps": TaskSpec(memory=128, vcores=1),
+        "worker": TaskSpec(instances=2, memory=256, vcores=2, indices={1: Resources(512, 3, 1)}),
+    }
     seen = SimpleNamespace()
     with submitting(launcher) as submit:
         seen.id = submit(job(FOREVER, tasks=tasks, am_memory=1152, am_vcores=2))
@@ -254,8 +285,12 @@ def test_resources_per_type_and_index_are_what_yarn_allocates(held):
     assert len({t.container_id for t in held.report.tasks}) == 3
     assert held.in_yarn["allocatedMB"] == 1152 + 128 + 256 + 512
     assert held.in_yarn["allocatedVCores"] == 2 + 1 + 2 + 3
-    used = {item["name"]: item["value"] for item in held.in_yarn[
-        "resourceInfo"]["resourceUsagesByPartition"][0]["used"]["resourceInformations"]["resourceInformation"]}
+    used = {
+        item["name"]: item["value"]
+        for item in held.in_yarn["resourceInfo"]["resourceUsagesByPartition"][0]["used"]["resourceInformations"][
+            "resourceInformation"
+        ]
+    }
     assert used["yarn.io/gpu"] == 1
 
 
@@ -287,7 +322,9 @@ def pex(tmp_path_factory):
     (folder / "packages" / "packed").mkdir(parents=True)
     (folder / "packages" / "packed" / "__init__.py").write_text("VALUE = 'of a package in the PEX'")
     made = folder / "env.pex"
-    subprocess.run([sys.executable, "-m", "pex", "-D", str(folder / "packages"), "-o", str(made)], check=True, timeout=60)
+    subprocess.run(
+        [sys.executable, "-m", "pex", "-D", str(folder / "packages"), "-o", str(made)], check=True, timeout=60
+    )
     return made
 
 
@@ -301,7 +338,7 @@ def arrived(launcher, way, pex, tmp_path_factory):
     home = top / "env"
     (home / "bin").mkdir(parents=True)
     for name in ("python", f"python{sys.version_info.major}.{sys.version_info.minor}"):
-        (home / "bin" / name).write_text(f"#!/bin/bash\nexec {sys.executable} \"$@\"\n")
+        (home / "bin" / name).write_text(f'#!/bin/bash\nexec {sys.executable} "$@"\n')
     (home / "bin" / "tool").write_text(f"#!/bin/bash\necho '{{\"tool\": 1}}' > {top}/tool.json\n")
     for program in (home / "bin").iterdir():
         program.chmod(0o755)
@@ -318,16 +355,33 @@ def arrived(launcher, way, pex, tmp_path_factory):
     (top / "modules" / "inner.py").write_text("VALUE = 'of a folder'")
     (top / "extra.py").write_text("VALUE = 'of a module'")
     (top / "main.py").write_text(MAIN)
-    command = (f"tool; echo $? > {top}/tool.code; "
-               f"PEX_ROOT=$PWD/.pex ./env.pex ${{DTF_TASK_SCRIPT}} 'a b'; echo $? > {top}/pex.code; "
-               "python ${DTF_TASK_SCRIPT} 'a b' \"$NASTY\" ünï")
+    command = (
+        f"tool; echo $? > {top}/tool.code; "
+        f"PEX_ROOT=$PWD/.pex ./env.pex ${{DTF_TASK_SCRIPT}} 'a b'; echo $? > {top}/pex.code; "
+        "python ${DTF_TASK_SCRIPT} 'a b' \"$NASTY\" ünï"
+    )
     with submitting(launcher) as submit:
-        report = launcher.wait(timeout=90, application_id=submit(alone(
-            command, environment=Environment.parse(archive), script=str(top / "main.py"), input=f"{folder}/in",
-            env={"NASTY": NASTY, "TOLD_BY_PEX": str(top / "pex.json")},
-            files={"read me.txt": str(folder / "read me.txt"), "extra.py": str(top / "extra.py"),
-                   "lib": str(top / "modules"), "env.pex": str(pex)})))
-    written = {file.name: json.loads(file.read_text()) for pattern in ("*.json", "*.code") for file in top.glob(pattern)}
+        report = launcher.wait(
+            timeout=90,
+            application_id=submit(
+                alone(
+                    command,
+                    environment=Environment.parse(archive),
+                    script=str(top / "main.py"),
+                    input=f"{folder}/in",
+                    env={"NASTY": NASTY, "TOLD_BY_PEX": str(top / "pex.json")},
+                    files={
+                        "read me.txt": str(folder / "read me.txt"),
+                        "extra.py": str(top / "extra.py"),
+                        "lib": str(top / "modules"),
+                        "env.pex": str(pex),
+                    },
+                )
+            ),
+        )
+    written = {
+        file.name: json.loads(file.read_text()) for pattern in ("*.json", "*.code") for file in top.glob(pattern)
+    }
     return SimpleNamespace(report=report, folder=folder, written=written)
 
 
@@ -335,8 +389,14 @@ def arrived(launcher, way, pex, tmp_path_factory):
 def test_everything_arrives_byte_for_byte(arrived):
     assert arrived.report.reason is Reason.SUCCEEDED, arrived.report.message
     assert arrived.report.metrics == {
-        "env": NASTY, "argv": ["a b", NASTY, "ünï"], "file": "of a file", "module": "of a module",
-        "folder": "of a folder", "script": "main.py", "in": f"{arrived.folder}/in"}
+        "env": NASTY,
+        "argv": ["a b", NASTY, "ünï"],
+        "file": "of a file",
+        "module": "of a module",
+        "folder": "of a folder",
+        "script": "main.py",
+        "in": f"{arrived.folder}/in",
+    }
 
 
 @either_way
@@ -375,8 +435,13 @@ def packed(tmp_path_factory):
     shutil.copy(Path(sys.executable).resolve(), python)
     (home / "bin" / "tool").write_text(TOOL)
     (home / "bin" / "tool").chmod(0o755)
-    told = subprocess.run([python, "-c", "import site; print(site.getsitepackages()[0])"], capture_output=True,
-                          text=True, check=True, timeout=60)
+    told = subprocess.run(
+        [python, "-c", "import site; print(site.getsitepackages()[0])"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     packages = Path(told.stdout.strip())
     packages.mkdir(exist_ok=True)
     shutil.copy(six.__file__, packages)
@@ -387,11 +452,15 @@ def packed(tmp_path_factory):
 
 
 def test_a_packed_interpreter_travels_with_its_library_and_its_packages(run, packed):
-    report = run(JobSpec(command="tool", tasks={"worker": TaskSpec(**SMALL)}, environment=Environment.parse(str(packed))))
+    report = run(
+        JobSpec(command="tool", tasks={"worker": TaskSpec(**SMALL)}, environment=Environment.parse(str(packed)))
+    )
     assert report.reason is Reason.SUCCEEDED, report.message
     prefix = report.metrics["prefix"]
     assert re.search(r"/container_\w+/environment$", prefix)
-    assert report.metrics["library"].startswith(f"{prefix}/lib/") and report.metrics["package"].startswith(f"{prefix}/lib/")
+    assert report.metrics["library"].startswith(f"{prefix}/lib/") and report.metrics["package"].startswith(
+        f"{prefix}/lib/"
+    )
 
 
 # -- TensorBoard -----------------------------------------------------------------------------------
@@ -404,9 +473,16 @@ def test_tensorboard_answers_while_the_job_runs_and_ends_with_it(launcher, submi
     where = f"{minicluster.namenode_url}/webhdfs/v1/models/charts/logs/train/events.out.tfevents.1.host"
     as_us = {"user.name": launcher.cluster.user}
     httpx.put(where, params={"op": "CREATE", **as_us}, content=event_file(2), follow_redirects=True).raise_for_status()
-    application = submitted(job(f"until [ -e {go} ]; do sleep 0.1; done", output="hdfs:///models/charts",
-                                tensorboard=TensorBoard(memory=1024, args="--reload_interval=1")))
-    report = until(lambda: (found := launcher.report(application)).tensorboard_url and found, 120, what="an answer of TensorBoard")
+    application = submitted(
+        job(
+            f"until [ -e {go} ]; do sleep 0.1; done",
+            output="hdfs:///models/charts",
+            tensorboard=TensorBoard(memory=1024, args="--reload_interval=1"),
+        )
+    )
+    report = until(
+        lambda: (found := launcher.report(application)).tensorboard_url and found, 120, what="an answer of TensorBoard"
+    )
     board = f"{report.tracking_url.rstrip('/')}/pages/tensorboard/"
     assert report.tensorboard_url == board
     with urllib.request.urlopen(report.tracking_url, timeout=60) as tracked:
@@ -415,7 +491,9 @@ def test_tensorboard_answers_while_the_job_runs_and_ends_with_it(launcher, submi
         page = ours.read().decode()
     assert "worker:1" in page and '<a href="../tensorboard/">TensorBoard</a>' in page
     # The file grows; TensorBoard shows what is new.
-    httpx.post(where, params={"op": "APPEND", **as_us}, content=event_file(1, first=2), follow_redirects=True).raise_for_status()
+    httpx.post(
+        where, params={"op": "APPEND", **as_us}, content=event_file(1, first=2), follow_redirects=True
+    ).raise_for_status()
 
     def steps():
         data = f"{board}data/plugin/scalars/scalars?run=logs%2Ftrain&tag={quote(SCALAR)}"
@@ -439,9 +517,21 @@ def test_tensorboard_answers_while_the_job_runs_and_ends_with_it(launcher, submi
     # After the run: ytf tensorboard, on this machine, beside another run; it goes on copying.
     (tmp_path / "before").mkdir()
     (tmp_path / "before" / "events.out.tfevents.1.host").write_bytes(event_file(1))
-    words = [*YTF, "tensorboard", application, "--compare", str(tmp_path / "before"), "--no_browser", "--args",
-             "--reload_interval=1", "--resourcemanager", minicluster.resourcemanager_url]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}) as shown:
+    words = [
+        *YTF,
+        "tensorboard",
+        application,
+        "--compare",
+        str(tmp_path / "before"),
+        "--no_browser",
+        "--args",
+        "--reload_interval=1",
+        "--resourcemanager",
+        minicluster.resourcemanager_url,
+    ]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    ) as shown:
         try:
             url = shown.stdout.readline().strip()
             name = f"TensorFlow-{application.rpartition('_')[2]}"
@@ -464,8 +554,11 @@ def listening(application):
     sockets = set()
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and application.encode() in (entry / "environ").read_bytes() \
-                    and b"tensorboard" in (entry / "cmdline").read_bytes():
+            if (
+                entry.name.isdigit()
+                and application.encode() in (entry / "environ").read_bytes()
+                and b"tensorboard" in (entry / "cmdline").read_bytes()
+            ):
                 sockets |= {os.readlink(link) for link in (entry / "fd").iterdir()}
         except OSError:
             continue
@@ -483,8 +576,11 @@ def listening(application):
 
 def agent_of(application, name):
     listing = subprocess.run(["ps", "axww", "-o", "pid,args"], capture_output=True, text=True).stdout
-    return [int(line.split()[0]) for line in listing.splitlines()
-            if f"agent {name} {application}" in line and "bash" not in line]
+    return [
+        int(line.split()[0])
+        for line in listing.splitlines()
+        if f"agent {name} {application}" in line and "bash" not in line
+    ]
 
 
 def test_a_lost_container_is_replaced_by_yarn_and_takes_the_vacated_index(launcher, minicluster, submitted):
@@ -513,10 +609,15 @@ def digits(tmp_path_factory, launcher, minicluster):
 
 def training(script, tasks, digits, output, options="", before="", **fields):
     fields.setdefault("environment", OURS)
-    return JobSpec(command=f"{before}python ${{DTF_TASK_SCRIPT}} {options}", script=str(DIGITS / script),
-                   files={"digits.py": str(DIGITS / "digits.py")}, input=str(digits), output=str(output),
-                   tasks={name: TaskSpec(task, memory=1024) if isinstance(task, int) else task
-                          for name, task in tasks.items()}, **fields)
+    return JobSpec(
+        command=f"{before}python ${{DTF_TASK_SCRIPT}} {options}",
+        script=str(DIGITS / script),
+        files={"digits.py": str(DIGITS / "digits.py")},
+        input=str(digits),
+        output=str(output),
+        tasks={name: TaskSpec(task, memory=1024) if isinstance(task, int) else task for name, task in tasks.items()},
+        **fields,
+    )
 
 
 def assert_trained(report, steps=600):
@@ -531,8 +632,14 @@ PARAMETER_SERVER = {"chief": 1, "worker": replace(SERVER, instances=2), "ps": SE
 
 def test_parameter_server_training_reaches_its_accuracy(run, launcher, digits, minicluster):
     """On mirrored paths: the evaluator measures the chief's checkpoints, and both write."""
-    spec = training("parameter_server.py", PARAMETER_SERVER, digits[1], f"{minicluster.default_filesystem}/tmp/by-ps",
-                    mirror="chief", mirror_input="1 GiB")
+    spec = training(
+        "parameter_server.py",
+        PARAMETER_SERVER,
+        digits[1],
+        f"{minicluster.default_filesystem}/tmp/by-ps",
+        mirror="chief",
+        mirror_input="1 GiB",
+    )
     report = run(spec, timeout=180)
     assert_trained(report)
     files = launcher.staging(launcher.cluster.user).filesystem
@@ -552,9 +659,16 @@ def test_multi_worker_training_reads_and_writes_hdfs(run, launcher, digits, mini
 def test_mirrored_training_resumes_from_hdfs_after_a_lost_container(launcher, submitted, digits, minicluster):
     """Checkpoints, event files and the model of a program that opens only local paths; a reader of HDFS meets no halves."""
     files = launcher.staging(launcher.cluster.user).filesystem
-    spec = training("multi_worker.py", {"worker": 2}, digits[1], f"{minicluster.default_filesystem}/tmp/mirrored",
-                    "--steps 300 --checkpoint_steps 50 --step_delay 0.1", mirror="chief", mirror_input="1 GiB",
-                    tensorboard=TensorBoard(memory=1024, args="--reload_interval=1"))
+    spec = training(
+        "multi_worker.py",
+        {"worker": 2},
+        digits[1],
+        f"{minicluster.default_filesystem}/tmp/mirrored",
+        "--steps 300 --checkpoint_steps 50 --step_delay 0.1",
+        mirror="chief",
+        mirror_input="1 GiB",
+        tensorboard=TensorBoard(memory=1024, args="--reload_interval=1"),
+    )
 
     def names(folder):
         return {status.name for status in files.list(f"/tmp/mirrored/{folder}") if not status.name.startswith(".")}
@@ -582,8 +696,14 @@ def test_mirrored_training_resumes_from_hdfs_after_a_lost_container(launcher, su
     until(checkpoint, 180, what="a checkpoint in HDFS")
     until(curve, 60, what="a curve in TensorBoard")
     writer = task(live(launcher, application), "worker:0").container_id
-    os.kill(next(pid for pid in agent_of(application, "worker")
-                 if writer.encode() in Path(f"/proc/{pid}/environ").read_bytes()), signal.SIGKILL)
+    os.kill(
+        next(
+            pid
+            for pid in agent_of(application, "worker")
+            if writer.encode() in Path(f"/proc/{pid}/environ").read_bytes()
+        ),
+        signal.SIGKILL,
+    )
     report = launcher.wait(application, timeout=240)
     assert report.reason is Reason.SUCCEEDED, report.message + str([t.log_tail for t in report.tasks])
     assert len(report.rounds) == 2 and report.metrics["resumed_from_step"] >= 50
@@ -595,8 +715,14 @@ def test_mirrored_training_resumes_from_hdfs_after_a_lost_container(launcher, su
 def single(launcher, digits, tmp_path_factory):
     """Train in one task on an interpreter of the nodes; return the report and the ``python`` that the command found."""
     folder = tmp_path_factory.mktemp("single")
-    spec = training("single.py", {"worker": 1}, digits[0], folder / "out", before=f"command -v python > {folder}/python; ",
-                    environment=Environment.parse(f"python://{sys.executable}"))
+    spec = training(
+        "single.py",
+        {"worker": 1},
+        digits[0],
+        folder / "out",
+        before=f"command -v python > {folder}/python; ",
+        environment=Environment.parse(f"python://{sys.executable}"),
+    )
     with submitting(launcher) as submit:
         report = launcher.wait(submit(spec), timeout=120)
     return report, (folder / "python").read_text().strip()
@@ -621,8 +747,14 @@ def command_of(agent):
 def test_training_survives_a_killed_and_a_lost_worker(launcher, submitted, digits, minicluster):
     """On paths of HDFS. Of two workers one is started again, the other in a new container."""
     files = launcher.staging(launcher.cluster.user).filesystem
-    spec = training("parameter_server.py", PARAMETER_SERVER, digits[1], f"{minicluster.default_filesystem}/tmp/struck",
-                    "--steps 800 --checkpoint_steps 50 --step_delay 0.01", restart=RestartPolicy("task", max_restarts=2))
+    spec = training(
+        "parameter_server.py",
+        PARAMETER_SERVER,
+        digits[1],
+        f"{minicluster.default_filesystem}/tmp/struck",
+        "--steps 800 --checkpoint_steps 50 --step_delay 0.01",
+        restart=RestartPolicy("task", max_restarts=2),
+    )
     application = submitted(spec)
     until(lambda: files.status("/tmp/struck/checkpoints/ckpt-50.index"), 90, what="the first checkpoint")
     killed, lost = agent_of(application, "worker")

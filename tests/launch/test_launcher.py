@@ -61,11 +61,15 @@ def test_a_failing_callback_ends_the_submission_before_anything_is_staged(place)
     assert place.directories() == [] and place.yarn.apps == {}
 
 
-REFUSED_LOOKS = pytest.mark.parametrize("refusal", [
-    (401, {"WWW-Authenticate": "Basic"}, "Authentication required"),
-    (401, {"WWW-Authenticate": "Negotiate"}, "Authentication required"),
-    (403, {}, "user may not look"),
-], ids=["login", "ticket", "forbidden"])
+REFUSED_LOOKS = pytest.mark.parametrize(
+    "refusal",
+    [
+        (401, {"WWW-Authenticate": "Basic"}, "Authentication required"),
+        (401, {"WWW-Authenticate": "Negotiate"}, "Authentication required"),
+        (403, {}, "user may not look"),
+    ],
+    ids=["login", "ticket", "forbidden"],
+)
 
 
 @pytest.mark.slow
@@ -73,7 +77,8 @@ REFUSED_LOOKS = pytest.mark.parametrize("refusal", [
 def test_a_refused_look_at_a_submitted_application_is_repeated(place, refusal):
     looks = [refusal] * 3
     place.yarn.faults.append(
-        lambda method, path: looks.pop() if method == "GET" and path.endswith(ID) and looks else None)
+        lambda method, path: looks.pop() if method == "GET" and path.endswith(ID) and looks else None
+    )
     assert place.launcher().submit(job()) == ID
     assert place.yarn.apps[ID]["state"] == "ACCEPTED" and place.directories() == [ID] and not looks
 
@@ -85,7 +90,9 @@ def test_looks_that_stay_refused_are_no_refusal_of_the_application(place, monkey
     monkeypatch.setattr("tf_yarn_ops.submit.rest._ACCEPT_TIMEOUT", 0.2)
     client = place.launcher()
     place.yarn.faults.append(lambda method, path: refusal if method == "GET" and path.endswith(ID) else None)
-    with pytest.raises(ClusterUnreachable, match=f"{ID} is in an unknown state .* s after it was submitted, .*ResourceManager's log"):
+    with pytest.raises(
+        ClusterUnreachable, match=f"{ID} is in an unknown state .* s after it was submitted, .*ResourceManager's log"
+    ):
         client.ensure(job(), Identity("a"))
     assert place.yarn.apps[ID]["state"] == "ACCEPTED" and place.directories() == [ID]
 
@@ -127,8 +134,9 @@ def test_cancelled_when_the_id_becomes_known_leaves_nothing(place):
 
 def finish(place, reason=Reason.SUCCEEDED, final="SUCCEEDED", state="FINISHED", **fields):
     own = JobReport(ID, reason=reason, message="so it ended", **fields)
-    place.yarn.apps[ID].update(state=state, finalStatus=final, finishedTime=STAMP + 9000,
-                               diagnostics=compose_diagnostics(own))
+    place.yarn.apps[ID].update(
+        state=state, finalStatus=final, finishedTime=STAMP + 9000, diagnostics=compose_diagnostics(own)
+    )
 
 
 def test_wait_reports_each_change_once_and_deletes_the_directory(place):
@@ -171,8 +179,9 @@ def test_a_refusal_while_waiting_is_not_the_end_of_the_wait(place, status):
     """A ticket that was refused once, or a proxy's 403: the application runs on."""
     place.yarn.add(application(1, user=USER))
     refused = [True] * 3
-    place.yarn.faults.append(lambda method, path: (status, {}, "no") if path.endswith(ID) and refused and refused.pop()
-                             else None)
+    place.yarn.faults.append(
+        lambda method, path: (status, {}, "no") if path.endswith(ID) and refused and refused.pop() else None
+    )
     threading.Timer(0.3, lambda: finish(place)).start()
     assert place.launcher().wait(ID, poll_interval=0.02).reason is Reason.SUCCEEDED
     assert not refused
@@ -182,8 +191,9 @@ def test_a_refusal_while_waiting_is_not_the_end_of_the_wait(place, status):
 def test_a_resourcemanager_that_is_away_is_waited_for(place):
     place.yarn.add(application(1, user=USER))
     away = [True] * 3
-    place.yarn.faults.append(lambda method, path: (503, {}, "starting") if path.endswith(ID) and away and away.pop()
-                             else None)
+    place.yarn.faults.append(
+        lambda method, path: (503, {}, "starting") if path.endswith(ID) and away and away.pop() else None
+    )
     threading.Timer(0.3, lambda: finish(place)).start()
     assert place.launcher().wait(ID, poll_interval=0.02).reason is Reason.SUCCEEDED
 
@@ -210,6 +220,7 @@ def test_cancel_ends_a_wait_by_a_kill(place):
 def raising(error):
     def on_change(report):
         raise error
+
     return on_change
 
 
@@ -245,7 +256,9 @@ def test_ctrl_c_leaves_the_application_of_another_client(place):
 def test_run_without_identity_has_a_lease_by_default(place, lease, identity, leased):
     with pytest.raises(KeyboardInterrupt):
         place.launcher().run(job(lease=lease), identity, on_change=raising(KeyboardInterrupt()))
-    ends = [body["timeout"]["expiryTime"] for method, path, _, _, body in place.yarn.requests if path.endswith("/timeout")]
+    ends = [
+        body["timeout"]["expiryTime"] for method, path, _, _, body in place.yarn.requests if path.endswith("/timeout")
+    ]
     assert [".777" in end for end in ends] == [leased]
 
 
@@ -261,8 +274,11 @@ def test_yarn_keeps_why_a_job_was_cancelled(place):
 
 def test_yarn_keeps_why_a_submission_was_taken_back(place):
     launcher = place.launcher()
-    place.yarn.faults.append(lambda method, path: launcher.cancel("not wanted any more")
-                             if method == "POST" and path == "/ws/v1/cluster/apps" else None)
+    place.yarn.faults.append(
+        lambda method, path: (
+            launcher.cancel("not wanted any more") if method == "POST" and path == "/ws/v1/cluster/apps" else None
+        )
+    )
     with pytest.raises(Cancelled):
         launcher.submit(job())
     assert "not wanted any more" in place.yarn.apps[ID]["diagnostics"]

@@ -107,15 +107,23 @@ def localised(minicluster, launcher, folder):
     (folder / "train #1?.py").write_text("print('train')")
     (folder / "content").mkdir()
     (folder / "content" / "inner.txt").write_text("of an archive")
-    local, packed = (Path(shutil.make_archive(str(folder / form), form, folder / "content")) for form in ("gztar", "zip"))
+    local, packed = (
+        Path(shutil.make_archive(str(folder / form), form, folder / "content")) for form in ("gztar", "zip")
+    )
     files = launcher.staging(launcher.cluster.user).filesystem
     files.makedirs(IN_HDFS, 0o755)
     files.create(f"{IN_HDFS}/words.txt", b"hello words", 0o644)
     files.create(f"{IN_HDFS}/inner.zip", packed.read_bytes(), 0o644)
     in_hdfs = f"{launcher.cluster.default_filesystem}{IN_HDFS}"
-    return {"archives": {"near": str(local), "far": f"{in_hdfs}/inner.zip"},
-            "files": {"package": str(folder / "package"), "train.py": str(folder / "train #1?.py"),
-                      "words.txt": f"{in_hdfs}/words.txt", "conf.xml": f"{minicluster.namenode_url}/conf"}}
+    return {
+        "archives": {"near": str(local), "far": f"{in_hdfs}/inner.zip"},
+        "files": {
+            "package": str(folder / "package"),
+            "train.py": str(folder / "train #1?.py"),
+            "words.txt": f"{in_hdfs}/words.txt",
+            "conf.xml": f"{minicluster.namenode_url}/conf",
+        },
+    }
 
 
 async def watch(launcher, good, bad, states):
@@ -123,7 +131,8 @@ async def watch(launcher, good, bad, states):
     watcher = watcher_for(launcher.cluster, interval=0.2)
     waits = [watcher.wait(name, timeout=120) for name in [bad, "application_1_0001"]]
     return await asyncio.gather(
-        watcher.wait(good, timeout=120, on_change=lambda report: states.append(report.state)), *waits)
+        watcher.wait(good, timeout=120, on_change=lambda report: states.append(report.state)), *waits
+    )
 
 
 def files_below(files, directory):
@@ -152,14 +161,16 @@ def ended(minicluster, by_way, tmp_path_factory):
     command = f"{ARRIVED}{until_exists(folder / 'go')}; echo the end"
     seen.good = good = by_way.submit(
         job(command, instances=2, name="digits", tags=["Mine"], priority=2, **localised(minicluster, launcher, folder)),
-        seen.known.append)
+        seen.known.append,
+    )
     try:
         seen.application = launcher.resourcemanager.get(good)
         seen.bad = by_way.submit(job("echo something is wrong >&2; exit 3"))
         with ThreadPoolExecutor(2) as pool:
             try:
-                waiting = pool.submit(by_way.wait, good, timeout=120,
-                                      on_change=lambda report: seen.states.append(report.state))
+                waiting = pool.submit(
+                    by_way.wait, good, timeout=120, on_change=lambda report: seen.states.append(report.state)
+                )
                 watching = pool.submit(asyncio.run, watch(launcher, good, seen.bad, seen.watched_states))
                 until_it_runs(launcher, good)
                 seen.live = until(lambda: "line 5000" in (text := "".join(launcher.log(good))) and text)
@@ -169,7 +180,10 @@ def ended(minicluster, by_way, tmp_path_factory):
                 directory = f"{launcher.cluster.staging}/{good}"
                 seen.permission = files.status(directory).permission
                 seen.inner = dict(files_below(files, directory))
-                until(lambda: "RUNNING" in seen.states and "RUNNING" in seen.watched_states, what="a look at the running job")
+                until(
+                    lambda: "RUNNING" in seen.states and "RUNNING" in seen.watched_states,
+                    what="a look at the running job",
+                )
             finally:
                 (folder / "go").touch()
             seen.report, seen.watched = waiting.result(), watching.result()
@@ -219,7 +233,9 @@ def test_logs_live_and_after_the_end(by_way, ended):
     after = "".join(by_way.log(ended.good, "worker:0"))
     assert "line 4999\nline 5000\nthe end\n" in after and "LogContents" not in after
     assert "skein" in "".join(by_way.log(ended.good, "master"))
-    with pytest.raises(SpecInvalid, match=r"no task 'wroker:0' \(did you mean 'worker:0'\?\); it has worker:0, worker:1, coord"):
+    with pytest.raises(
+        SpecInvalid, match=r"no task 'wroker:0' \(did you mean 'worker:0'\?\); it has worker:0, worker:1, coord"
+    ):
         "".join(by_way.log(ended.good, "wroker:0"))
 
 
@@ -238,10 +254,14 @@ def test_what_is_shared_is_public_and_what_is_secret_is_not(minicluster, ended, 
 def test_folders_archives_and_files_in_hdfs_arrive(by_way, ended, way):
     for task in ("worker:0", "worker:1"):
         log = "".join(by_way.log(ended.good, task))
-        assert ("from the tool\ntrain\nwords.txt: hello words\n"
-                "near/inner.txt: of an archive\nfar/inner.txt: of an archive\n") in log
-    refusal = {"rest": (SpecInvalid, "there is no such file on hdfs://"),
-               "skein": (SubmissionRejected, "File does not exist: hdfs://")}[way]
+        assert (
+            "from the tool\ntrain\nwords.txt: hello words\n"
+            "near/inner.txt: of an archive\nfar/inner.txt: of an archive\n"
+        ) in log
+    refusal = {
+        "rest": (SpecInvalid, "there is no such file on hdfs://"),
+        "skein": (SubmissionRejected, "File does not exist: hdfs://"),
+    }[way]
     with leaving_nothing(by_way), pytest.raises(refusal[0], match=refusal[1]):
         by_way.submit(job(files={"x": f"{by_way.cluster.default_filesystem}{IN_HDFS}/none"}))
     gone(by_way, ended.good)
@@ -258,13 +278,16 @@ def killed(minicluster, by_way, way):
     launcher, seen = launcher_on(minicluster), SimpleNamespace()
     identity = Identity(f"by {way} {time.time()}")
     seen.late = late = by_way.ensure(
-        job("sleep 600", am_memory=12000, acls=Acls(view_users=["bob"], modify_users=["eve"])), identity).application_id
+        job("sleep 600", am_memory=12000, acls=Acls(view_users=["bob"], modify_users=["eve"])), identity
+    ).application_id
     try:
         until_it_runs(launcher, late)
         seen.running = launcher.report(late)
         with contextlib.closing(launcher_on(minicluster, submit_with="skein")) as by_skein:
-            seen.attached = {name: one.ensure(job("sleep 600"), identity).application_id
-                             for name, one in (("by Skein", by_skein), ("by REST", launcher))}
+            seen.attached = {
+                name: one.ensure(job("sleep 600"), identity).application_id
+                for name, one in (("by Skein", by_skein), ("by REST", launcher))
+            }
         seen.impatient = by_way.submit(job("true", am_memory=12000, deadlines=Deadlines(queue=3)))
         seen.queue_deadline = by_way.wait(seen.impatient, timeout=60)
         seen.early = by_way.submit(job("sleep 600", am_memory=12000))
@@ -349,8 +372,9 @@ def test_master_that_yarn_starts_without_its_files_is_submitted_again(minicluste
         first = launcher.report(ids[0])
         launcher.close()
     assert (first.reason, len(ids), last.reason) == (Reason.AM_FAILED, 2, Reason.SUCCEEDED)
-    assert first.message == ("YARN started the application master without its files, so nothing has run (exitCode: 86 "
-                             "of its container).")
+    assert first.message == (
+        "YARN started the application master without its files, so nothing has run (exitCode: 86 of its container)."
+    )
 
 
 def creates(hadoop, start):
@@ -395,8 +419,9 @@ def test_namenode_is_refused_as_a_resourcemanager(minicluster):
 @pytest.fixture(scope="module")
 def light(tmp_path_factory):
     """Return a light cluster that takes no submissions by REST."""
-    with HadoopCluster(tmp_path_factory.mktemp("light"), light=True,
-                       properties={"yarn.webapp.enable-rest-app-submissions": "false"}) as cluster:
+    with HadoopCluster(
+        tmp_path_factory.mktemp("light"), light=True, properties={"yarn.webapp.enable-rest-app-submissions": "false"}
+    ) as cluster:
         yield cluster
 
 
@@ -449,13 +474,24 @@ def cold(minicluster, tmp_path_factory):
         launcher.kill(warm, "the cache is warm")
         until(lambda: not processes_of(warm))  # what it computes is not the cold process's
         uploaded = len(creates(minicluster, cache))
-        ran = subprocess.run([sys.executable, "-c", COLD, minicluster.resourcemanager_url, json.dumps(spec.to_dict())],
-                             env=environ, timeout=60, capture_output=True, text=True, check=True, cwd=folder)
+        ran = subprocess.run(
+            [sys.executable, "-c", COLD, minicluster.resourcemanager_url, json.dumps(spec.to_dict())],
+            env=environ,
+            timeout=60,
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=folder,
+        )
         measured = json.loads(ran.stdout)
         return SimpleNamespace(
-            measured=measured, bare=min(cpu_of_a_bare_interpreter() for _ in range(5)), uploaded=uploaded, uploaded_then=len(creates(minicluster, cache)),
+            measured=measured,
+            bare=min(cpu_of_a_bare_interpreter() for _ in range(5)),
+            uploaded=uploaded,
+            uploaded_then=len(creates(minicluster, cache)),
             own=creates(minicluster, f"{launcher.cluster.staging}/{measured['id']}"),
-            report=launcher.wait(measured["id"], timeout=120))
+            report=launcher.wait(measured["id"], timeout=120),
+        )
 
 
 def test_a_cold_process_needs_no_java_no_hadoop_and_little_memory(cold):
@@ -487,16 +523,29 @@ def test_webhdfs_never_overwrites(minicluster, launcher):
 
 def test_jobs_of_two_users_run_at_the_same_time(minicluster, tmp_path):
     """Neither ports nor folders are fixed: every task of both jobs has an address of its own."""
-    launchers = [Launcher(discover(minicluster.resourcemanager_url, {**os.environ, "HADOOP_USER_NAME": name},
-                                   site=Site(staging="/tmp/{user}/.skein"))) for name in ("ann", "bob")]
+    launchers = [
+        Launcher(
+            discover(
+                minicluster.resourcemanager_url,
+                {**os.environ, "HADOOP_USER_NAME": name},
+                site=Site(staging="/tmp/{user}/.skein"),
+            )
+        )
+        for name in ("ann", "bob")
+    ]
     with contextlib.ExitStack() as stack:
         for made in launchers:
             stack.callback(made.close)
-        spec = job(until_exists(tmp_path / "go"), tasks={"worker": TaskSpec(instances=2, memory=512), "ps": TaskSpec(memory=512)})
+        spec = job(
+            until_exists(tmp_path / "go"),
+            tasks={"worker": TaskSpec(instances=2, memory=512), "ps": TaskSpec(memory=512)},
+        )
         ids = [made.submit(spec) for made in launchers]
         try:
-            specs = [until(lambda made=made, name=name: made.cluster_spec(name), 120)
-                     for made, name in zip(launchers, ids, strict=True)]
+            specs = [
+                until(lambda made=made, name=name: made.cluster_spec(name), 120)
+                for made, name in zip(launchers, ids, strict=True)
+            ]
             users = [launchers[0].resourcemanager.get(name)["user"] for name in ids]
         finally:
             (tmp_path / "go").touch()
@@ -510,8 +559,12 @@ def test_two_jobs_that_each_need_60_percent_of_the_cluster_both_finish(miniclust
     """The later one holds a part and waits for the rest, gives it back, and comes again at another time."""
     ids = []
     tasks = {"worker": TaskSpec(instances=3, memory=3000)}
-    spec = job(until_exists(tmp_path / "go"), tasks=tasks, deadlines=Deadlines(allocation=5, stop_grace=1),
-               restart=RestartPolicy(allocation_retries=20))
+    spec = job(
+        until_exists(tmp_path / "go"),
+        tasks=tasks,
+        deadlines=Deadlines(allocation=5, stop_grace=1),
+        restart=RestartPolicy(allocation_retries=20),
+    )
 
     def go(number):
         identity = Identity(f"half {number} {time.time()}")

@@ -33,15 +33,33 @@ done"""
 
 def test_a_reader_of_the_tracking_url_sees_restart_curves_and_verdict(minicluster, tmp_path):
     go = tmp_path / "go"
-    launcher = Launcher(discover(minicluster.resourcemanager_url, environ={}), environ={**os.environ, **minicluster.environ},
-                        submit_with="rest")
-    application = launcher.submit(JobSpec(
-        command=TRAIN.format(go=go), name=NAME, tasks={"worker": TaskSpec(instances=2, memory=256)},
-        environment=Environment("venv", sys.prefix), env={"API_TOKEN": "letmein-1234"},
-        restart=RestartPolicy("task", backoff=0), deadlines=Deadlines(stop_grace=2)))
+    launcher = Launcher(
+        discover(minicluster.resourcemanager_url, environ={}),
+        environ={**os.environ, **minicluster.environ},
+        submit_with="rest",
+    )
+    application = launcher.submit(
+        JobSpec(
+            command=TRAIN.format(go=go),
+            name=NAME,
+            tasks={"worker": TaskSpec(instances=2, memory=256)},
+            environment=Environment("venv", sys.prefix),
+            env={"API_TOKEN": "letmein-1234"},
+            restart=RestartPolicy("task", backoff=0),
+            deadlines=Deadlines(stop_grace=2),
+        )
+    )
     try:
-        report = until(lambda: (found := launcher.report(application)).tracking_url and found.state == "RUNNING"
-                       and found.tasks and found, 120, what="a job that runs")
+        report = until(
+            lambda: (
+                (found := launcher.report(application)).tracking_url
+                and found.state == "RUNNING"
+                and found.tasks
+                and found
+            ),
+            120,
+            what="a job that runs",
+        )
         with browsing(errors=("Failed to load resource",)) as page:
             page.goto(report.tracking_url)
             page.wait_for_url("**/pages/ytf/")
@@ -52,8 +70,10 @@ def test_a_reader_of_the_tracking_url_sees_restart_curves_and_verdict(minicluste
             assert "worker:1 failed: exit code 3 on " in page.inner_text("#tip")
 
             def points():
-                return page.evaluate("[...document.querySelectorAll('figure polyline')].map("
-                                     "one => one.getAttribute('points').split(' ').length).reduce((a, b) => a + b, 0)")
+                return page.evaluate(
+                    "[...document.querySelectorAll('figure polyline')].map("
+                    "one => one.getAttribute('points').split(' ').length).reduce((a, b) => a + b, 0)"
+                )
 
             before = until(points, 60, what="a curve")
             until(lambda: points() > before, 60, what="a curve that grows")
@@ -61,7 +81,9 @@ def test_a_reader_of_the_tracking_url_sees_restart_curves_and_verdict(minicluste
             page.click("button[data-log='worker:0']")
             until(lambda: "with ***" in page.inner_text("#log"), 60, what="the end of the log")
             assert page.title().startswith("<script>") and "in the queue" in page.inner_text("#head")
-            with urllib.request.urlopen(f"{report.tracking_url.rstrip('/')}/pages/ytf/status.json", timeout=60) as answer:
+            with urllib.request.urlopen(
+                f"{report.tracking_url.rstrip('/')}/pages/ytf/status.json", timeout=60
+            ) as answer:
                 text = answer.read().decode()
             schema = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "reference", "status.schema.json")
             with open(schema) as file:

@@ -26,8 +26,11 @@ def end_each(place, *reasons):
                 reason = left.pop(0)
                 final = "SUCCEEDED" if reason is Reason.SUCCEEDED else "FAILED"
                 said = isinstance(reason, Reason)
-                app.update(state="FINISHED" if said else "FAILED", finalStatus=final, diagnostics=compose_diagnostics(
-                    JobReport(name, reason=reason, message="x")) if said else reason)
+                app.update(
+                    state="FINISHED" if said else "FAILED",
+                    finalStatus=final,
+                    diagnostics=compose_diagnostics(JobReport(name, reason=reason, message="x")) if said else reason,
+                )
             seen.add(name)
 
     place.yarn.faults.append(fault)
@@ -44,8 +47,10 @@ def test_a_job_that_missed_its_allocation_is_submitted_again(place, monkeypatch)
     assert len(ids) == 3
 
 
-@pytest.mark.parametrize("reason, submitted", [
-    (Reason.SUCCEEDED, 0), (Reason.TASK_FAILED, 0), (Reason.KILLED, 0), (Reason.ALLOCATION_TIMEOUT, 1)])
+@pytest.mark.parametrize(
+    "reason, submitted",
+    [(Reason.SUCCEEDED, 0), (Reason.TASK_FAILED, 0), (Reason.KILLED, 0), (Reason.ALLOCATION_TIMEOUT, 1)],
+)
 def test_only_a_job_without_training_is_submitted_after_a_known_end(place, monkeypatch, reason, submitted):
     monkeypatch.setattr("tf_yarn_ops.launch.launcher.RETRY_PAUSE", 0.01)
     end_each(place, Reason.SUCCEEDED)

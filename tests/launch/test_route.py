@@ -19,7 +19,9 @@ def test_yarns_lifetime_is_the_backstop(place):
     place.launcher().submit(job(deadlines=Deadlines(queue=100, total=1000)))
     expected = datetime.fromtimestamp(STAMP / 1000 + 100 + 1000 + 300, timezone.utc)
     assert place.yarn.apps[ID]["lifetime"] == {
-        "type": "LIFETIME", "expiryTime": expected.strftime("%Y-%m-%dT%H:%M:%S.000+0000")}
+        "type": "LIFETIME",
+        "expiryTime": expected.strftime("%Y-%m-%dT%H:%M:%S.000+0000"),
+    }
 
 
 @pytest.mark.slow
@@ -58,10 +60,17 @@ def test_an_unlimited_job_has_no_lifetime(place):
 @pytest.mark.slow
 def test_closed_http_falls_back_to_skein_and_says_so(place, caplog):
     caplog.set_level("INFO")
-    place.yarn.faults.append(lambda method, path: (
-        403, {"Content-Type": "application/json"},
-        '{"RemoteException": {"message": "App submission via REST is disabled."}}')
-                             if (method, path) == ("POST", "/ws/v1/cluster/apps") else None)
+    place.yarn.faults.append(
+        lambda method, path: (
+            (
+                403,
+                {"Content-Type": "application/json"},
+                '{"RemoteException": {"message": "App submission via REST is disabled."}}',
+            )
+            if (method, path) == ("POST", "/ws/v1/cluster/apps")
+            else None
+        )
+    )
     with pytest.raises(SubmissionRejected, match="needs Hadoop's client: no 'yarn' on PATH"):
         place.launcher(environ={"PATH": "/none"}).submit(job())
     assert "submitting with Skein's Java client, because HTTP is closed" in caplog.text

@@ -26,8 +26,11 @@ def live(place):
 
 def end(place, name, reason):
     final = "SUCCEEDED" if reason is Reason.SUCCEEDED else "FAILED"
-    place.yarn.apps[name].update(state="FINISHED", finalStatus=final,
-                                 diagnostics=compose_diagnostics(JobReport(name, reason=reason, message="x")))
+    place.yarn.apps[name].update(
+        state="FINISHED",
+        finalStatus=final,
+        diagnostics=compose_diagnostics(JobReport(name, reason=reason, message="x")),
+    )
 
 
 def again(attempt=ME.attempt, generation=ME.generation):
@@ -83,8 +86,11 @@ def test_what_a_stale_client_left_behind_is_killed_when_it_is_called_again(place
 @pytest.mark.slow
 def test_a_newer_generation_that_comes_during_the_submission_wins(place):
     newer = mine(99, "ACCEPTED", generation=2)
-    place.yarn.faults.append(lambda method, path: place.yarn.add(newer) and None
-                             if (method, path) == ("POST", "/ws/v1/cluster/apps") else None)
+    place.yarn.faults.append(
+        lambda method, path: (
+            place.yarn.add(newer) and None if (method, path) == ("POST", "/ws/v1/cluster/apps") else None
+        )
+    )
     with pytest.raises(Superseded):
         place.launcher().ensure(job(), ME)
     assert live(place) == [newer["id"]]
@@ -135,6 +141,7 @@ def test_submitted_but_not_marked_is_attached(place):
 
 def test_a_claim_that_can_not_be_marked_leaves_no_application_to_itself(place):
     """The application runs: the client that has submitted it says so and waits for it."""
+
     def lose_the_claims(method, path):
         if (method, path) == ("POST", "/ws/v1/cluster/apps"):
             shutil.rmtree(place.staging / "claims")
@@ -154,6 +161,7 @@ def ring(*_):
 
 def test_an_alarm_during_a_submission_takes_it_back(place):
     """The request is on its way when the alarm rings."""
+
     def hold(method, path):
         if (method, path) == ("POST", "/ws/v1/cluster/apps"):
             os.kill(os.getpid(), signal.SIGALRM)
@@ -298,8 +306,11 @@ def test_a_refused_racer_leaves_the_files_of_the_application_that_runs(place):
         slow = pool.submit(place.launcher().ensure, job(), ME, on_reserved)
         until(lambda: seen)
         report = place.launcher().ensure(job(), ME)
-        place.yarn.faults.append(lambda method, path: (
-            (403, {}, "quota exceeded") if method == "POST" and path.endswith("/cluster/apps") else None))
+        place.yarn.faults.append(
+            lambda method, path: (
+                (403, {}, "quota exceeded") if method == "POST" and path.endswith("/cluster/apps") else None
+            )
+        )
         go_on.set()
         with pytest.raises(SubmissionRejected):
             slow.result(60)
@@ -312,6 +323,9 @@ def test_an_outage_in_the_middle_of_a_look_does_not_end_a_wait(place):
     report = launcher.ensure(job(), ME)
     place.yarn.apps[report.application_id].update(state="KILLED", finalStatus="KILLED", finishedTime=1)
     outage = iter(range(12))
-    place.yarn.faults.append(lambda method, path: (
-        (503, {}, "restarting") if path.endswith("/apps") and next(outage, None) is not None else None))
+    place.yarn.faults.append(
+        lambda method, path: (
+            (503, {}, "restarting") if path.endswith("/apps") and next(outage, None) is not None else None
+        )
+    )
     assert launcher.wait(report.application_id, identity=ME, timeout=60, poll_interval=0.05).reason is Reason.KILLED

@@ -22,8 +22,11 @@ APPS = "/ws/v1/cluster/apps"
 def place(yarn, tmp_path):
     """Return a secured cluster whose pages ask for no ticket; its files lie in a local folder, which needs no token."""
     place = Place(yarn, tmp_path / "files")
-    yarn.conf |= {"hadoop.security.authentication": "kerberos", "yarn.resourcemanager.address": "localhost:8032",
-                  "yarn.resourcemanager.principal": "rm/_HOST@EXAMPLE.COM"}
+    yarn.conf |= {
+        "hadoop.security.authentication": "kerberos",
+        "yarn.resourcemanager.address": "localhost:8032",
+        "yarn.resourcemanager.principal": "rm/_HOST@EXAMPLE.COM",
+    }
     place.site = Site(namenodes={OTHER: yarn.url})
     return place
 
@@ -62,14 +65,26 @@ def test_an_unsecured_cluster_gets_none(place):
     assert "credentials" not in place.body()["am-container-spec"]
 
 
-@pytest.mark.parametrize("break_it, error", [
-    (lambda place: place.yarn.faults.append(
-        lambda method, path: (400, {}, "bad") if (method, path) == ("POST", APPS) else None), SubmissionRejected),
-    (lambda place: place.yarn.faults.append(
-        lambda method, path: (400, {}, "bad") if path.endswith("/new-application") else None), SubmissionRejected),
-    (lambda place: place.yarn.maximum.update(memory=1, vCores=1, resourceInformations={}), ResourcesImpossible),
-    (lambda place: (place.root / "user").write_text("no directory"), SubmissionRejected),
-], ids=["refused", "no id", "too large", "not staged"])
+@pytest.mark.parametrize(
+    "break_it, error",
+    [
+        (
+            lambda place: place.yarn.faults.append(
+                lambda method, path: (400, {}, "bad") if (method, path) == ("POST", APPS) else None
+            ),
+            SubmissionRejected,
+        ),
+        (
+            lambda place: place.yarn.faults.append(
+                lambda method, path: (400, {}, "bad") if path.endswith("/new-application") else None
+            ),
+            SubmissionRejected,
+        ),
+        (lambda place: place.yarn.maximum.update(memory=1, vCores=1, resourceInformations={}), ResourcesImpossible),
+        (lambda place: (place.root / "user").write_text("no directory"), SubmissionRejected),
+    ],
+    ids=["refused", "no id", "too large", "not staged"],
+)
 @pytest.mark.parametrize("identity", [None, Identity("a")], ids=["submit", "ensure"])
 def test_a_submission_that_fails_leaves_no_token(place, break_it, error, identity):
     client = launcher(place)
@@ -105,7 +120,9 @@ def test_clients_that_lose_a_race_cancel_their_tokens(place):
         reports = list(pool.map(lambda client: client.ensure(job(), Identity("a")), clients))
     assert len({report.application_id for report in reports}) == 1, "which client wins is open"
     assert place.yarn.tokens_given >= 1
-    assert secrets_of(place.yarn.tokens) >= {token.password for token in sent(place, reports[0].application_id).values()}
+    assert secrets_of(place.yarn.tokens) >= {
+        token.password for token in sent(place, reports[0].application_id).values()
+    }
     # Two clients that send the same id at the same moment both have the right to be the one.
     posts = sum((method, path) == ("POST", APPS) for method, path, *_ in place.yarn.requests)
     assert len(place.yarn.tokens) <= posts
@@ -124,8 +141,13 @@ def test_a_client_that_comes_when_the_id_is_submitted_sends_no_second_one(place)
 def test_a_refused_look_at_a_submitted_application_keeps_its_tokens(place, monkeypatch):
     monkeypatch.setattr("tf_yarn_ops.submit.rest._ACCEPT_TIMEOUT", 0.2)
     client = launcher(place)
-    place.yarn.faults.append(lambda method, path: (401, {"WWW-Authenticate": "Negotiate"}, "Authentication required")
-                             if method == "GET" and path.endswith(ID) and ID in place.yarn.apps else None)
+    place.yarn.faults.append(
+        lambda method, path: (
+            (401, {"WWW-Authenticate": "Negotiate"}, "Authentication required")
+            if method == "GET" and path.endswith(ID) and ID in place.yarn.apps
+            else None
+        )
+    )
     with pytest.raises(ClusterUnreachable, match="in an unknown state"):
         client.ensure(job(), Identity("a"))
     assert secrets_of(place.yarn.tokens) == {token.password for token in sent(place).values()}
@@ -155,7 +177,9 @@ REFUSED = {"exception": "YarnException", "message": "Delegation token operations
 
 def test_rest_refuses_before_it_stages_when_there_are_no_tokens(place):
     place.yarn.tokens_refused["RM_DELEGATION_TOKEN"] = 403, REFUSED
-    with pytest.raises(TokensUnavailable, match=r"the ResourceManager gives no token over HTTP.*need a Kerberos channel"):
+    with pytest.raises(
+        TokensUnavailable, match=r"the ResourceManager gives no token over HTTP.*need a Kerberos channel"
+    ):
         launcher(place, submit_with="rest").submit(job())
     assert not place.staging.exists() and place.yarn.count("POST", APPS) == 0
 
@@ -166,15 +190,20 @@ def test_auto_takes_skeins_client_where_there_are_no_tokens(place, caplog, tmp_p
     client = launcher(place, environ={"PATH": str(tmp_path), "HOME": str(tmp_path)})
     with caplog.at_level(logging.INFO), pytest.raises(SubmissionRejected, match="yarn"):
         client.submit(job()) if identity is None else client.ensure(job(), identity)
-    assert re.search("submitting with Skein's Java client, because .* no token over HTTP: .* a Kerberos channel", caplog.text)
+    assert re.search(
+        "submitting with Skein's Java client, because .* no token over HTTP: .* a Kerberos channel", caplog.text
+    )
 
 
 @pytest.mark.parametrize("identity", [None, Identity("a")], ids=["submit", "ensure"])
 def test_where_both_ways_are_closed_the_message_says_why(place, tmp_path, identity):
     place.yarn.tokens_refused["RM_DELEGATION_TOKEN"] = 403, REFUSED
     client = launcher(place, environ={"PATH": str(tmp_path), "HOME": str(tmp_path)})
-    with pytest.raises(HadoopClientUnfit, match=r"no 'yarn' on PATH.*\. Submission over HTTP is closed: .* no token over "
-                                                r"HTTP: .* a Kerberos channel") as raised:
+    with pytest.raises(
+        HadoopClientUnfit,
+        match=r"no 'yarn' on PATH.*\. Submission over HTTP is closed: .* no token over "
+        r"HTTP: .* a Kerberos channel",
+    ) as raised:
         client.submit(job()) if identity is None else client.ensure(job(), identity)
     assert raised.value.hint == "Correct Hadoop's client on this machine, or what closes HTTP, as the message says."
 
@@ -188,9 +217,12 @@ def test_failed_skein_submission_names_the_http_route(place, tmp_path):
 
 @pytest.mark.parametrize("identity", [None, Identity("a")], ids=["submit", "ensure"])
 def test_auto_takes_skeins_client_where_the_namenode_takes_no_ticket(place, caplog, tmp_path, identity):
-    place.yarn.conf |= {"fs.defaultFS": OTHER, "dfs.namenode.http-address": place.url[len("http://"):]}
-    place.yarn.faults.append(lambda method, path: (401, {"WWW-Authenticate": "Basic"}, "Authentication required")
-                             if path.startswith("/webhdfs/") else None)
+    place.yarn.conf |= {"fs.defaultFS": OTHER, "dfs.namenode.http-address": place.url[len("http://") :]}
+    place.yarn.faults.append(
+        lambda method, path: (
+            (401, {"WWW-Authenticate": "Basic"}, "Authentication required") if path.startswith("/webhdfs/") else None
+        )
+    )
     client = launcher(place, environ={"PATH": str(tmp_path), "HOME": str(tmp_path)})
     with caplog.at_level(logging.INFO), pytest.raises(SubmissionRejected, match="yarn"):
         client.submit(job()) if identity is None else client.ensure(job(), identity)
@@ -206,7 +238,9 @@ def test_a_renewal_that_yarn_could_not_do_is_a_refusal_with_what_to_do(place):
             place.yarn.end(ID, failed, "FAILED", "FAILED")
 
     place.yarn.faults.append(refuse)
-    with pytest.raises(SubmissionRejected, match=r"YARN refused .*: Failed to renew token: .*set token_renewer in site\.yaml"):
+    with pytest.raises(
+        SubmissionRejected, match=r"YARN refused .*: Failed to renew token: .*set token_renewer in site\.yaml"
+    ):
         launcher(place).submit(job())
     assert place.yarn.tokens == [] and not place.directories()
 

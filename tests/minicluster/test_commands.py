@@ -56,10 +56,14 @@ def test_commands_end_with_the_error_and_not_with_a_traceback(dying):
 def test_full_disk_of_the_cache_is_refused_before_the_fetch(machine, monkeypatch):
     usage = namedtuple("usage", "total used free")(100 * 10**6, 20 * 10**6, 80 * 10**6)  # type: ignore[call-arg]
     with monkeypatch.context() as patch:
-        patch.setattr(artefacts.shutil, "disk_usage", lambda path: usage if path == machine / "cache" else disk_usage(path))
+        patch.setattr(
+            artefacts.shutil, "disk_usage", lambda path: usage if path == machine / "cache" else disk_usage(path)
+        )
         ran = CliRunner().invoke(minicluster, ["up", "--dir", str(machine / "one")])
     assert (ran.exit_code, ran.stderr.splitlines()[-1]) == (
-        1, f"Error: the disk of the cache {machine}/cache has 80 MB free, Hadoop needs 90 MB: free some, or set YTF_CACHE")
+        1,
+        f"Error: the disk of the cache {machine}/cache has 80 MB free, Hadoop needs 90 MB: free some, or set YTF_CACHE",
+    )
     assert list((machine / "cache").iterdir()) == [] and not (machine / "calls").exists()
 
 
@@ -119,7 +123,9 @@ def test_env_is_what_a_shell_can_eval(machine):
 @pytest.mark.parametrize("light", [False, True])
 def test_status_shows_the_default_file_system(machine, light):
     (machine / "one").mkdir()
-    settings = installation.prepare_folder(replace(make_settings(machine / "one", light=light), java_home=machine / "jdk"))
+    settings = installation.prepare_folder(
+        replace(make_settings(machine / "one", light=light), java_home=machine / "jdk")
+    )
     ran = CliRunner().invoke(minicluster, ["status", "--dir", str(machine / "one")])
     shown = "viewfs://minicluster" if light else f"hdfs://127.0.0.1:{settings.ports['nn']}"
     assert ran.exit_code == 3 and f"Default file system   {shown}\n" in ran.stdout

@@ -21,7 +21,8 @@ def test_light_cluster_has_no_hdfs_and_mounts_a_folder():
 def test_jvm_options_reach_containers_by_the_white_list_only():
     site = read_sites(make_settings())["yarn-site.xml"]
     assert {"JAVA_HOME", "HADOOP_CONF_DIR", "PATH", "LANG", "TZ", "JDK_JAVA_OPTIONS"} <= set(
-        site["yarn.nodemanager.env-whitelist"].split(","))
+        site["yarn.nodemanager.env-whitelist"].split(",")
+    )
     assert "yarn.nodemanager.admin-env" not in site
 
 

@@ -1,6 +1,5 @@
 """The daemons' command lines, environment and logs, and how they are found and stopped."""
 
-
 from support.machines import make_settings
 from tf_yarn_ops.minicluster import daemons
 from tf_yarn_ops.minicluster.daemon_settings import OPENS

@@ -116,15 +116,19 @@ def interrupted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("light")
     cluster, left = MiniCluster(folder, nodes=2, light=True), {}
     for number in (signal.SIGINT, signal.SIGKILL):
-        with subprocess.Popen([*CLI, "up", "--light", "--nodes", "2", "--dir", str(folder)], stderr=subprocess.PIPE,
-                              text=True) as program:
+        with subprocess.Popen(
+            [*CLI, "up", "--light", "--nodes", "2", "--dir", str(folder)], stderr=subprocess.PIPE, text=True
+        ) as program:
             for line in program.stderr:
                 if line.startswith("waiting for"):
                     program.send_signal(number)
                     break
         # A JVM that begins has no command line for a moment.
-        left[number] = until(lambda: len(found := daemons.find_all(folder)) == 3 and found, 30) if number == signal.SIGKILL else (
-            daemons.find_all(folder))
+        left[number] = (
+            until(lambda: len(found := daemons.find_all(folder)) == 3 and found, 30)
+            if number == signal.SIGKILL
+            else (daemons.find_all(folder))
+        )
     try:
         cluster.up()
         yield SimpleNamespace(cluster=cluster, left=left, status=cluster.status(), pids=list_pids(cluster))
@@ -225,10 +229,17 @@ def test_leaving_a_context_that_found_it_running_leaves_it_running(ready):
 
 
 def test_command_without_an_address_names_the_running_cluster(ready, tmp_path):
-    unknown = {name: value for name, value in os.environ.items() if name not in ("HADOOP_CONF_DIR", "YTF_RESOURCEMANAGER")}
+    unknown = {
+        name: value for name, value in os.environ.items() if name not in ("HADOOP_CONF_DIR", "YTF_RESOURCEMANAGER")
+    }
     environ = {**unknown, "HOME": str(tmp_path), "YTF_MINICLUSTER_DIR": str(ready.directory)}
-    ran = subprocess.run([sys.executable, "-c", "from tf_yarn_ops.cli import main; main()", "list"], env=environ,
-                         capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(
+        [sys.executable, "-c", "from tf_yarn_ops.cli import main; main()", "list"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert ran.returncode == 2 and 'next: eval "$(ytf minicluster env)"' in ran.stderr, ran.stderr
 
 

@@ -23,7 +23,9 @@ def test_only_processes_with_both_marks_are_ours(tmp_path, spawn):
     assert daemons.find_all(tmp_path) == (ours.pid,)
 
 
-@pytest.mark.parametrize("order", [sorted, lambda pids: sorted(pids, reverse=True)], ids=["older first", "wrapped pids"])
+@pytest.mark.parametrize(
+    "order", [sorted, lambda pids: sorted(pids, reverse=True)], ids=["older first", "wrapped pids"]
+)
 def test_what_a_daemon_forks_is_not_the_daemon(tmp_path, spawn, monkeypatch, order):
     """Seen: after pids had begun anew, SIGKILL for the NodeManager hit the child that it had just forked."""
     forking = f"import os; os.fork(); {SLEEP}"

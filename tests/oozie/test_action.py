@@ -22,8 +22,13 @@ def act(yarn, tmp_path, monkeypatch):
     (tmp_path / "job.yaml").write_text("tasks: {worker: {instances: 2, memory: 512}}\ncommand: 'true'\n")
     (tmp_path / "action.xml").write_text(CONFIGURATION)
     monkeypatch.chdir(tmp_path)
-    environ = {"HOME": "/nowhere", "YTF_RESOURCEMANAGER": yarn.url, "HADOOP_USER_NAME": USER,
-               "CONTAINER_ID": "container_1700000000000_0042_01_000001", "OOZIE_ACTION_CONF_XML": "action.xml"}
+    environ = {
+        "HOME": "/nowhere",
+        "YTF_RESOURCEMANAGER": yarn.url,
+        "HADOOP_USER_NAME": USER,
+        "CONTAINER_ID": "container_1700000000000_0042_01_000001",
+        "OOZIE_ACTION_CONF_XML": "action.xml",
+    }
 
     def run():
         read, write = os.pipe()

@@ -15,8 +15,16 @@ LOGS = f"http://node:8042/node/containerlogs/container_e02_{STAMP}_0007_{{:02}}_
 
 
 def launched(attempt=1):
-    return Launched(workflow="0000004-oozie-W", action="train", run=0, owner="0000004-oozie-W", launcher=STAMP * 10**8 + 7,
-                    attempt=attempt, container=f"container_e02_{STAMP}_0007_{attempt:02}_000001", tag="")
+    return Launched(
+        workflow="0000004-oozie-W",
+        action="train",
+        run=0,
+        owner="0000004-oozie-W",
+        launcher=STAMP * 10**8 + 7,
+        attempt=attempt,
+        container=f"container_e02_{STAMP}_0007_{attempt:02}_000001",
+        tag="",
+    )
 
 
 @pytest.fixture
@@ -30,11 +38,15 @@ def signalled(monkeypatch):
 
         def fault(method, path):
             if path.endswith("_0007") and method == "GET":
-                yarn.apps[f"application_{STAMP}_0007"] = application(7, **(looks.pop(0) if len(looks) > 1 else looks[0]))
+                yarn.apps[f"application_{STAMP}_0007"] = application(
+                    7, **(looks.pop(0) if len(looks) > 1 else looks[0])
+                )
 
         yarn.faults.append(fault)
         read, write = os.pipe()
-        actions = ending.ActionEnding(discover(yarn.url, environ={"HADOOP_USER_NAME": "ann"}), launched(), causes.append)
+        actions = ending.ActionEnding(
+            discover(yarn.url, environ={"HADOOP_USER_NAME": "ann"}), launched(), causes.append
+        )
         actions.follow(trained)
         thread = actions.watch(read)
         os.write(write, bytes([signal.SIGTERM]))

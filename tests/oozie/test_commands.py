@@ -13,13 +13,22 @@ from tf_yarn_ops.oozie import commands
 
 
 def test_packing_without_a_cluster_takes_the_user_of_hadoop(place):
-    assert "appPath=hdfs://nn:8020/user/alice/oozie/" in run("package", "job.yaml", "--dry-run", *ADDRESSES, HADOOP_USER_NAME="alice").stdout
+    assert (
+        "appPath=hdfs://nn:8020/user/alice/oozie/"
+        in run("package", "job.yaml", "--dry-run", *ADDRESSES, HADOOP_USER_NAME="alice").stdout
+    )
 
 
 def test_a_dry_run_writes_nothing_and_faults_come_together(place):
     shown = run("package", "job.yaml", "--dry-run", *ADDRESSES)
-    assert shown.returncode == 0 and shown.stdout.startswith("# workflow.xml\n<?xml") and "# job.properties" in shown.stdout
-    refused = run("package", "job.yaml", "--frequency", "often", "--name-node", "namenode", "--resource-manager", "rm:8032")
+    assert (
+        shown.returncode == 0
+        and shown.stdout.startswith("# workflow.xml\n<?xml")
+        and "# job.properties" in shown.stdout
+    )
+    refused = run(
+        "package", "job.yaml", "--frequency", "often", "--name-node", "namenode", "--resource-manager", "rm:8032"
+    )
     assert "\n  - name_node: 'namenode' is not the URL of a file system; give hdfs://host:8020" in refused.stderr
     assert refused.returncode == 2 and "\n  - out: missing; give a folder of this machine" in refused.stderr
     assert "\n  - frequency: 'often' is not a frequency" in refused.stderr
@@ -34,12 +43,25 @@ def test_run_uploads_checks_and_starts_and_prints_the_id(place):
     files = place / "hdfs"
     files.mkdir()
     with cluster(files) as url, oozie() as (server, seen):
-        packed = run("package", "job.yaml", "--frequency", "1d", "--out", "app", "--app-path", "/apps/digits",
-                     "--property", "rate=0.1", YTF_RESOURCEMANAGER=url)
+        packed = run(
+            "package",
+            "job.yaml",
+            "--frequency",
+            "1d",
+            "--out",
+            "app",
+            "--app-path",
+            "/apps/digits",
+            "--property",
+            "rate=0.1",
+            YTF_RESOURCEMANAGER=url,
+        )
         assert packed.returncode == 0, packed.stderr
-        started = run("run", "app", "--property", "rate=0.2", "--user", "root", YTF_RESOURCEMANAGER=url, OOZIE_URL=server)
+        started = run(
+            "run", "app", "--property", "rate=0.2", "--user", "root", YTF_RESOURCEMANAGER=url, OOZIE_URL=server
+        )
         assert (started.returncode, started.stdout) == (0, "0000001-oozie-C\n"), started.stderr
-        version, = (files / "apps" / "digits").iterdir()
+        (version,) = (files / "apps" / "digits").iterdir()
         assert {path.name for path in version.iterdir()} == {path.name for path in (place / "app").iterdir()}
         assert oct((version / "job.yaml").stat().st_mode)[-3:] == "640"
         where = f"viewfs://mini/apps/digits/{version.name}"
@@ -48,7 +70,17 @@ def test_run_uploads_checks_and_starts_and_prints_the_id(place):
             assert again.returncode == 0, again.stderr
         assert f"{where} has this application already" in again.stderr
 
-        run("package", "job.yaml", "--frequency", "1d", "--out", "app", "--app-path", "/apps/digits", YTF_RESOURCEMANAGER=url)
+        run(
+            "package",
+            "job.yaml",
+            "--frequency",
+            "1d",
+            "--out",
+            "app",
+            "--app-path",
+            "/apps/digits",
+            YTF_RESOURCEMANAGER=url,
+        )
         assert run("run", "app", "--oozie", server, YTF_RESOURCEMANAGER=url).returncode == 0
         assert len([*(files / "apps" / "digits").iterdir()]) == 2
     workflow, coordinator, start = seen[:3]
@@ -56,14 +88,18 @@ def test_run_uploads_checks_and_starts_and_prints_the_id(place):
     assert "oozie.coord.application.path" not in sent(workflow) and sent(workflow)["nominalStamp"] == "1"
     assert start[0].startswith("/oozie/v2/jobs?user.name=") and start[1]["Content-Type"].startswith("application/xml")
     assert sent(start)["oozie.coord.application.path"] == sent(start)["appPath"] == where
-    assert (sent(start)["rate"], sent(start)["resourceManager"], sent(start)["oozie.use.system.libpath"]) == ("0.2", "rm:8032", "true")
+    assert (sent(start)["rate"], sent(start)["resourceManager"], sent(start)["oozie.use.system.libpath"]) == (
+        "0.2",
+        "rm:8032",
+        "true",
+    )
     assert "user.name" in sent(start) and sent(seen[5])["rate"] == "0.2" and sent(seen[8])["rate"] == "0.1"
 
 
 def test_package_writes_into_the_cluster_itself(place):
     with cluster(place) as url, oozie() as (server, seen):
         packed = run("package", "job.yaml", "--out", "viewfs:///apps/digits", YTF_RESOURCEMANAGER=url)
-        version, = (place / "apps" / "digits").iterdir()
+        (version,) = (place / "apps" / "digits").iterdir()
         where = f"viewfs://mini/apps/digits/{version.name}"
         assert packed.returncode == 0 and f"next: ytf oozie run {where}\n" in packed.stderr, packed.stderr
         assert run("run", where, "--oozie", server, YTF_RESOURCEMANAGER=url).returncode == 0
@@ -83,7 +119,17 @@ def test_second_coordinator_for_the_same_time_is_rejected(place, others, options
     files = place / "hdfs"
     files.mkdir()
     with cluster(files) as url, oozie(coordinators=others) as (server, seen):
-        run("package", "job.yaml", "--frequency", "1d", "--start", "2026-12-01T02:00Z", "--out", "app", YTF_RESOURCEMANAGER=url)
+        run(
+            "package",
+            "job.yaml",
+            "--frequency",
+            "1d",
+            "--start",
+            "2026-12-01T02:00Z",
+            "--out",
+            "app",
+            YTF_RESOURCEMANAGER=url,
+        )
         done = run("run", "app", *options, "--oozie", server, YTF_RESOURCEMANAGER=url)
     assert done.returncode == code, done.stderr
     if code:
@@ -97,15 +143,35 @@ def test_second_call_while_a_coordinator_starts_is_refused(place):
 
     def call(*options):
         env = {**os.environ, "YTF_SITE": "", "PYTHONPATH": str(ROOT), "YTF_RESOURCEMANAGER": url}
-        calls.append(subprocess.run([*YTF, "oozie", "run", "app", *options, "--oozie", server], env=env, text=True, cwd=place,
-                                    capture_output=True, timeout=100))
+        calls.append(
+            subprocess.run(
+                [*YTF, "oozie", "run", "app", *options, "--oozie", server],
+                env=env,
+                text=True,
+                cwd=place,
+                capture_output=True,
+                timeout=100,
+            )
+        )
 
     with cluster(files) as url, oozie(meanwhile=[call]) as (server, seen):
-        run("package", "job.yaml", "--frequency", "1d", "--out", "app", "--app-path", "/apps/digits", YTF_RESOURCEMANAGER=url)
+        run(
+            "package",
+            "job.yaml",
+            "--frequency",
+            "1d",
+            "--out",
+            "app",
+            "--app-path",
+            "/apps/digits",
+            YTF_RESOURCEMANAGER=url,
+        )
         assert run("run", "app", "--oozie", server, YTF_RESOURCEMANAGER=url).returncode == 0
         claim = files / "apps" / "digits" / ".starting"
         assert len(seen) == 3 and calls[0].returncode == 2 and not claim.exists()
-        assert re.search(r"/apps/digits/.starting: process \d+ on \S+ is starting this coordinator", calls[0].stderr), calls[0].stderr
+        assert re.search(r"/apps/digits/.starting: process \d+ on \S+ is starting this coordinator", calls[0].stderr), (
+            calls[0].stderr
+        )
         # A process that was killed leaves its claim.
         claim.write_text("process 1 on gone")
         call()
@@ -116,11 +182,22 @@ def test_second_call_while_a_coordinator_starts_is_refused(place):
 def test_unknown_property_is_rejected(place):
     (place / "flow.xml").write_text(FLOW.replace("ge 0.9", "ge limit"))
     run("package", "job.yaml", "--workflow", "flow.xml", "--property", "rate=1", "--out", "app", *ADDRESSES)
-    done = run("run", "app", "--property", "limit=0.9", "--property", "oozie.launcher.max.attempts=1", "--property", "rat=2",
-               "--oozie", "http://nowhere")
+    done = run(
+        "run",
+        "app",
+        "--property",
+        "limit=0.9",
+        "--property",
+        "oozie.launcher.max.attempts=1",
+        "--property",
+        "rat=2",
+        "--oozie",
+        "http://nowhere",
+    )
     assert done.returncode == 2 and done.stderr.splitlines()[0].endswith(
         "property 'rat': unknown key (did you mean 'rate'?); known: nameNode, resourceManager, appPath, "
-        "oozie.wf.application.path, oozie.use.system.libpath, rate"), done.stderr
+        "oozie.wf.application.path, oozie.use.system.libpath, rate"
+    ), done.stderr
 
 
 def test_run_names_what_is_missing(place):
@@ -128,12 +205,19 @@ def test_run_names_what_is_missing(place):
     done = run("run", "empty", "--property", "x")
     assert done.returncode == 2 and done.stderr.splitlines()[1:4] == [
         "  - oozie: missing; give the address of the Oozie server, http://host:11000/oozie, or set OOZIE_URL",
-        "  - property: 'x' is not NAME=VALUE", "  - there is no job.properties in empty; ytf oozie package writes one"]
+        "  - property: 'x' is not NAME=VALUE",
+        "  - there is no job.properties in empty; ytf oozie package writes one",
+    ]
 
 
 def test_the_guide_names_each_option():
     guide = (ROOT / "docs" / "guides" / "oozie.md").read_text(encoding="utf-8")
     common = {"--resourcemanager", "--verbose", "-v"}
-    options = {name for command in commands.oozie.commands.values() for parameter in command.params
-               for name in parameter.opts if name.startswith("-")}
+    options = {
+        name
+        for command in commands.oozie.commands.values()
+        for parameter in command.params
+        for name in parameter.opts
+        if name.startswith("-")
+    }
     assert {name for name in options - common if not re.search(rf"{name}\b(?!-)", guide)} == set()

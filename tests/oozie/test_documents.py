@@ -42,10 +42,19 @@ def test_own_workflow_holds_an_action_for_each_listed_job(place):
     (place / "jobs.yaml").write_text("jobs:\n- {name: train, job: job.yaml}\n- {name: judge, job: small.yaml}\n")
     with pytest.raises(SpecInvalid, match="it needs one action 'judge' with an empty shell"):
         read_oozie_request("jobs.yaml", {"workflow": "flow.xml"}, NOW)
-    (place / "flow.xml").write_text(re.sub("<decision.*</decision>", """<action name="judge">
-        <shell xmlns="uri:oozie:shell-action:1.0"/><ok to="end"/><error to="end"/></action>""", FLOW, flags=re.DOTALL))
+    (place / "flow.xml").write_text(
+        re.sub(
+            "<decision.*</decision>",
+            """<action name="judge">
+        <shell xmlns="uri:oozie:shell-action:1.0"/><ok to="end"/><error to="end"/></action>""",
+            FLOW,
+            flags=re.DOTALL,
+        )
+    )
     workflow = documents_of(read_oozie_request("jobs.yaml", {"workflow": "flow.xml"}, NOW), PLACE)["workflow.xml"]
     assert "<file>job-train.yaml#job.yaml</file>" in workflow and "<file>job-judge.yaml#job.yaml</file>" in workflow
     (place / "jobs.yaml").write_text("jobs: [{name: train, job: job.yaml, mkdir: /a}]")
-    with pytest.raises(SpecInvalid, match=r"train\.mkdir: the workflow of --workflow says what comes before a training"):
+    with pytest.raises(
+        SpecInvalid, match=r"train\.mkdir: the workflow of --workflow says what comes before a training"
+    ):
         read_oozie_request("jobs.yaml", {"workflow": "flow.xml"}, NOW)

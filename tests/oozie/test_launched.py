@@ -8,21 +8,40 @@ from tf_yarn_ops.oozie.launched import Launched
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
 
-COORDINATOR, WORKFLOW, AGAIN = "0000001-261122180532001-oozie-o-C@7", "0000004-261122180532001-oozie-o-W", "0000009-261122190000001-oozie-o-W"
+COORDINATOR, WORKFLOW, AGAIN = (
+    "0000001-261122180532001-oozie-o-C@7",
+    "0000004-261122180532001-oozie-o-W",
+    "0000009-261122190000001-oozie-o-W",
+)
 USER = "ann"
 
 
 @pytest.fixture
 def start(tmp_path):
     """Return a function that reads a start of the action."""
+
     def read(workflow=WORKFLOW, run=0, launcher=5, attempt=1, coordinator=COORDINATOR, action="train"):
         path = tmp_path / "action.xml"
-        values = {"oozie.job.id": workflow, "oozie.action.id": f"{workflow}@{action}", "oozie.child.mapreduce.job.tags": "oozie-12ab"}
-        path.write_text("<configuration>" + "".join(
-            f"<property><name>{name}</name><value>{value}</value></property>" for name, value in values.items()) + "</configuration>")
-        return Launched.read({"OOZIE_ACTION_CONF_XML": str(path), "YTF_OOZIE_workflowRun": str(run),
-                              "CONTAINER_ID": f"container_e02_1795370720127_{launcher:04}_{attempt:02}_000001",
-                              **({"YTF_OOZIE_actionId": coordinator} if coordinator else {})})
+        values = {
+            "oozie.job.id": workflow,
+            "oozie.action.id": f"{workflow}@{action}",
+            "oozie.child.mapreduce.job.tags": "oozie-12ab",
+        }
+        path.write_text(
+            "<configuration>"
+            + "".join(
+                f"<property><name>{name}</name><value>{value}</value></property>" for name, value in values.items()
+            )
+            + "</configuration>"
+        )
+        return Launched.read(
+            {
+                "OOZIE_ACTION_CONF_XML": str(path),
+                "YTF_OOZIE_workflowRun": str(run),
+                "CONTAINER_ID": f"container_e02_1795370720127_{launcher:04}_{attempt:02}_000001",
+                **({"YTF_OOZIE_actionId": coordinator} if coordinator else {}),
+            }
+        )
 
     return read
 
@@ -42,8 +61,14 @@ class Yarn:
 
     def submit(self, launched, state="RUNNING", **report):
         tags = (*self.identify(launched).tags, *launched.tags)
-        application = {"id": f"application_1_{len(self.listed) + 1:04}", "user": USER, "state": state, "finalStatus": "UNDEFINED",
-                       "applicationTags": ",".join(tags), "diagnostics": ""}
+        application = {
+            "id": f"application_1_{len(self.listed) + 1:04}",
+            "user": USER,
+            "state": state,
+            "finalStatus": "UNDEFINED",
+            "applicationTags": ",".join(tags),
+            "diagnostics": "",
+        }
         self.listed.append(application)
         if report:
             self.end(application, **report)
@@ -51,8 +76,11 @@ class Yarn:
 
     def end(self, application, reason, **fields):
         final = "SUCCEEDED" if reason is Reason.SUCCEEDED else "FAILED"
-        application.update(state="FINISHED", finalStatus=final, diagnostics=compose_diagnostics(
-            JobReport(application["id"], final_status=final, reason=reason, **fields)))
+        application.update(
+            state="FINISHED",
+            finalStatus=final,
+            diagnostics=compose_diagnostics(JobReport(application["id"], final_status=final, reason=reason, **fields)),
+        )
 
 
 @pytest.fixture
@@ -61,10 +89,14 @@ def yarn():
 
 
 @pytest.mark.parametrize("coordinator", [COORDINATOR, None])
-@pytest.mark.parametrize(("again", "why"), [
-    ({"attempt": 2}, "a second attempt of the launcher"),
-    ({"launcher": 6}, "an attempt of retry-max"),
-], ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("again", "why"),
+    [
+        ({"attempt": 2}, "a second attempt of the launcher"),
+        ({"launcher": 6}, "an attempt of retry-max"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
 def test_a_repetition_goes_on_with_the_training(start, yarn, coordinator, again, why):
     first = yarn.submit(start(coordinator=coordinator))
     assert yarn.decide(start(coordinator=coordinator, **again)) == SubmissionDecision(Action.ATTACH, first)
@@ -100,8 +132,13 @@ def test_a_second_attempt_trains_again_after_yarn_has_ended_the_first_one(start,
 
 
 def test_trainings_of_two_nominal_times_workflows_and_actions_are_apart(start):
-    starts = [start(), start(coordinator="0000001-261122180532001-oozie-o-C@8"), start(coordinator=None),
-              start(coordinator=None, workflow=AGAIN), start(action="other")]
+    starts = [
+        start(),
+        start(coordinator="0000001-261122180532001-oozie-o-C@8"),
+        start(coordinator=None),
+        start(coordinator=None, workflow=AGAIN),
+        start(action="other"),
+    ]
     assert len({launched.key for launched in starts}) == len(starts)
 
 

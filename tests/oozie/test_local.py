@@ -17,13 +17,25 @@ JOB = "command: {command}\ntasks: {{worker: 1}}\nfiles: {{day.txt: day.txt}}\n"
 @pytest.fixture
 def start(tmp_path):
     """Return a function that starts the action on a command; its jobs lie below ``state``."""
+
     def start(command):
         (tmp_path / "day.txt").write_text("the data of")
         (tmp_path / "job.yaml").write_text(JOB.format(command=command))
-        environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "YTF_OOZIE_nominalDate": "2026-11-21",
-                   "YTF_RESOURCEMANAGER": f"local://{tmp_path}/state"}
-        return subprocess.Popen([sys.executable, "-m", "tf_yarn_ops.oozie.action"], cwd=tmp_path, env=environ, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "YTF_OOZIE_nominalDate": "2026-11-21",
+            "YTF_RESOURCEMANAGER": f"local://{tmp_path}/state",
+        }
+        return subprocess.Popen(
+            [sys.executable, "-m", "tf_yarn_ops.oozie.action"],
+            cwd=tmp_path,
+            env=environ,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+        )
 
     return start
 

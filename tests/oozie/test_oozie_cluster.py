@@ -31,12 +31,16 @@ AT_ONCE = 8
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("oozie")
-    with HadoopCluster(folder / "hadoop", properties=PROPERTIES) as hadoop, OozieServer(folder / "server", hadoop) as server:
+    with (
+        HadoopCluster(folder / "hadoop", properties=PROPERTIES) as hadoop,
+        OozieServer(folder / "server", hadoop) as server,
+    ):
         yield Site(server, folder)
 
 
 def row(body):
     """Make a test of a row that runs beside the others."""
+
     def test(under_way):
         under_way[body.__name__].result()
 
@@ -47,13 +51,16 @@ def row(body):
 @pytest.fixture(scope="module")
 def under_way(request, site):
     """Begin all selected rows; return the future of each row by name."""
-    wanted = [item.function for item in request.session.items
-              if item.module is request.module and hasattr(item.function, "body")]
+    wanted = [
+        item.function
+        for item in request.session.items
+        if item.module is request.module and hasattr(item.function, "body")
+    ]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         yield {test.__name__: pool.submit(test.body, site) for test in wanted}
 
 
-ODD = "it's \"5\" = a:b\nnext \\u00zz ${wf:id()} <tag> & \\"
+ODD = 'it\'s "5" = a:b\nnext \\u00zz ${wf:id()} <tag> & \\'
 BRANCH = """
 <decision name="judge"><switch>
   <case to="promote">${{wf:actionData('train')['metric.accuracy'] ge 0.9}}</case>
@@ -75,9 +82,15 @@ def test_next_action_reads_the_outputs_and_a_branch_the_metric(site):
     _, application_id = site.yarn.settled(run, FAILED, SUCCEEDED)
     assert run.action()["userRetryCount"] == 1
     outputs = run.outputs()
-    assert javaproperties.loads(run.action()["data"]) == {name: value for name, value in outputs.items() if name != "hadoopJobs"}
-    assert (outputs["status"], outputs["reason"], outputs["application_id"]) == ("SUCCEEDED", "SUCCEEDED", application_id)
-    assert outputs["metric.odd"] == "it's \"5\" = a:b next _u00zz _{wf:id()} _tag_ _ _"
+    assert javaproperties.loads(run.action()["data"]) == {
+        name: value for name, value in outputs.items() if name != "hadoopJobs"
+    }
+    assert (outputs["status"], outputs["reason"], outputs["application_id"]) == (
+        "SUCCEEDED",
+        "SUCCEEDED",
+        application_id,
+    )
+    assert outputs["metric.odd"] == 'it\'s "5" = a:b next _u00zz _{wf:id()} _tag_ _ _'
     assert outputs["metric.accuracy"] == "0.93" and outputs["left_out"] == "1"
     assert site.files.status(f"/models/0.93/{application_id}"), run.log()
     report = JobReport.from_dict(json.loads(site.files.read(outputs["report_path"].removeprefix(site.filesystem))))
@@ -102,7 +115,7 @@ def test_console_says_why_and_a_rerun_of_failed_nodes_trains_again(site):
     folder = site.packed("again", {"command": in_turn(site.folder / "agains", "exit 3", "true")})
     run = Run(site, "again", site.ytf("run", "app", folder=folder)[0])
     run.wait("KILLED")
-    first, = site.yarn.settled(run, FAILED)
+    (first,) = site.yarn.settled(run, FAILED)
     why = console(site, run.workflow)
     assert why.startswith(f"train: TASK_FAILED {first} worker:0 "), why
     assert why.endswith(f"; yarn logs -applicationId {run.action()['externalId']}"), why
@@ -162,7 +175,7 @@ REASON = """<decision name="judge"><switch>
 def test_decision_reads_the_outputs_of_a_failed_training(site):
     run = site.run("status", "exit 3", more=REASON, error="judge")
     run.wait("SUCCEEDED")
-    application_id, = site.yarn.settled(run, FAILED)
+    (application_id,) = site.yarn.settled(run, FAILED)
     assert (run.outputs()["exit_code"], run.outputs()["hadoopJobs"]) == ("1", application_id)
     assert site.files.status("/told")
 
@@ -185,7 +198,7 @@ def test_the_workflows_user_trains(site):
     site.give_home("alice")
     run = site.run("alices", "true", user="alice")
     run.wait("SUCCEEDED")
-    application, = site.yarn.gone(run)
+    (application,) = site.yarn.gone(run)
     report = site.files.status(run.outputs()["report_path"].removeprefix(site.filesystem))
     assert (application["user"], report.owner) == ("alice", "alice")
 
@@ -217,7 +230,9 @@ def test_each_nominal_time_trains_once_and_again_for_a_rerun(site):
     outputs = [Run(site, "clicks", workflow).outputs() for workflow in workflows]
     assert outputs[0]["metric.when"] == outputs[2]["metric.when"] != outputs[1]["metric.when"]
     site.server.change(coordinator, "coord-rerun", type="action", scope="1", refresh="true", nocleanup="true")
-    again = until(lambda: (found := ended(coordinator, 1)) and found["externalId"] != workflows[0] and found, WORKFLOW, 0.5)
+    again = until(
+        lambda: (found := ended(coordinator, 1)) and found["externalId"] != workflows[0] and found, WORKFLOW, 0.5
+    )
     outputs.append(Run(site, "clicks", again["externalId"]).outputs())
     assert outputs[3]["metric.when"] == outputs[0]["metric.when"]
     trained = site.yarn.settled(Run(site, "clicks", workflows[0]), *[SUCCEEDED] * 4)
@@ -232,11 +247,24 @@ def test_listed_jobs_train_for_each_nominal_time_and_again_for_a_rerun(site):
     def trains(name, **others):
         return {"name": name, "job": {"command": f"echo {name} ${{nominalStamp}} ${{clicks}} >> {order}"}, **others}
 
-    folder = site.packed("nightly", [trains("features"), trains("model", needs="features", mkdir="/models/nightly/${nominalStamp}")],
-                         "--frequency", "1m", "--start", stamp(begin), "--end", stamp(begin + 120), "--concurrency", "2",
-                         "--sla-end", "3h",
-                         "--data", "clicks=/data/nightly/${YEAR}-${MONTH}-${DAY}-${HOUR}-${MINUTE}",
-                         "--output-data", "/models/nightly-${YEAR}${MONTH}${DAY}${HOUR}${MINUTE}")
+    folder = site.packed(
+        "nightly",
+        [trains("features"), trains("model", needs="features", mkdir="/models/nightly/${nominalStamp}")],
+        "--frequency",
+        "1m",
+        "--start",
+        stamp(begin),
+        "--end",
+        stamp(begin + 120),
+        "--concurrency",
+        "2",
+        "--sla-end",
+        "3h",
+        "--data",
+        "clicks=/data/nightly/${YEAR}-${MONTH}-${DAY}-${HOUR}-${MINUTE}",
+        "--output-data",
+        "/models/nightly-${YEAR}${MONTH}${DAY}${HOUR}${MINUTE}",
+    )
     for number in range(2):
         site.write(f"{time.strftime(data, time.gmtime(begin + 60 * number))}/_SUCCESS", "")
     coordinator, _ = site.ytf("run", "app", folder=folder)
@@ -248,12 +276,20 @@ def test_listed_jobs_train_for_each_nominal_time_and_again_for_a_rerun(site):
         assert site.files.status(f"/models/nightly/{when}").is_directory
         site.write(f"/models/nightly-{when}/model", "")
     asked = {"timezone": "GMT", "filter": f"parent_id={coordinator}"}
-    until(lambda: [one["slaStatus"] for one in site.server.ask("GET", "sla", params=asked)["slaSummaryList"]] == ["MET", "MET"],
-          WORKFLOW, 1)
+    until(
+        lambda: (
+            [one["slaStatus"] for one in site.server.ask("GET", "sla", params=asked)["slaSummaryList"]]
+            == ["MET", "MET"]
+        ),
+        WORKFLOW,
+        1,
+    )
     # A rerun deletes the model first, unless it runs with -nocleanup.
     for scope, nocleanup in ("1", "true"), ("2", "false"):
         site.server.change(coordinator, "coord-rerun", type="action", scope=scope, refresh="true", nocleanup=nocleanup)
-    until(lambda: sorted(order.read_text().splitlines()[4:]) == sorted(order.read_text().splitlines()[:4]), WORKFLOW, 0.5)
+    until(
+        lambda: sorted(order.read_text().splitlines()[4:]) == sorted(order.read_text().splitlines()[:4]), WORKFLOW, 0.5
+    )
     site.server.wait(coordinator, "SUCCEEDED", seconds=WORKFLOW)
     assert [bool(site.files.status(f"/models/nightly-{when}/model")) for when in stamps] == [True, False]
     site.yarn.settled(Run(site, "nightly", coordinator), *[SUCCEEDED] * 8)
@@ -270,18 +306,34 @@ DEPLOYED = """<workflow-app xmlns="uri:oozie:workflow:1.0" name="deployed">
 @row
 def test_refused_deployment_leaves_a_running_coordinator_alone(site):
     begin = site.began
-    options = ("--frequency", "1m", "--start", stamp(begin), "--end", stamp(begin + 60), "--app-path", "/apps/deployed",
-               "--data", "/data/deployed/${YEAR}-${MONTH}-${DAY}-${HOUR}-${MINUTE}")
+    options = (
+        "--frequency",
+        "1m",
+        "--start",
+        stamp(begin),
+        "--end",
+        stamp(begin + 60),
+        "--app-path",
+        "/apps/deployed",
+        "--data",
+        "/data/deployed/${YEAR}-${MONTH}-${DAY}-${HOUR}-${MINUTE}",
+    )
     folder = site.packed("deployed", {"command": "true"}, *options, flow=DEPLOYED)
     with ThreadPoolExecutor(2) as pair:
         started = pair.map(lambda _: site.ytf("run", "app", folder=folder, code=None)[0], range(2))
-        coordinator, = filter(None, started)
+        (coordinator,) = filter(None, started)
     before = site.listing("/apps/deployed")
     bad = site.packed("faulty", {"command": "true"}, *options, flow=DEPLOYED.replace("it failed", "${nowhere}"))
     refused = site.ytf("run", "app", folder=bad, code=3)[1]
     assert "E0803: IO error, variable [nowhere] cannot be resolved" in refused and "queue" not in refused
-    assert "no Oozie server answers" in site.ytf("run", "app", "--oozie", "http://127.0.0.1:1/oozie", folder=bad, code=4)[1]
-    assert f"{coordinator} is a coordinator 'deployed' for the same time" in site.ytf("run", "app", folder=folder, code=2)[1]
+    assert (
+        "no Oozie server answers"
+        in site.ytf("run", "app", "--oozie", "http://127.0.0.1:1/oozie", folder=bad, code=4)[1]
+    )
+    assert (
+        f"{coordinator} is a coordinator 'deployed' for the same time"
+        in site.ytf("run", "app", folder=folder, code=2)[1]
+    )
     assert site.listing("/apps/deployed") == before
     second, _ = site.ytf("run", "app", "--again", folder=folder)
     site.server.change(second, "kill")
@@ -342,8 +394,13 @@ def fail_attempt(run):
     """Let YARN end the launcher's attempt, as a preemption does: the JVM and the action get SIGTERM."""
     attempt = run.action()["externalId"].replace("application", "appattempt") + "_000001"
     hadoop = run.site.hadoop
-    ran = subprocess.run([hadoop.directory / "bin" / "yarn", "applicationattempt", "-fail", attempt], text=True,
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=WORKFLOW)
+    ran = subprocess.run(
+        [hadoop.directory / "bin" / "yarn", "applicationattempt", "-fail", attempt],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=WORKFLOW,
+    )
     assert ran.returncode == 0, ran.stdout
 
 
@@ -422,18 +479,24 @@ def restarted(site, held):
 
 def test_a_restart_of_yarn_and_of_oozie_is_survived(site, restarted):
     restarted.one.wait("SUCCEEDED")
-    assert site.yarn.settled(restarted.one, SUCCEEDED) == [restarted.ids[0]] == [restarted.one.outputs()["application_id"]]
+    assert (
+        site.yarn.settled(restarted.one, SUCCEEDED) == [restarted.ids[0]] == [restarted.one.outputs()["application_id"]]
+    )
 
 
 def test_end_while_oozie_is_down_is_reported_when_it_is_back(site, restarted):
     restarted.other.wait("SUCCEEDED")
-    assert site.yarn.settled(restarted.other, SUCCEEDED) == [restarted.ids[1]] == [restarted.other.outputs()["application_id"]]
+    assert (
+        site.yarn.settled(restarted.other, SUCCEEDED)
+        == [restarted.ids[1]]
+        == [restarted.other.outputs()["application_id"]]
+    )
 
 
 def killed(site, run):
     """Assert that one application was killed. The next submission deletes its directory: the action had no time for that."""
     until(lambda: not site.yarn.live(run) and not alive(run), WORKFLOW)
-    application, = site.yarn.applications(run)
+    (application,) = site.yarn.applications(run)
     assert (application["state"], application["finalStatus"]) == KILLED
     until(lambda: not site.yarn.processes(application["id"]), WORKFLOW, 0.5)
 

@@ -28,11 +28,22 @@ def test_a_folder_gets_the_application_and_loses_files_of_an_earlier_one(place):
     assert document["files"] == {"train.py": "files/files/train.py", "d": "files/files/d"}
 
     (place / "job.yaml").write_text(JOB)
-    assert run("package", "jobs.yaml", "--frequency", "1d", "--property", "models=/m", "--out", "app", *ADDRESSES).returncode == 0
+    assert (
+        run(
+            "package", "jobs.yaml", "--frequency", "1d", "--property", "models=/m", "--out", "app", *ADDRESSES
+        ).returncode
+        == 0
+    )
     names = ("features", "wide", "deep", "small")
     assert {path.name for path in (place / "app").iterdir()} == {
-        "workflow.xml", "coordinator.xml", "job.properties", "launch.sh", "files-features.tar.gz", "files-deep.tar.gz",
-        *(f"job-{name}.yaml" for name in names)}
+        "workflow.xml",
+        "coordinator.xml",
+        "job.properties",
+        "launch.sh",
+        "files-features.tar.gz",
+        "files-deep.tar.gz",
+        *(f"job-{name}.yaml" for name in names),
+    }
     assert run("package", "small.yaml", "--out", "app", *ADDRESSES).returncode == 0
     assert {path.name for path in (place / "app").iterdir()} == files - {"coordinator.xml", "files.tar.gz"}
 
@@ -47,13 +58,22 @@ LAUNCH = ROOT / "tf_yarn_ops" / "oozie" / "launch.sh"
 
 
 def launch(folder, python, **env):
-    return subprocess.run(["bash", str(LAUNCH), python], cwd=folder, capture_output=True, text=True, timeout=120,
-                          env={"PATH": "/usr/bin:/bin", **env})
+    return subprocess.run(
+        ["bash", str(LAUNCH), python],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={"PATH": "/usr/bin:/bin", **env},
+    )
 
 
 def test_node_without_interpreter_or_package_names_the_option(tmp_path):
     none = launch(tmp_path, "/nowhere/python")
-    assert none.returncode == 2 and "has no interpreter '/nowhere/python'; pack the application again with --python" in none.stderr
+    assert (
+        none.returncode == 2
+        and "has no interpreter '/nowhere/python'; pack the application again with --python" in none.stderr
+    )
     bare = tmp_path / "python"
     bare.write_text(f'#!/bin/bash\nexec {sys.executable} -S -I "$@"\n')
     bare.chmod(0o755)

@@ -15,8 +15,14 @@ LAUNCH = ROOT / "tf_yarn_ops" / "oozie" / "launch.sh"
 
 
 def launch(folder, python, **env):
-    return subprocess.run(["bash", str(LAUNCH), python], cwd=folder, capture_output=True, text=True, timeout=120,
-                          env={"PATH": "/usr/bin:/bin", **env})
+    return subprocess.run(
+        ["bash", str(LAUNCH), python],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={"PATH": "/usr/bin:/bin", **env},
+    )
 
 
 @pytest.mark.matrix

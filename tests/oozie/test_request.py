@@ -47,12 +47,27 @@ def test_a_request_is_the_job_its_files_and_the_application(place):
 
 
 def test_every_fault_is_reported_at_once(place):
-    text = JOB.replace("nominalStamp", "nominalStmp").replace("{worker: 2}", "{worker: 0}").replace("train.py: train.py",
-                                                                                                    "train.py: nowhere.py")
-    assert faults_of(place, text, schedule="0 2 * *", data=["clicks/${YER}", "x-y=hdfs:///a", "hdfs:///b"], timeout="5",
-                     execution="LASTONLY", concurrency="0", retry_max="-1", property=["user=1", "x", "rate=1"],
-                     data_instances="1", sla_start="5m", launcher_memory="much",
-                     include=["job.yaml", "nowhere"], workflow="nowhere.xml") == [
+    text = (
+        JOB.replace("nominalStamp", "nominalStmp")
+        .replace("{worker: 2}", "{worker: 0}")
+        .replace("train.py: train.py", "train.py: nowhere.py")
+    )
+    assert faults_of(
+        place,
+        text,
+        schedule="0 2 * *",
+        data=["clicks/${YER}", "x-y=hdfs:///a", "hdfs:///b"],
+        timeout="5",
+        execution="LASTONLY",
+        concurrency="0",
+        retry_max="-1",
+        property=["user=1", "x", "rate=1"],
+        data_instances="1",
+        sla_start="5m",
+        launcher_memory="much",
+        include=["job.yaml", "nowhere"],
+        workflow="nowhere.xml",
+    ) == [
         "schedule: '0 2 * *' has 4 fields; give five: minute, hour, day of month, month, day of week, such as '0 2 * * *'",
         "property: 'user' is a name of Oozie's or ours; choose another one",
         "property: 'x' is not NAME=VALUE",
@@ -135,13 +150,15 @@ def test_faults_of_listed_jobs_name_the_job(place):
 
 def test_faulty_property_is_reported_once(place):
     assert faults_of(place, "command: x\ntasks: {worker: 1}\n", property=["a b=1"]) == [
-        "property: 'a b' is not a name; use a letter, then letters, digits and _, at most 39"]
+        "property: 'a b' is not a name; use a letter, then letters, digits and _, at most 39"
+    ]
 
 
 def test_a_variable_of_the_shell_that_looks_like_a_value_is_doubted(place):
     request = read(place, "command: echo ${nominalDat} ${HOME} $rank ${user}\ntasks: {worker: 1}\n", frequency="1d")
     assert [text for text in request.warnings if text.startswith("command")] == [
-        "command: ${nominalDat} is a variable of the shell that nothing here sets (did you mean 'nominalDate'?)"]
+        "command: ${nominalDat} is a variable of the shell that nothing here sets (did you mean 'nominalDate'?)"
+    ]
 
 
 def test_the_launcher_is_in_the_queue_of_the_job(place):
@@ -153,4 +170,5 @@ def test_the_launcher_is_in_the_queue_of_the_job(place):
 
 def test_the_action_finds_the_values_in_its_environment():
     assert values_of({"YTF_OOZIE_nominalTime": "2026-11-21T02:00Z", "YTF_OTHER": "x", "PATH": "/"}) == {
-        "nominalTime": "2026-11-21T02:00Z"}
+        "nominalTime": "2026-11-21T02:00Z"
+    }

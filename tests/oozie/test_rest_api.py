@@ -1,6 +1,5 @@
 """Answers of an Oozie server."""
 
-
 import pytest
 
 from support.oozie_package import cluster, oozie, run

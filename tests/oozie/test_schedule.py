@@ -91,7 +91,9 @@ def test_minutes_are_a_number_with_its_unit():
     faults = []
     assert [read_minutes("timeout", text, faults) for text in ("30m", "6h", "2d", None)] == [30, 360, 2880, None]
     assert read_minutes("timeout", "5", faults) is None
-    assert [str(fault) for fault in faults] == ["timeout: '5' is not a time; give a number and m, h or d, such as 30m or 6h"]
+    assert [str(fault) for fault in faults] == [
+        "timeout: '5' is not a time; give a number and m, h or d, such as 30m or 6h"
+    ]
 
 
 def test_doubts_are_about_what_oozie_refuses_and_about_the_past():

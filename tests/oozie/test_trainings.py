@@ -41,7 +41,7 @@ def test_any_graph_becomes_a_nested_sequence_in_order():
 
     for seed in range(200):
         chance = random.Random(seed)
-        names = "abcdefgh"[:chance.randint(1, 8)]
+        names = "abcdefgh"[: chance.randint(1, 8)]
         needs = {name: [one for one in names[:at] if chance.random() < 0.3] for at, name in enumerate(names)}
         ended = []
         assert ends(nest(needs), frozenset(), ended) == set(names) and len(ended) == len(names)
@@ -72,10 +72,14 @@ def test_faults_of_a_list_come_together():
 
 
 def test_each_cycle_is_a_fault():
-    jobs = [{"name": name, "job": "x.yaml", "needs": list(needs)} for name, needs in
-            {"a": "b", "b": "c", "c": "a", "d": "d", "e": "a"}.items()]
-    assert faults_of(*jobs) == ["needs: a -> b -> c -> a: each of these jobs waits for the next one",
-                                "needs: d -> d: each of these jobs waits for the next one"]
+    jobs = [
+        {"name": name, "job": "x.yaml", "needs": list(needs)}
+        for name, needs in {"a": "b", "b": "c", "c": "a", "d": "d", "e": "a"}.items()
+    ]
+    assert faults_of(*jobs) == [
+        "needs: a -> b -> c -> a: each of these jobs waits for the next one",
+        "needs: d -> d: each of these jobs waits for the next one",
+    ]
 
 
 @pytest.mark.parametrize("jobs", [[], {"a": {"job": "x.yaml"}}, ["x.yaml"]], ids=["empty", "mapping", "texts"])

@@ -35,8 +35,9 @@ def test_a_command_that_ignores_sigterm_is_killed_after_the_grace(run):
 
 def test_command_shares_the_process_group_and_writes_its_log(run):
     """NodeManagers kill by group; and no pipe stands between a program and its log."""
-    am, report = run(job("cut -d' ' -f5 /proc/$$/stat > group; readlink /proc/$$/fd/1 /proc/$$/fd/2 > outputs",
-                         ps=False, workers=1))
+    am, report = run(
+        job("cut -d' ' -f5 /proc/$$/stat > group; readlink /proc/$$/fd/1 /proc/$$/fd/2 > outputs", ps=False, workers=1)
+    )
     container = am.container("worker_0")
     assert report.reason is Reason.SUCCEEDED
     assert int((container.folder / "group").read_text()) == container.process.pid
@@ -78,7 +79,7 @@ def test_an_agent_killed_alone_takes_its_command_along(tmp_path):
 
 @pytest.mark.slow
 def test_an_agent_that_freezes_is_lost_after_the_heartbeat_deadline(tmp_path):
-    with AppMaster(tmp_path / "job", job('if [ $YTF_ROUND = 1 ]; then tail -f /dev/null; fi')) as am:
+    with AppMaster(tmp_path / "job", job("if [ $YTF_ROUND = 1 ]; then tail -f /dev/null; fi")) as am:
         am.log_says("Published the cluster spec, round 1")
         os.kill(am.container("worker_0").process.pid, signal.SIGSTOP)
         report = am.wait()
@@ -98,7 +99,9 @@ def test_an_agent_without_coordinator_ends_its_command(tmp_path):
 
 
 def test_agent_loads_no_module_that_few_jobs_need():
-    program = (f"import sys; sys.path.insert(0, {str(ROOT)!r}); import tf_yarn_ops.runtime.agent.agent; "
-               "print({'subprocess', 'shutil', 'glob', 'asyncio'} & set(sys.modules))")
+    program = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); import tf_yarn_ops.runtime.agent.agent; "
+        "print({'subprocess', 'shutil', 'glob', 'asyncio'} & set(sys.modules))"
+    )
     ran = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, timeout=60)
     assert (ran.stdout, ran.stderr) == ("set()\n", "")

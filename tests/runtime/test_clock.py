@@ -10,10 +10,22 @@ from tf_yarn_ops.runtime.common.clock import duration, local_clock, local_time, 
 STAMP = 1_700_000_000
 
 
-@pytest.mark.parametrize("seconds, text", [
-    (None, "-"), (-0.2, "0.0 s"), (0.04, "0.0 s"), (2.4, "2.4 s"), (9.96, "10 s"), (24.7, "25 s"), (59.4, "59 s"),
-    (59.6, "1 min 0 s"), (190, "3 min 10 s"), (3599.7, "1 h 0 min"), (18120, "5 h 2 min"),
-])
+@pytest.mark.parametrize(
+    "seconds, text",
+    [
+        (None, "-"),
+        (-0.2, "0.0 s"),
+        (0.04, "0.0 s"),
+        (2.4, "2.4 s"),
+        (9.96, "10 s"),
+        (24.7, "25 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min 0 s"),
+        (190, "3 min 10 s"),
+        (3599.7, "1 h 0 min"),
+        (18120, "5 h 2 min"),
+    ],
+)
 def test_duration_has_two_units_at_most(seconds, text):
     assert duration(seconds) == text
 

@@ -32,9 +32,15 @@ STUBBORN = f"(trap '' TERM; touch ready; {FOREVER})"
 
 def end(folder, command, grace):
     """Return how a command ended that got SIGTERM once it was ready: seconds, code, signal, processes left."""
-    process = subprocess.Popen([sys.executable, "-c", PROGRAM, command, str(grace)], cwd=folder, text=True,
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               env={**os.environ, "PYTHONPATH": str(ROOT)})
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, command, str(grace)],
+        cwd=folder,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
     process.wait(300)  # with its standard input open, as a NodeManager leaves it
     out, err = process.communicate()
     assert process.returncode == 0, err

@@ -12,7 +12,9 @@ NOW = 1_700_000_000.0
 
 def status(tasks=("worker:0", "worker:1", "worker:2"), starts=1, reason=None, **facts):
     reports = tuple(TaskReport(name, "running", host="n1", starts=starts) for name in tasks)
-    return build_status(JobReport(APP, state="RUNNING", started_at=NOW - 3600, tasks=reports, reason=reason), Facts(NOW, **facts))
+    return build_status(
+        JobReport(APP, state="RUNNING", started_at=NOW - 3600, tasks=reports, reason=reason), Facts(NOW, **facts)
+    )
 
 
 def usage(memory=100.0, idle=0.0, gpus=None):
@@ -23,35 +25,74 @@ def series(task, step, *, at=NOW, name="loss", value=0.5, since=None):
     return Series(task, name, [[step, value]], step, value, at, since)
 
 
-@pytest.mark.parametrize("facts, expected", [
-    ({"usage": {"worker:1": usage(idle=1440), "worker:0": usage(), "worker:2": usage()}},
-     [("worker:1: no CPU, no output and no metrics for 24 min 0 s, while 2 other tasks go on. Look at the log; the program "
-       "may hang.", ["worker:1"])]),
-    ({"usage": dict.fromkeys(("worker:0", "worker:1", "worker:2"), usage(idle=400))},
-     [("worker:0, worker:1, worker:2: no CPU, no output and no metrics for 6 min 40 s. Look at the log; the program may hang.",
-       ["worker:0", "worker:1", "worker:2"])]),
-    ({"tasks": ("worker:0", "ps:0"), "usage": {"ps:0": usage(idle=9999), "worker:0": usage(idle=299)}}, []),
-    ({"usage": {"worker:0": usage(930.0), "worker:1": usage(899.0)},
-      "given": {"worker:0": Given(1000, 1), "worker:1": Given(1000, 1)}},
-     [("worker:0: 93 % of the memory is in use, and YARN kills at 100 %. Raise --task_memory worker:... for the next run.",
-       ["worker:0"])]),
-    ({"usage": dict.fromkeys(("worker:0", "worker:1", "worker:2"), usage(gpus=2)),
-      "given": {"worker:0": Given(1000, 1, 1), "worker:1": Given(1000, 1, 2), "worker:2": Given(1000, 1)}},
-     [("worker:0: nvidia-smi shows more GPUs than YARN allocated; the node does not isolate them. Select each program's "
-       "by CUDA_VISIBLE_DEVICES.", ["worker:0"])]),
-    ({"series": [series("worker:0", 400), series("worker:1", 410), series("worker:2", 120)]},
-     [("worker:2: at step 120, where the median task is at 400.", ["worker:2"])]),
-    ({"waiting": Waiting(("worker:1 (container requested)",), NOW - 190)},
-     [("1 of 3 tasks are missing for 3 min 10 s: worker:1 (container requested).", ["worker:1"])]),
-    ({"waiting": Waiting(("worker:1 (container requested)",), NOW - 5)}, []),
-    ({"deadlines": {"total": (NOW - 9500, NOW + 500), "execution": (NOW - 100, NOW + 900)}},
-     [("The deadline --total_timeout ends the job in 8 min 20 s, at 22:21:40 UTC.", [])]),
-    ({"series": [series("worker:0", 4, at=NOW - 720)]}, [("No metrics since 22:01:20 UTC (12 min 0 s).", [])]),
-    ({"starts": 2, "restarts_left": 1}, [("The job has started again after a failure; 1 restart left.", [])]),
-    ({"starts": 2, "restarts_left": 0}, [("The job has started again after a failure; no restarts left.", [])]),
-    ({"restarts_left": 3}, []),
-    ({}, []),
-])
+@pytest.mark.parametrize(
+    "facts, expected",
+    [
+        (
+            {"usage": {"worker:1": usage(idle=1440), "worker:0": usage(), "worker:2": usage()}},
+            [
+                (
+                    "worker:1: no CPU, no output and no metrics for 24 min 0 s, while 2 other tasks go on. Look at the log; the program "
+                    "may hang.",
+                    ["worker:1"],
+                )
+            ],
+        ),
+        (
+            {"usage": dict.fromkeys(("worker:0", "worker:1", "worker:2"), usage(idle=400))},
+            [
+                (
+                    "worker:0, worker:1, worker:2: no CPU, no output and no metrics for 6 min 40 s. Look at the log; the program may hang.",
+                    ["worker:0", "worker:1", "worker:2"],
+                )
+            ],
+        ),
+        ({"tasks": ("worker:0", "ps:0"), "usage": {"ps:0": usage(idle=9999), "worker:0": usage(idle=299)}}, []),
+        (
+            {
+                "usage": {"worker:0": usage(930.0), "worker:1": usage(899.0)},
+                "given": {"worker:0": Given(1000, 1), "worker:1": Given(1000, 1)},
+            },
+            [
+                (
+                    "worker:0: 93 % of the memory is in use, and YARN kills at 100 %. Raise --task_memory worker:... for the next run.",
+                    ["worker:0"],
+                )
+            ],
+        ),
+        (
+            {
+                "usage": dict.fromkeys(("worker:0", "worker:1", "worker:2"), usage(gpus=2)),
+                "given": {"worker:0": Given(1000, 1, 1), "worker:1": Given(1000, 1, 2), "worker:2": Given(1000, 1)},
+            },
+            [
+                (
+                    "worker:0: nvidia-smi shows more GPUs than YARN allocated; the node does not isolate them. Select each program's "
+                    "by CUDA_VISIBLE_DEVICES.",
+                    ["worker:0"],
+                )
+            ],
+        ),
+        (
+            {"series": [series("worker:0", 400), series("worker:1", 410), series("worker:2", 120)]},
+            [("worker:2: at step 120, where the median task is at 400.", ["worker:2"])],
+        ),
+        (
+            {"waiting": Waiting(("worker:1 (container requested)",), NOW - 190)},
+            [("1 of 3 tasks are missing for 3 min 10 s: worker:1 (container requested).", ["worker:1"])],
+        ),
+        ({"waiting": Waiting(("worker:1 (container requested)",), NOW - 5)}, []),
+        (
+            {"deadlines": {"total": (NOW - 9500, NOW + 500), "execution": (NOW - 100, NOW + 900)}},
+            [("The deadline --total_timeout ends the job in 8 min 20 s, at 22:21:40 UTC.", [])],
+        ),
+        ({"series": [series("worker:0", 4, at=NOW - 720)]}, [("No metrics since 22:01:20 UTC (12 min 0 s).", [])]),
+        ({"starts": 2, "restarts_left": 1}, [("The job has started again after a failure; 1 restart left.", [])]),
+        ({"starts": 2, "restarts_left": 0}, [("The job has started again after a failure; no restarts left.", [])]),
+        ({"restarts_left": 3}, []),
+        ({}, []),
+    ],
+)
 def test_concerns_of_a_running_job(facts, expected):
     assert [(one["text"], one["tasks"]) for one in status(**facts)["concerns"]] == expected
 
@@ -61,9 +102,15 @@ def test_ended_job_and_poor_document_raise_no_concern():
     assert find_concerns({**status(**silent), "reason": "TASK_FAILED"}) == find_concerns({"schema": 1}) == []
 
 
-@pytest.mark.parametrize("value, since, expected", [
-    (1000.0, (100.0, NOW - 200), "step 300 of 1000, about 11 min 40 s left"), (1000.0, None, "step 300 of 1000"),
-    (200.0, (100.0, NOW - 200), ""), (float("nan"), (100.0, NOW - 200), "")])
+@pytest.mark.parametrize(
+    "value, since, expected",
+    [
+        (1000.0, (100.0, NOW - 200), "step 300 of 1000, about 11 min 40 s left"),
+        (1000.0, None, "step 300 of 1000"),
+        (200.0, (100.0, NOW - 200), ""),
+        (float("nan"), (100.0, NOW - 200), ""),
+    ],
+)
 def test_estimate_comes_from_the_pace_since_the_start(value, since, expected):
     assert status(series=[series("worker:0", 300.0, name="steps", value=value, since=since)])["progress"] == expected
 
@@ -71,4 +118,6 @@ def test_estimate_comes_from_the_pace_since_the_start(value, since, expected):
 def test_report_brings_concerns_to_clients():
     document = status(usage={"worker:1": usage(idle=1440)})
     assert JobReport.from_dict(document).concerns[0].tasks == ("worker:1",)
-    assert JobReport.from_dict(JobReport.from_dict(document).to_dict()).concerns == JobReport.from_dict(document).concerns
+    assert (
+        JobReport.from_dict(JobReport.from_dict(document).to_dict()).concerns == JobReport.from_dict(document).concerns
+    )

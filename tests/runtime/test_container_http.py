@@ -56,8 +56,10 @@ def test_unusable_cas_are_logged_once_and_end_nothing(tmp_path, monkeypatch, cap
     wrong = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"
     (tmp_path / "ca.pem").write_text(wrong)
     if not of_the_job:
-        monkeypatch.setattr("ssl.SSLContext.load_default_certs", lambda context, purpose: context.load_verify_locations(
-            str(tmp_path / "ca.pem")))
+        monkeypatch.setattr(
+            "ssl.SSLContext.load_default_certs",
+            lambda context, purpose: context.load_verify_locations(str(tmp_path / "ca.pem")),
+        )
     authorities = wrong if of_the_job else ""
     plain, secure = FakeYarn(), FakeYarn()
     name = plain.add(application(1))

@@ -50,7 +50,10 @@ def test_success_has_tasks_lines_and_a_record(launcher):
     report = launcher.run(job(command, tasks=tasks, name="digits"), on_line=lines.append, poll_interval=0.1)
     assert (report.state, report.final_status, report.reason) == ("FINISHED", "SUCCEEDED", Reason.SUCCEEDED)
     assert {task.task: task.state for task in report.tasks} == {
-        "worker:0": "succeeded", "worker:1": "succeeded", "ps:0": "stopped"}
+        "worker:0": "succeeded",
+        "worker:1": "succeeded",
+        "ps:0": "stopped",
+    }
     assert any('"task":{"type":"worker","index":1}' in line.text for line in lines if line.task == "worker:1")
     assert '"ps":[' in "".join(launcher.log(report.application_id, "worker:0"))
     assert "Verdict: SUCCEEDED" in "".join(launcher.log(report.application_id, "coordinator"))
@@ -72,8 +75,9 @@ def test_task_that_fails_on_every_node_ends_the_job(launcher):
 
 
 def test_restart_begins_another_round_in_the_same_containers(launcher):
-    report = launcher.run(job("exit $((2 - YTF_ROUND))", restart=RestartPolicy("cluster", backoff=0)),
-                          poll_interval=0.1)
+    report = launcher.run(
+        job("exit $((2 - YTF_ROUND))", restart=RestartPolicy("cluster", backoff=0)), poll_interval=0.1
+    )
     assert (report.reason, len(report.rounds), report.tasks[0].starts) == (Reason.SUCCEEDED, 2, 2)
 
 

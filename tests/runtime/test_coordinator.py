@@ -25,7 +25,10 @@ def test_all_workers_end_well_and_the_ps_is_ended(run):
     am, report = run(job('echo "{\\"accuracy\\": 0.9$DTF_TASK_INDEX}" > $YTF_RESULT_FILE'))
     assert report.reason is Reason.SUCCEEDED
     assert {t.task: t.state for t in report.tasks} == {
-        "ps:0": "stopped", "worker:0": "succeeded", "worker:1": "succeeded"}
+        "ps:0": "stopped",
+        "worker:0": "succeeded",
+        "worker:1": "succeeded",
+    }
     assert task(report, "ps:0").signal == signal.SIGTERM
     assert report.metrics == {"accuracy": 0.90}
     assert [g.cause for g in report.rounds] == ["start"]
@@ -89,13 +92,15 @@ def test_a_single_task_is_a_cluster_of_one(run):
     env = dict(line.split("=", 1) for line in (am.container("worker_0").folder / "env.txt").read_text().splitlines())
     assert report.reason is Reason.SUCCEEDED
     assert json.loads(env["TF_CONFIG"]) == {
-        "cluster": {"worker": [env["DTF_WORKER_HOSTS"]]}, "task": {"type": "worker", "index": 0}}
+        "cluster": {"worker": [env["DTF_WORKER_HOSTS"]]},
+        "task": {"type": "worker", "index": 0},
+    }
     assert env["TF_GRPC_REUSE_PORT"] == "true"
 
 
 def test_values_reach_the_program_byte_for_byte(run):
     nasty = "blank  'quote' \"double\" $HOME `id` \\ ünï\t*\nsecond line "
-    command = f"{sys.executable} -c 'import os; open(\"value\", \"wb\").write(os.environb[b\"NASTY\"])' \"$(echo ok)\""
+    command = f'{sys.executable} -c \'import os; open("value", "wb").write(os.environb[b"NASTY"])\' "$(echo ok)"'
     am, report = run(job(command, ps=False, workers=1, env={"NASTY": nasty, "EMPTY": ""}))
     assert report.reason is Reason.SUCCEEDED
     assert (am.container("worker_0").folder / "value").read_text() == nasty
@@ -104,10 +109,14 @@ def test_values_reach_the_program_byte_for_byte(run):
 def test_every_task_sees_its_type_and_index(run):
     """The seed's DTF_TASK_JOB_NAME and DTF_TASK_INDEX, for tasks in the cluster spec and outside."""
     tasks = {"chief": TaskSpec(), "worker": TaskSpec(instances=2), "ps": TaskSpec(), "evaluator": TaskSpec()}
-    am, report = run(job(f'echo "$DTF_TASK_JOB_NAME $DTF_TASK_INDEX" > named; [ $JOB_NAME != ps ] || {FOREVER}', tasks=tasks))
+    am, report = run(
+        job(f'echo "$DTF_TASK_JOB_NAME $DTF_TASK_INDEX" > named; [ $JOB_NAME != ps ] || {FOREVER}', tasks=tasks)
+    )
     assert report.reason is Reason.SUCCEEDED
-    seen = {name: (am.container(name).folder / "named").read_text()
-            for name in ("chief_0", "worker_0", "worker_1", "ps_0", "evaluator_0")}
+    seen = {
+        name: (am.container(name).folder / "named").read_text()
+        for name in ("chief_0", "worker_0", "worker_1", "ps_0", "evaluator_0")
+    }
     assert {seen.pop("worker_0"), seen.pop("worker_1")} == {"worker 0\n", "worker 1\n"}
     assert seen == {"chief_0": "chief 0\n", "ps_0": "ps 0\n", "evaluator_0": "evaluator 0\n"}
 
@@ -123,7 +132,7 @@ def test_indices_keep_to_their_sizes(run):
 @pytest.mark.slow
 @pytest.mark.parametrize("content", ["[1, 2]", "{broken", '{"big": "' + "x" * 9000 + '"}'])
 def test_unusable_result_is_logged_and_does_not_fail_the_job(run, content):
-    am, report = run(job("printf %s \"$CONTENT\" > $YTF_RESULT_FILE", ps=False, workers=1, env={"CONTENT": content}))
+    am, report = run(job('printf %s "$CONTENT" > $YTF_RESULT_FILE', ps=False, workers=1, env={"CONTENT": content}))
     assert report.reason is Reason.SUCCEEDED
     assert report.metrics is None
     assert "the result file is not used" in am.container("worker_0").log
@@ -171,8 +180,10 @@ def test_a_task_that_fails_at_once_every_time_ends_the_job_early(run):
 
 @pytest.mark.slow
 def test_an_evaluator_is_restarted_alone(run):
-    tasks = {"worker": TaskSpec(command="until [ -e ../evaluator_0/measured ]; do sleep 0.05; done"),
-             "evaluator": TaskSpec(command="if [ ! -e again ]; then touch again; exit 7; fi; touch measured")}
+    tasks = {
+        "worker": TaskSpec(command="until [ -e ../evaluator_0/measured ]; do sleep 0.05; done"),
+        "evaluator": TaskSpec(command="if [ ! -e again ]; then touch again; exit 7; fi; touch measured"),
+    }
     _, report = run(job("x", tasks=tasks, restart=RestartPolicy("task", backoff=0.1)))
     assert report.reason is Reason.SUCCEEDED, report.message
     assert (task(report, "worker:0").starts, task(report, "evaluator:0").starts) == (1, 2)
@@ -184,13 +195,14 @@ def test_an_evaluator_is_restarted_alone(run):
 def test_task_moves_off_a_node_where_tasks_fail(run, mode):
     nodes = {"worker_0": "good:8042", "worker_3": "good:8042"}
     fails = "[ $SKEIN_CONTAINER_ID = worker_1 ] && exit 7; until [ -e ../worker_3 ]; do sleep 0.05; done"
-    am, report = run(job(fails, ps=False, restart=RestartPolicy(mode, backoff=0, exclude_node_after=2)), nodes=nodes,
-                     heartbeat=1.5)
+    am, report = run(
+        job(fails, ps=False, restart=RestartPolicy(mode, backoff=0, exclude_node_after=2)), nodes=nodes, heartbeat=1.5
+    )
     assert report.reason is Reason.SUCCEEDED, report.message
     assert len(am.containers) == 4, "one replaces worker_1, and one worker_2"
     assert am.container("worker_2").state == "KILLED", "given on the excluded node, and given back"
     assert task(report, "worker:1").container_id == "container_worker_3"
-    (node, why), = report.excluded_nodes.items()
+    ((node, why),) = report.excluded_nodes.items()
     assert node == "127.0.0.1:8042" and why.startswith("2 failures, the last: worker:1 failed with exit code 7")
 
 
@@ -202,7 +214,7 @@ def test_a_fatal_exit_code_is_not_retried(run):
 @pytest.mark.slow
 @pytest.mark.parametrize("strike", [signal.SIGKILL, signal.SIGTERM])
 def test_a_lost_container_is_replaced_and_the_cluster_restarts_with_it(tmp_path, strike):
-    spec = job('if [ $YTF_ROUND = 1 ]; then tail -f /dev/null; fi')
+    spec = job("if [ $YTF_ROUND = 1 ]; then tail -f /dev/null; fi")
     with AppMaster(tmp_path / "job", spec) as am:
         am.log_says("Published the cluster spec, round 1")
         am.container("worker_1").kill(strike)
@@ -233,8 +245,11 @@ SERVE = "mkdir www; printf %s $SKEIN_CONTAINER_ID > www/where; exec python3 -m h
 
 @pytest.mark.slow
 def test_lost_worker_of_a_parameter_server_program_is_replaced_alone(tmp_path):
-    tasks = {"chief": TaskSpec(command=f"{sys.executable} -c '{ASK}'"), "ps": TaskSpec(command=FOREVER),
-             "worker": TaskSpec(command=SERVE, hold_port=False)}
+    tasks = {
+        "chief": TaskSpec(command=f"{sys.executable} -c '{ASK}'"),
+        "ps": TaskSpec(command=FOREVER),
+        "worker": TaskSpec(command=SERVE, hold_port=False),
+    }
     with AppMaster(tmp_path / "job", job("x", tasks=tasks, success="chief", restart=RestartPolicy("task"))) as am:
         until(lambda: (am.container("chief_0").folder / "met").exists(), 30)
         am.container("worker_0").kill()
@@ -283,7 +298,7 @@ def test_a_verdict_that_skein_does_not_take_travels_with_a_kill(tmp_path):
         with AppMaster(tmp_path / "job", job("true", ps=False), hiccups={"shutdown": 99}, resourcemanagers=urls) as am:
             until(lambda: server.kills)
             assert am.ended == [] and am.coordinator.poll() is None, "its exit would be the first word in YARN"
-    (path, body), = server.kills
+    ((path, body),) = server.kills
     assert path == "/ws/v1/cluster/apps/application_1700000000000_0042/state?user.name=tester"
     assert body["state"] == "KILLED"
     assert parse_diagnostics(body["diagnostics"]).reason is Reason.SUCCEEDED
@@ -320,14 +335,29 @@ SINCE = r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("deadlines, hold, reason, words", [
-    (Deadlines(allocation=1), {"worker_1"}, Reason.ALLOCATION_TIMEOUT,
-     rf"1 of 2 containers were not allocated within 1 s: worker_1 \(asked for in queue default {SINCE}\)"),
-    (Deadlines(execution=1, stop_grace=1), set(), Reason.EXECUTION_TIMEOUT,
-     rf"longer than 1 s; running: worker:0 \(on 127\.0\.0\.1 {SINCE}\), worker:1 \(on 127\.0\.0\.1 {SINCE}\)"),
-    (Deadlines(total=1, stop_grace=1), {"worker_1"}, Reason.TOTAL_TIMEOUT,
-     rf"longer than 1 s; waiting {SINCE} for: .*worker:1 \(container .*requested\)"),
-])
+@pytest.mark.parametrize(
+    "deadlines, hold, reason, words",
+    [
+        (
+            Deadlines(allocation=1),
+            {"worker_1"},
+            Reason.ALLOCATION_TIMEOUT,
+            rf"1 of 2 containers were not allocated within 1 s: worker_1 \(asked for in queue default {SINCE}\)",
+        ),
+        (
+            Deadlines(execution=1, stop_grace=1),
+            set(),
+            Reason.EXECUTION_TIMEOUT,
+            rf"longer than 1 s; running: worker:0 \(on 127\.0\.0\.1 {SINCE}\), worker:1 \(on 127\.0\.0\.1 {SINCE}\)",
+        ),
+        (
+            Deadlines(total=1, stop_grace=1),
+            {"worker_1"},
+            Reason.TOTAL_TIMEOUT,
+            rf"longer than 1 s; waiting {SINCE} for: .*worker:1 \(container .*requested\)",
+        ),
+    ],
+)
 def test_every_wait_has_a_deadline_and_names_who_is_missing(run, deadlines, hold, reason, words):
     am, report = run(job(FOREVER, ps=False, deadlines=deadlines), hold=frozenset(hold))
     assert report.reason is reason

@@ -6,13 +6,29 @@ from tf_yarn_ops.runtime.master.curves import MAX_CURVE_POINTS, MAX_SERIES, Curv
 
 
 def sample(**fields):
-    return {"type": "sample", "round": 1, "start": 1, "cpu_seconds": 2.0, "cpu_cores": 1.5, "memory_mib": 100.0,
-            "peak_cpu_cores": 1.5, "peak_memory_mib": 120.0, "idle_seconds": 0.0, "gpus": None,
-            "gpu_percent": None, "gpu_memory_mib": None, "gpu_given_mib": None, "metrics": {}, "left_out": 0, **fields}
+    return {
+        "type": "sample",
+        "round": 1,
+        "start": 1,
+        "cpu_seconds": 2.0,
+        "cpu_cores": 1.5,
+        "memory_mib": 100.0,
+        "peak_cpu_cores": 1.5,
+        "peak_memory_mib": 120.0,
+        "idle_seconds": 0.0,
+        "gpus": None,
+        "gpu_percent": None,
+        "gpu_memory_mib": None,
+        "gpu_given_mib": None,
+        "metrics": {},
+        "left_out": 0,
+        **fields,
+    }
 
 
-@pytest.mark.parametrize("points", [
-    "none", [[1]], [["a", "b"]], [None], [[float("nan"), 1.0]], [[1.0, 2.0, 3.0]], {"a": 1}, [[10**400, 1]]])
+@pytest.mark.parametrize(
+    "points", ["none", [[1]], [["a", "b"]], [None], [[float("nan"), 1.0]], [[1.0, 2.0, 3.0]], {"a": 1}, [[10**400, 1]]]
+)
 def test_points_that_are_none_cost_only_themselves(points):
     curves = Curves()
     curves.take("worker:0", sample(metrics={"bad": points, "loss": [[1.0, 0.5]]}))
@@ -34,7 +50,10 @@ def test_curves_are_bounded_and_cover_the_whole_training():
 def test_the_number_of_curves_and_points_is_bounded():
     curves = Curves()
     for worker in range(1000):
-        curves.take(f"worker:{worker}", sample(metrics={f"m{number}": [[step, 1.0] for step in range(50)] for number in range(3)}))
+        curves.take(
+            f"worker:{worker}",
+            sample(metrics={f"m{number}": [[step, 1.0] for step in range(50)] for number in range(3)}),
+        )
     series = curves.series()
     assert len(series) == MAX_SERIES and curves.left_out == 3000 - MAX_SERIES
     assert sum(len(item.points) for item in series) < 60_000

@@ -38,8 +38,11 @@ class NameNode:
         if self.tokens is not None and "datanode" not in parameters and parameters.get("delegation") not in self.tokens:
             return 403, "", self.remote("InvalidToken")
         if operation == "LISTSTATUS":
-            below = {name[len(path.rstrip("/")) + 1:].partition("/") for name in self.files
-                     if name.startswith(f"{path.rstrip('/')}/")}
+            below = {
+                name[len(path.rstrip("/")) + 1 :].partition("/")
+                for name in self.files
+                if name.startswith(f"{path.rstrip('/')}/")
+            }
             if not below:
                 return 404, "", self.remote("FileNotFoundException")
             return 200, "", {"FileStatuses": {"FileStatus": [self.status(path, *parts) for parts in sorted(below)]}}
@@ -49,17 +52,27 @@ class NameNode:
         if "datanode" not in parameters:
             if offset and offset >= known:
                 return 403, "", self.remote("IOException")
-            query = urlencode({**{name: value for name, value in parameters.items() if name != "delegation"}, "datanode": 1})
+            query = urlencode(
+                {**{name: value for name, value in parameters.items() if name != "delegation"}, "datanode": 1}
+            )
             return 307, f"/webhdfs/v1{quote(path)}?{query}", {}
         if offset > len(content):
             return 403, "", self.remote("IOException")
-        return 200, "", content[offset:offset + int(parameters["length"])]
+        return 200, "", content[offset : offset + int(parameters["length"])]
 
     def status(self, path, name, slash, _):
         file = f"{path.rstrip('/')}/{name}"
         length = 0 if slash else self.known.get(file, len(self.files[file]))
-        return {"pathSuffix": name, "type": "DIRECTORY" if slash else "FILE", "length": length, "blockSize": BLOCK,
-                "modificationTime": 1, "accessTime": 1, "owner": "ann", "permission": "644"}
+        return {
+            "pathSuffix": name,
+            "type": "DIRECTORY" if slash else "FILE",
+            "length": length,
+            "blockSize": BLOCK,
+            "modificationTime": 1,
+            "accessTime": 1,
+            "owner": "ann",
+            "permission": "644",
+        }
 
     @staticmethod
     def remote(exception):
@@ -112,10 +125,18 @@ def copies(tmp_path):
 
 @pytest.mark.slow
 def test_event_files_are_copied_and_nothing_else(mirror, node, tmp_path):
-    node.files = {TRAIN: b"abc", "/models/model.bin": b"x", "/models/.tmp/a.tfevents.1": b"x",
-                  "/models/logs/plugins/profile/a b#1/host.pb": b"p", "/other/a.tfevents.1": b"x"}
+    node.files = {
+        TRAIN: b"abc",
+        "/models/model.bin": b"x",
+        "/models/.tmp/a.tfevents.1": b"x",
+        "/models/logs/plugins/profile/a b#1/host.pb": b"p",
+        "/other/a.tfevents.1": b"x",
+    }
     assert mirror.refresh() == 4
-    assert copies(tmp_path) == {"logs/train/events.out.tfevents.1.host": b"abc", "logs/plugins/profile/a b#1/host.pb": b"p"}
+    assert copies(tmp_path) == {
+        "logs/train/events.out.tfevents.1.host": b"abc",
+        "logs/plugins/profile/a b#1/host.pb": b"p",
+    }
     node.seen.clear()
     assert mirror.refresh() == 0
     assert {operation for operation, _ in node.seen} == {"LISTSTATUS"}, "nothing new is read"
@@ -135,7 +156,7 @@ def test_open_file_is_copied_beyond_the_length_at_the_namenode(mirror, node, tmp
     node.files, node.known = {TRAIN: b"abc"}, {TRAIN: 0}
     mirror.refresh()
     for grown in (b"abcdef", b"x" * BLOCK, b"x" * BLOCK, b"x" * (BLOCK + 5)):
-        node.files[TRAIN] = (b"abcdef" + grown)[:len(grown)]
+        node.files[TRAIN] = (b"abcdef" + grown)[: len(grown)]
         node.known[TRAIN] = len(grown) // BLOCK * BLOCK
         mirror.refresh()
         assert list(copies(tmp_path).values()) == [node.files[TRAIN]]
@@ -185,11 +206,25 @@ def test_the_active_namenode_is_found_and_asked_first_from_then_on(serve, tmp_pa
 
 
 def test_the_containers_own_token_proves_who_reads(node, tmp_path):
-    texts = [encode_token(Token(b"id", password, HDFS_KIND, service)) for password, service in
-             ((b"p" * 20, "other:8020"), (b"secret-of-the-token!", "nn:8020"))]
-    tokens = [Token(b"id", b"p" * 20, HDFS_KIND, "other:8020"), Token(b"id", b"secret-of-the-token!", HDFS_KIND, "nn:8020")]
-    parts = [part for token in tokens for part in (
-        token.service.encode(), token.identifier, token.password, token.kind.encode(), token.service.encode())]
+    texts = [
+        encode_token(Token(b"id", password, HDFS_KIND, service))
+        for password, service in ((b"p" * 20, "other:8020"), (b"secret-of-the-token!", "nn:8020"))
+    ]
+    tokens = [
+        Token(b"id", b"p" * 20, HDFS_KIND, "other:8020"),
+        Token(b"id", b"secret-of-the-token!", HDFS_KIND, "nn:8020"),
+    ]
+    parts = [
+        part
+        for token in tokens
+        for part in (
+            token.service.encode(),
+            token.identifier,
+            token.password,
+            token.kind.encode(),
+            token.service.encode(),
+        )
+    ]
     file = tmp_path / "tokens"
     file.write_bytes(b"HDTS\0" + write_length(2) + b"".join(write_length(len(part)) + part for part in parts))
     reader = Hdfs([node.url], "ann", {"HADOOP_TOKEN_FILE_LOCATION": str(file)})

@@ -19,8 +19,11 @@ def store(request, tmp_path):
         yield files, lambda: (tmp_path / "d/x").read_bytes()
     else:
         with serving_files() as served:
-            files = (Hdfs([served.url], "ann", {}) if request.param == "container"
-                     else WebHdfs((served.url,), SimpleAuthentication("ann"), 10.0))
+            files = (
+                Hdfs([served.url], "ann", {})
+                if request.param == "container"
+                else WebHdfs((served.url,), SimpleAuthentication("ann"), 10.0)
+            )
             yield files, lambda: served.files["/d/x"]
 
 

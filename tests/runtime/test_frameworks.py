@@ -28,8 +28,16 @@ def variables(framework, task, tasks=TASKS):
     """Return the variables of a task that tasks of other frameworks do not have."""
     job = load_job(dump_job(build_runtime_job(JobSpec(command="x", tasks=tasks, framework=framework), JobContext(1))))
     ports = {TaskId("worker", 0): "h1:2001", TaskId("worker", 1): "h2:2002", TaskId("chief", 0): "h0:2000"}
-    env = task_environment(job, TaskId.parse(task), cluster_spec(job, ports), {}, application_id="application_1_1",
-                           round_number=2, address="h2:2002", folder="/f")
+    env = task_environment(
+        job,
+        TaskId.parse(task),
+        cluster_spec(job, ports),
+        {},
+        application_id="application_1_1",
+        round_number=2,
+        address="h2:2002",
+        folder="/f",
+    )
     ours = {name for expected in EXPECTED.values() for name in expected}
     return {name: value for name, value in env.items() if name in ours}
 
@@ -50,8 +58,16 @@ def test_task_outside_the_cluster_spec_has_no_rank(framework, given):
     assert set(variables(framework, "side:0")) == given
 
 
-@pytest.mark.parametrize("framework, awaited, held", [
-    ("tensorflow", False, True), ("none", False, False), ("pytorch", True, False), ("jax", True, True), ("horovod", True, False)])
+@pytest.mark.parametrize(
+    "framework, awaited, held",
+    [
+        ("tensorflow", False, True),
+        ("none", False, False),
+        ("pytorch", True, False),
+        ("jax", True, True),
+        ("horovod", True, False),
+    ],
+)
 def test_framework_rules_success_and_the_reserved_port(framework, awaited, held):
     spec = JobSpec(command="x", tasks={"worker": 1, "ps": 1}, framework=framework)
     plan = build_runtime_job(spec, JobContext(1)).types["ps"]

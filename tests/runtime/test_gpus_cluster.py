@@ -30,17 +30,26 @@ def hadoop(tmp_path):
     """Return a cluster of one node with two GPUs and LinuxContainerExecutor."""
     (tmp_path / "cgroup" / "devices").mkdir(parents=True)
     smi, executor = (
-        write_script(tmp_path / "bin" / name, f'exec {sys.executable} -IS {gpu_node.__file__} {tmp_path}/cgroup {name} "$@"\n')
-        for name in ("nvidia-smi", "container-executor"))
+        write_script(
+            tmp_path / "bin" / name, f'exec {sys.executable} -IS {gpu_node.__file__} {tmp_path}/cgroup {name} "$@"\n'
+        )
+        for name in ("nvidia-smi", "container-executor")
+    )
     linux, plugins = "yarn.nodemanager.linux-container-executor", "yarn.nodemanager.resource-plugins"
     properties = {
         "yarn.nodemanager.container-executor.class": "org.apache.hadoop.yarn.server.nodemanager.LinuxContainerExecutor",
-        f"{linux}.path": executor, f"{linux}.nonsecure-mode.limit-users": "false",
-        f"{linux}.cgroups.mount-path": tmp_path / "cgroup", f"{linux}.cgroups.delete-timeout-ms": 0,
+        f"{linux}.path": executor,
+        f"{linux}.nonsecure-mode.limit-users": "false",
+        f"{linux}.cgroups.mount-path": tmp_path / "cgroup",
+        f"{linux}.cgroups.delete-timeout-ms": 0,
         # container-executor gets none of the NodeManager's variables, so bash chooses the PATH of a container.
         "yarn.nodemanager.admin-env": f"PATH={smi.parent}:{os.environ['PATH']}",
-        plugins: "yarn.io/gpu", f"{plugins}.gpu.path-to-discovery-executables": smi}
-    with HadoopCluster(tmp_path / "cluster", light=True, properties={k: str(v) for k, v in properties.items()}) as cluster:
+        plugins: "yarn.io/gpu",
+        f"{plugins}.gpu.path-to-discovery-executables": smi,
+    }
+    with HadoopCluster(
+        tmp_path / "cluster", light=True, properties={k: str(v) for k, v in properties.items()}
+    ) as cluster:
         yield cluster
 
 
@@ -51,13 +60,19 @@ def read(url):
 
 def test_two_tasks_of_a_node_see_the_gpu_that_yarn_gave_each(hadoop, tmp_path):
     with launcher_on(hadoop) as launcher:
-        application = launcher.submit(job(TRAIN.replace("FOLDER", str(tmp_path)), tasks={
-            "worker": TaskSpec(instances=2, memory=256, gpus=1), "other": TaskSpec(memory=256)}))
+        application = launcher.submit(
+            job(
+                TRAIN.replace("FOLDER", str(tmp_path)),
+                tasks={"worker": TaskSpec(instances=2, memory=256, gpus=1), "other": TaskSpec(memory=256)},
+            )
+        )
         files = [tmp_path / name for name in ("worker0", "worker1", "other0")]
         until(lambda: all(file.exists() for file in files), 120, what=f"the tasks of {application}")
         *workers, other = (file.read_text() for file in files)
         assert other == "CUDA_VISIBLE_DEVICES: \n"
-        seen = [re.fullmatch(r"GPU 0: Stand-in \(UUID: (.*)\)\nCUDA_VISIBLE_DEVICES: unset\n", text)[1] for text in workers]
+        seen = [
+            re.fullmatch(r"GPU 0: Stand-in \(UUID: (.*)\)\nCUDA_VISIBLE_DEVICES: unset\n", text)[1] for text in workers
+        ]
         assert sorted(seen) == sorted(gpu_node.GPUS.values())
 
         tracking_url = launcher.report(application).tracking_url.rstrip("/")
@@ -69,7 +84,9 @@ def test_two_tasks_of_a_node_see_the_gpu_that_yarn_gave_each(hadoop, tmp_path):
 
         document = until(usages, 60, what="the answers of nvidia-smi")
         assert [task["usage"]["gpu_uuids"] for task in document["tasks"]] == [*seen, None] and not document["concerns"]
-        assigned = read(f"http://{hadoop.settings.address('nm-web')}/ws/v1/node/resources/yarn.io%2Fgpu")["assignedGpuDevices"]
+        assigned = read(f"http://{hadoop.settings.address('nm-web')}/ws/v1/node/resources/yarn.io%2Fgpu")[
+            "assignedGpuDevices"
+        ]
         by_container = {entry["containerId"]: gpu_node.GPUS[entry["minorNumber"]] for entry in assigned}
         assert by_container == {task["container_id"]: task["usage"]["gpu_uuids"] for task in document["tasks"][:2]}
         (tmp_path / "go").touch()

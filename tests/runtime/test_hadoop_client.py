@@ -27,8 +27,13 @@ def put_hadoop(home, script):
 
 def of_yarn(node, **more):
     """Return the environment of a container on this node."""
-    return {"HADOOP_COMMON_HOME": f"{node}/hadoop", "JAVA_HOME": f"{node}/java", "PATH": os.defpath,
-            "HADOOP_CONF_DIR": "/etc/conf", **more}
+    return {
+        "HADOOP_COMMON_HOME": f"{node}/hadoop",
+        "JAVA_HOME": f"{node}/java",
+        "PATH": os.defpath,
+        "HADOOP_CONF_DIR": "/etc/conf",
+        **more,
+    }
 
 
 def test_variables_are_those_of_libhdfs_arrow_and_java(node):
@@ -68,15 +73,32 @@ def test_hadoop_and_java_on_the_path_are_enough(node):
     assert (found["HADOOP_HDFS_HOME"], found["JAVA_HOME"]) == (f"{node}/hadoop", f"{node}/java")
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    ("rm {}/hadoop/bin/hadoop", "no program hadoop in {}/hadoop/bin, /bin, /usr/bin, /opt/cloudera/parcels/CDH/bin"),
-    ("rm {}/hadoop/lib/native/libhdfs.so", "no libhdfs.so in {}/hadoop/lib/native, {}/hadoop/lib64, {}/hadoop/lib, /opt"),
-    ("rm {}/java/lib/server/libjvm.so", "no libjvm.so of Java in {}/java"),
-    ("printf '#!/bin/sh\necho JAVA_HOME is not set >&2; exit 3' > {}/hadoop/bin/hadoop",
-     "{}/hadoop/bin/hadoop classpath --glob: exit code 3: JAVA_HOME is not set"),
-    ("printf '#!/bin/sh\ntrue' > {}/hadoop/bin/hadoop", "{}/hadoop/bin/hadoop classpath --glob: exit code 0: no output"),
-    ("printf 'no script' > {}/hadoop/bin/hadoop", "{}/hadoop/bin/hadoop classpath --glob: [Errno 8] Exec format error"),
-])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            "rm {}/hadoop/bin/hadoop",
+            "no program hadoop in {}/hadoop/bin, /bin, /usr/bin, /opt/cloudera/parcels/CDH/bin",
+        ),
+        (
+            "rm {}/hadoop/lib/native/libhdfs.so",
+            "no libhdfs.so in {}/hadoop/lib/native, {}/hadoop/lib64, {}/hadoop/lib, /opt",
+        ),
+        ("rm {}/java/lib/server/libjvm.so", "no libjvm.so of Java in {}/java"),
+        (
+            "printf '#!/bin/sh\necho JAVA_HOME is not set >&2; exit 3' > {}/hadoop/bin/hadoop",
+            "{}/hadoop/bin/hadoop classpath --glob: exit code 3: JAVA_HOME is not set",
+        ),
+        (
+            "printf '#!/bin/sh\ntrue' > {}/hadoop/bin/hadoop",
+            "{}/hadoop/bin/hadoop classpath --glob: exit code 0: no output",
+        ),
+        (
+            "printf 'no script' > {}/hadoop/bin/hadoop",
+            "{}/hadoop/bin/hadoop classpath --glob: [Errno 8] Exec format error",
+        ),
+    ],
+)
 def test_a_missing_part_is_named_with_the_places(node, change, message):
     assert os.system(change.replace("{}", shlex.quote(str(node)))) == 0
     with pytest.raises(NoClient) as caught:

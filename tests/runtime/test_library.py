@@ -37,7 +37,9 @@ def newer_than_3_9(tree):
     """Return what a module uses of the library that Python 3.9 does not have."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            said = {part for alias in node.names for part in (alias.name, f"{getattr(node, 'module', None)}.{alias.name}")}
+            said = {
+                part for alias in node.names for part in (alias.name, f"{getattr(node, 'module', None)}.{alias.name}")
+            }
             said.add(getattr(node, "module", None))
         elif isinstance(node, ast.Attribute):
             said = {node.attr, ast.unparse(node)}
@@ -58,17 +60,20 @@ def test_runtime_uses_no_library_newer_than_python_3_9(path):
     assert list(newer_than_3_9(tree_of(path))) == []
 
 
-@pytest.mark.parametrize("source, found", [
-    ("for a, b in zip(x, y, strict=True): pass", "zip(strict=)"),
-    ("import tomllib", "tomllib"),
-    ("from itertools import pairwise", "pairwise"),
-    ("from typing import Dict, Self", "Self"),
-    ("from asyncio import timeout", "asyncio.timeout"),
-    ("async with asyncio.timeout(3): pass", "asyncio.timeout"),
-    ("error.add_note('x')", "add_note"),
-    ("@dataclasses.dataclass(frozen=True, slots=True)\nclass A: pass", "dataclass(slots=)"),
-    ("peer.timeout = zip(x, y); a = run(timeout=3); sys.exc_info()", ""),
-])
+@pytest.mark.parametrize(
+    "source, found",
+    [
+        ("for a, b in zip(x, y, strict=True): pass", "zip(strict=)"),
+        ("import tomllib", "tomllib"),
+        ("from itertools import pairwise", "pairwise"),
+        ("from typing import Dict, Self", "Self"),
+        ("from asyncio import timeout", "asyncio.timeout"),
+        ("async with asyncio.timeout(3): pass", "asyncio.timeout"),
+        ("error.add_note('x')", "add_note"),
+        ("@dataclasses.dataclass(frozen=True, slots=True)\nclass A: pass", "dataclass(slots=)"),
+        ("peer.timeout = zip(x, y); a = run(timeout=3); sys.exc_info()", ""),
+    ],
+)
 def test_what_is_newer_would_be_seen(source, found):
     told = [text.partition(": ")[2] for text in newer_than_3_9(ast.parse(source))]
     assert told == ([found] if found else [])

@@ -35,8 +35,12 @@ def tasks(*names):
 
 def start(*names, mode="never", success="all_workers", restarts=0, losses=0, **rules):
     ids = tasks(*names)
-    return (Rules({task.type: FRAMEWORKS[TENSORFLOW].role_of(task.type) for task in ids}, success=success, mode=mode, **rules),
-            State(dict.fromkeys(ids, PENDING), restarts_left=restarts, losses_left=losses))
+    return (
+        Rules(
+            {task.type: FRAMEWORKS[TENSORFLOW].role_of(task.type) for task in ids}, success=success, mode=mode, **rules
+        ),
+        State(dict.fromkeys(ids, PENDING), restarts_left=restarts, losses_left=losses),
+    )
 
 
 def play(rules, state, *events):
@@ -53,8 +57,7 @@ def registered(*names):
     return [Registered(task) for task in tasks(*names)]
 
 
-W0, W1, PS, CHIEF, EVALUATOR, BOARD = tasks(
-    "worker:0", "worker:1", "ps:0", "chief:0", "evaluator:0", "tensorboard:0")
+W0, W1, PS, CHIEF, EVALUATOR, BOARD = tasks("worker:0", "worker:1", "ps:0", "chief:0", "evaluator:0", "tensorboard:0")
 
 
 def test_the_spec_is_published_when_the_last_needed_task_has_registered():
@@ -67,20 +70,23 @@ def test_the_spec_is_published_when_the_last_needed_task_has_registered():
     assert actions == ["start"]
 
 
-@pytest.mark.parametrize("names, success, exits, reason", [
-    (("worker:0", "worker:1"), "all_workers", [(W0, 0)], None),
-    (("worker:0", "worker:1"), "all_workers", [(W0, 0), (W1, 0)], Reason.SUCCEEDED),
-    (("worker:0", "worker:1"), "all_workers", [(W0, 0), (W1, 1)], Reason.TASK_FAILED),
-    (("ps:0", "worker:0"), "all_workers", [(W0, 0)], Reason.SUCCEEDED),
-    (("ps:0", "worker:0"), "all_workers", [(PS, 0)], None),
-    (("ps:0", "worker:0"), "all_workers", [(PS, 137)], Reason.TASK_FAILED),
-    (("worker:0", "evaluator:0"), "all_workers", [(W0, 0)], None),
-    (("worker:0", "evaluator:0"), "all_workers", [(EVALUATOR, 2)], Reason.TASK_FAILED),
-    (("worker:0", "tensorboard:0"), "all_workers", [(BOARD, 1)], None),
-    (("chief:0", "worker:0"), "chief", [(CHIEF, 0)], Reason.SUCCEEDED),
-    (("chief:0", "worker:0"), "chief", [(W0, 0)], None),
-    (("chief:0", "worker:0"), "chief", [(W0, 1)], Reason.TASK_FAILED),
-])
+@pytest.mark.parametrize(
+    "names, success, exits, reason",
+    [
+        (("worker:0", "worker:1"), "all_workers", [(W0, 0)], None),
+        (("worker:0", "worker:1"), "all_workers", [(W0, 0), (W1, 0)], Reason.SUCCEEDED),
+        (("worker:0", "worker:1"), "all_workers", [(W0, 0), (W1, 1)], Reason.TASK_FAILED),
+        (("ps:0", "worker:0"), "all_workers", [(W0, 0)], Reason.SUCCEEDED),
+        (("ps:0", "worker:0"), "all_workers", [(PS, 0)], None),
+        (("ps:0", "worker:0"), "all_workers", [(PS, 137)], Reason.TASK_FAILED),
+        (("worker:0", "evaluator:0"), "all_workers", [(W0, 0)], None),
+        (("worker:0", "evaluator:0"), "all_workers", [(EVALUATOR, 2)], Reason.TASK_FAILED),
+        (("worker:0", "tensorboard:0"), "all_workers", [(BOARD, 1)], None),
+        (("chief:0", "worker:0"), "chief", [(CHIEF, 0)], Reason.SUCCEEDED),
+        (("chief:0", "worker:0"), "chief", [(W0, 0)], None),
+        (("chief:0", "worker:0"), "chief", [(W0, 1)], Reason.TASK_FAILED),
+    ],
+)
 def test_the_table_decides(names, success, exits, reason):
     rules, state = start(*names, success=success)
     state, _ = play(rules, state, *registered(*names), *(Exited(task, code, 60.0) for task, code in exits))
@@ -94,14 +100,17 @@ def test_the_first_failure_is_the_verdict_and_later_ones_are_not():
     assert actions == ["publish", "finish"]
 
 
-@pytest.mark.parametrize("mode, code, rules, action", [
-    ("task", 1, {}, "start"),
-    ("cluster", 1, {}, "restart"),
-    ("never", 1, {}, "finish"),
-    ("task", 1, {"retry_exit_codes": (2,)}, "finish"),
-    ("task", 2, {"retry_exit_codes": (2,)}, "start"),
-    ("cluster", 2, {"fatal_exit_codes": (2,)}, "finish"),
-])
+@pytest.mark.parametrize(
+    "mode, code, rules, action",
+    [
+        ("task", 1, {}, "start"),
+        ("cluster", 1, {}, "restart"),
+        ("never", 1, {}, "finish"),
+        ("task", 1, {"retry_exit_codes": (2,)}, "finish"),
+        ("task", 2, {"retry_exit_codes": (2,)}, "start"),
+        ("cluster", 2, {"fatal_exit_codes": (2,)}, "finish"),
+    ],
+)
 def test_a_failure_is_forgiven_as_mode_and_codes_say(mode, code, rules, action):
     rules, state = start("worker:0", "worker:1", mode=mode, restarts=1, **rules)
     _, actions = play(rules, state, *registered("worker:0", "worker:1"), Exited(W0, code, 60.0))
@@ -118,11 +127,14 @@ def test_task_leaves_the_node_on_which_tasks_failed_too_often(mode):
     state, decision = decide(rules, state, Exited(W1, 1, 1.0, node="a:8042"))
     assert (decision.action, decision.leaves, state.phases[W1]) == ("restart", W1, LOST)
     assert {node: str(why) for node, why in excluded_nodes(rules, state).items()} == {
-        "a:8042": "2 failures, the last: worker:1 failed with exit code 1"}
+        "a:8042": "2 failures, the last: worker:1 failed with exit code 1"
+    }
     assert state.quick[W1 if mode == "task" else None] == 0, "a failure at once is no sign for the next node"
 
 
-@pytest.mark.parametrize("lost, actions", [("worker:0", ["publish", "start"]), ("ps:0", ["publish", "restart", "publish"])])
+@pytest.mark.parametrize(
+    "lost, actions", [("worker:0", ["publish", "start"]), ("ps:0", ["publish", "restart", "publish"])]
+)
 def test_lost_worker_that_rejoins_is_replaced_alone(lost, actions):
     names = ("chief:0", "ps:0", "worker:0")
     rules, state = start(*names, mode="task", losses=1, workers_rejoin=True)
@@ -137,8 +149,15 @@ def test_evaluator_leaves_an_excluded_node_alone():
     assert play(rules, state, *registered("evaluator:0"))[1] == ["start"]
 
 
-@pytest.mark.parametrize("reason, counted", [
-    (Reason.CONTAINER_LOST, True), (Reason.HEARTBEAT_LOST, True), (Reason.PREEMPTED, False), (Reason.NODE_LOST, False)])
+@pytest.mark.parametrize(
+    "reason, counted",
+    [
+        (Reason.CONTAINER_LOST, True),
+        (Reason.HEARTBEAT_LOST, True),
+        (Reason.PREEMPTED, False),
+        (Reason.NODE_LOST, False),
+    ],
+)
 def test_losses_count_for_a_node_unless_yarn_took_the_container(reason, counted):
     rules, state = start("worker:0", losses=9, exclude_node_after=1)
     state, _ = play(rules, state, *registered("worker:0"), Lost(W0, reason, "gone", "a:1"))
@@ -180,8 +199,14 @@ def test_quick_failures_of_several_tasks_count_separately():
 
 def test_a_cluster_restart_waits_for_every_task_again():
     rules, state = start("worker:0", "worker:1", mode="cluster", restarts=1)
-    state, actions = play(rules, state, *registered("worker:0", "worker:1"), Exited(W0, 0, 60.0), Exited(W1, 1, 60.0),
-                          *registered("worker:1"))
+    state, actions = play(
+        rules,
+        state,
+        *registered("worker:0", "worker:1"),
+        Exited(W0, 0, 60.0),
+        Exited(W1, 1, 60.0),
+        *registered("worker:1"),
+    )
     assert (actions, state.round) == (["publish", "restart"], 2)
     state, actions = play(rules, state, *registered("worker:0"))
     assert actions == ["publish"]
@@ -199,8 +224,13 @@ def test_a_lost_container_restarts_the_cluster_until_the_budget_is_spent(reason)
 
 def test_a_lost_evaluator_is_started_alone():
     rules, state = start("worker:0", "evaluator:0", losses=1)
-    state, actions = play(rules, state, *registered("worker:0", "evaluator:0"),
-                          Lost(EVALUATOR, Reason.NODE_LOST, "gone"), *registered("evaluator:0"))
+    state, actions = play(
+        rules,
+        state,
+        *registered("worker:0", "evaluator:0"),
+        Lost(EVALUATOR, Reason.NODE_LOST, "gone"),
+        *registered("evaluator:0"),
+    )
     assert (actions, state.round) == (["publish", "start"], 1)
 
 
@@ -222,8 +252,13 @@ def test_memory_kills_are_not_retried():
 def test_tensorboard_without_memory_fails_and_a_lost_one_is_replaced():
     rules, state = start("worker:0", "tensorboard:0")
     state, _ = play(rules, state, *registered("worker:0", "tensorboard:0"), Lost(BOARD, Reason.NODE_LOST, "gone"))
-    state, actions = play(rules, state, *registered("tensorboard:0"), Lost(BOARD, Reason.OUT_OF_MEMORY, "2 GB of 1 GB"),
-                          *registered("tensorboard:0"))
+    state, actions = play(
+        rules,
+        state,
+        *registered("tensorboard:0"),
+        Lost(BOARD, Reason.OUT_OF_MEMORY, "2 GB of 1 GB"),
+        *registered("tensorboard:0"),
+    )
     assert (actions, state.phases[BOARD], state.verdict) == (["start"], FAILED, None)
 
 
@@ -231,7 +266,8 @@ def test_tensorboard_without_memory_fails_and_a_lost_one_is_replaced():
 
 NAMES = ("chief:0", "worker:0", "worker:1", "ps:0", "evaluator:0", "tensorboard:0", "custom:0")
 jobs = st.lists(st.sampled_from(NAMES), min_size=1, unique=True).filter(
-    lambda names: any(FRAMEWORKS[TENSORFLOW].role_of(name.partition(":")[0]).awaited for name in names))
+    lambda names: any(FRAMEWORKS[TENSORFLOW].role_of(name.partition(":")[0]).awaited for name in names)
+)
 modes = st.sampled_from(["never", "task", "cluster"])
 codes = st.sampled_from([0, 0, 0, 1, 2, 137])
 
@@ -241,27 +277,43 @@ def histories(draw):
     names = draw(jobs)
     mode = draw(modes)
     rules, state = start(
-        *names, mode=mode, restarts=draw(st.integers(0, 3)) if mode != "never" else 0, losses=draw(st.integers(0, 3)),
+        *names,
+        mode=mode,
+        restarts=draw(st.integers(0, 3)) if mode != "never" else 0,
+        losses=draw(st.integers(0, 3)),
         success=draw(st.sampled_from(["all_workers", "chief"])) if "chief:0" in names else "all_workers",
-        retry_exit_codes=draw(st.sampled_from([(), (1,)])), fatal_exit_codes=draw(st.sampled_from([(), (2,)])))
+        retry_exit_codes=draw(st.sampled_from([(), (1,)])),
+        fatal_exit_codes=draw(st.sampled_from([(), (2,)])),
+    )
     any_task = st.one_of(st.sampled_from(tasks(*names)), st.sampled_from(tasks(*NAMES)))
     opening = draw(st.sampled_from([[], registered(*names)]))
-    events = opening + draw(st.lists(st.one_of(
-        st.builds(Registered, any_task),
-        st.builds(Registered, any_task),
-        st.builds(Exited, any_task, codes, st.sampled_from([1.0, 60.0])),
-        st.builds(Lost, any_task, st.sampled_from(LOSSES), st.just("gone")),
-        st.builds(Expired, st.just(Reason.TOTAL_TIMEOUT), st.just("late")).filter(lambda _: draw(st.booleans())),
-    ), max_size=60))
+    events = opening + draw(
+        st.lists(
+            st.one_of(
+                st.builds(Registered, any_task),
+                st.builds(Registered, any_task),
+                st.builds(Exited, any_task, codes, st.sampled_from([1.0, 60.0])),
+                st.builds(Lost, any_task, st.sampled_from(LOSSES), st.just("gone")),
+                st.builds(Expired, st.just(Reason.TOTAL_TIMEOUT), st.just("late")).filter(
+                    lambda _: draw(st.booleans())
+                ),
+            ),
+            max_size=60,
+        )
+    )
     return rules, state, events
 
 
 def forgiveness_is_spent(rules, before, event):
     """Whether nothing allowed another try: not the mode, not the codes, not the budget, or three quick ones in a row."""
     whose = event.task if rules.mode == "task" else None
-    return (rules.mode == "never" or event.code in rules.fatal_exit_codes or before.restarts_left == 0
-            or (bool(rules.retry_exit_codes) and event.code not in rules.retry_exit_codes)
-            or (event.seconds < 10 and before.quick.get(whose, 0) >= 2))
+    return (
+        rules.mode == "never"
+        or event.code in rules.fatal_exit_codes
+        or before.restarts_left == 0
+        or (bool(rules.retry_exit_codes) and event.code not in rules.retry_exit_codes)
+        or (event.seconds < 10 and before.quick.get(whose, 0) >= 2)
+    )
 
 
 @pytest.mark.slow
@@ -292,24 +344,29 @@ def test_laws_of_every_history(history):
         if decision.action == "start":
             assert state.phases[decision.task] == RUNNING and state.published
         if state.verdict is None:
-            assert decision.action != "none" or not (isinstance(event, Exited) and codes.get(event.task) and
-                                                     rules.roles[event.task.type].fatal), "no failure is passed over"
+            assert decision.action != "none" or not (
+                isinstance(event, Exited) and codes.get(event.task) and rules.roles[event.task.type].fatal
+            ), "no failure is passed over"
             continue
         awaited = [task for task in state.phases if rules.roles[task.type].awaited]
         if state.verdict.reason is Reason.SUCCEEDED:
-            assert not any(code and rules.roles[task.type].fatal for task, code in codes.items()), \
+            assert not any(code and rules.roles[task.type].fatal for task, code in codes.items()), (
                 "no success with a failed fatal task"
+            )
             ended_well = {task for task, code in codes.items() if code == 0}
-            assert ended_well >= ({CHIEF} if rules.success == "chief" else set(awaited)), \
+            assert ended_well >= ({CHIEF} if rules.success == "chief" else set(awaited)), (
                 "no success while an awaited task runs"
+            )
         elif isinstance(event, Exited):
-            assert event.code and before.phases[event.task] == RUNNING and rules.roles[event.task.type].fatal, \
+            assert event.code and before.phases[event.task] == RUNNING and rules.roles[event.task.type].fatal, (
                 "only the failure of a command that runs and matters fails a job"
+            )
             assert (state.verdict.reason, state.verdict.task) == (Reason.TASK_FAILED, event.task)
             assert forgiveness_is_spent(rules, before, event)
         elif isinstance(event, Lost):
-            assert before.phases[event.task] not in (SUCCEEDED, FAILED) and needed(rules, event.task), \
+            assert before.phases[event.task] not in (SUCCEEDED, FAILED) and needed(rules, event.task), (
                 "only the loss of what is needed fails a job"
+            )
             assert (state.verdict.reason, state.verdict.task) == (event.reason, event.task)
             assert before.losses_left == 0 or event.reason is Reason.OUT_OF_MEMORY, "only beyond the budget"
         else:

@@ -47,7 +47,9 @@ def test_program_that_binds_its_reserved_port_plainly(tmp_path, hold_port):
 
 def test_a_taken_port_of_a_task_in_the_cluster_is_tried_again_with_another(tmp_path):
     tasks = {"worker": TaskSpec(command=f"[ $YTF_ROUND = 2 ] || {{ {TAKEN}; }}", hold_port=False)}
-    report = run(tmp_path, JobSpec(command="x", tasks=tasks, deadlines=QUICK, restart=RestartPolicy(max_container_losses=1)))
+    report = run(
+        tmp_path, JobSpec(command="x", tasks=tasks, deadlines=QUICK, restart=RestartPolicy(max_container_losses=1))
+    )
     assert report.reason is Reason.SUCCEEDED
     assert "its port was taken before it could use it" in report.rounds[1].cause
 

@@ -204,16 +204,30 @@ def resident_mib(am):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("change, why", [
-    ({"version": 99}, "version 99"),
-    ({"container": "worker_7"}, "knows no live container"),
-    ({"container": "worker_0", "nonce": "mine"}, "registered already"),
-    ({"port": "80"}, "incomplete"),
-])
+@pytest.mark.parametrize(
+    "change, why",
+    [
+        ({"version": 99}, "version 99"),
+        ({"container": "worker_7"}, "knows no live container"),
+        ({"container": "worker_0", "nonce": "mine"}, "registered already"),
+        ({"port": "80"}, "incomplete"),
+    ],
+)
 def test_registrations_that_do_not_fit_are_refused_with_the_reason(tmp_path, change, why):
     spec = job("until [ -e go ]; do sleep 0.05; done", ps=False, workers=1)
-    message = {"type": "register", "version": 1, "container": "worker_0", "nonce": "n", "host": "h", "port": 1,
-               "round": 1, "start": 0, "yarn_container": "", "node_http": "", "unfit": None}
+    message = {
+        "type": "register",
+        "version": 1,
+        "container": "worker_0",
+        "nonce": "n",
+        "host": "h",
+        "port": 1,
+        "round": 1,
+        "start": 0,
+        "yarn_container": "",
+        "node_http": "",
+        "unfit": None,
+    }
     with AppMaster(tmp_path / "job", spec) as am:
         am.log_says("Published the cluster spec")
         (tmp_path / "own").mkdir()

@@ -45,16 +45,37 @@ def ask(am, name):
 
 @pytest.mark.matrix
 def test_page_shows_restart_usage_metrics_and_log_of_a_job(tmp_path):
-    spec = job(TRAIN, ps=False, restart=RestartPolicy("task", backoff=0), env={"API_TOKEN": "letmein-1234"},
-               name="<script>alert(1)</script>", tasks={"worker": TaskSpec(instances=2, memory=2048, vcores=2)})
+    spec = job(
+        TRAIN,
+        ps=False,
+        restart=RestartPolicy("task", backoff=0),
+        env={"API_TOKEN": "letmein-1234"},
+        name="<script>alert(1)</script>",
+        tasks={"worker": TaskSpec(instances=2, memory=2048, vcores=2)},
+    )
     with AppMaster(tmp_path / "job", spec) as am:
         until(lambda: "ytf" in am.pages, 60)
-        document = until(lambda: (found := json.loads(ask(am, "status.json"))) and len(found["series"]) == 2
-                         and found["tasks"][1]["starts"] == 2 and found, 60, what="the sample of both tasks")
+        document = until(
+            lambda: (
+                (found := json.loads(ask(am, "status.json")))
+                and len(found["series"]) == 2
+                and found["tasks"][1]["starts"] == 2
+                and found
+            ),
+            60,
+            what="the sample of both tasks",
+        )
         jsonschema.validate(document, SCHEMA)
         assert document["waiting"] is None and document["sentence"] == "The job trains: 2 of 2 tasks run."
         events = document["tasks"][1]["events"]
-        assert [event["kind"] for event in events] == ["requested", "allocated", "registered", "running", "failed", "running"]
+        assert [event["kind"] for event in events] == [
+            "requested",
+            "allocated",
+            "registered",
+            "running",
+            "failed",
+            "running",
+        ]
         assert events[4]["exit_code"] == 3 and "failed with exit code 3" in events[5]["cause"]
         assert [event["at"] for event in events] == sorted(event["at"] for event in events)
         worker = document["tasks"][0]
@@ -94,9 +115,25 @@ def test_missing_tasks_are_shown_before_the_cluster_spec_is_published():
 
 
 def sample(**fields):
-    return {"type": "sample", "round": 1, "start": 1, "cpu_seconds": 2.0, "cpu_cores": 1.5, "memory_mib": 100.0,
-            "peak_cpu_cores": 1.5, "peak_memory_mib": 120.0, "idle_seconds": 0.0, "gpus": None,
-            "gpu_percent": None, "gpu_memory_mib": None, "gpu_given_mib": None, "gpu_uuids": None, "metrics": {}, "left_out": 0, **fields}
+    return {
+        "type": "sample",
+        "round": 1,
+        "start": 1,
+        "cpu_seconds": 2.0,
+        "cpu_cores": 1.5,
+        "memory_mib": 100.0,
+        "peak_cpu_cores": 1.5,
+        "peak_memory_mib": 120.0,
+        "idle_seconds": 0.0,
+        "gpus": None,
+        "gpu_percent": None,
+        "gpu_memory_mib": None,
+        "gpu_given_mib": None,
+        "gpu_uuids": None,
+        "metrics": {},
+        "left_out": 0,
+        **fields,
+    }
 
 
 async def running(spec=None):
@@ -173,16 +210,29 @@ def test_live_job_has_the_queue_time_and_start_of_yarn():
 def test_silence_and_gpus_of_a_task_are_measured(tmp_path, monkeypatch):
     program = tmp_path / "bin" / "nvidia-smi"
     program.parent.mkdir()
-    program.write_text("#!/bin/sh\necho 'GPU-a, 80, 1000, 16000'\necho 'GPU-b, 40, 3000, 16000'\necho 'GPU-c, [N/A], [N/A], 16000'\n")
+    program.write_text(
+        "#!/bin/sh\necho 'GPU-a, 80, 1000, 16000'\necho 'GPU-b, 40, 3000, 16000'\necho 'GPU-c, [N/A], [N/A], 16000'\n"
+    )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    spec = job("echo begun; exec tail -f /dev/null", ps=False,
-               tasks={"worker": TaskSpec(instances=1, memory=512, gpus=2), "other": TaskSpec(memory=512)})
+    spec = job(
+        "echo begun; exec tail -f /dev/null",
+        ps=False,
+        tasks={"worker": TaskSpec(instances=1, memory=512, gpus=2), "other": TaskSpec(memory=512)},
+    )
     with AppMaster(tmp_path / "job", spec) as am:
         until(lambda: "ytf" in am.pages, 60)
-        usage = until(lambda: (found := json.loads(ask(am, "status.json"))["tasks"][0]["usage"]) and found["gpus"] and found, 60,
-                      what="the answer of nvidia-smi")
-        assert (usage["gpus"], usage["gpu_percent"], usage["gpu_memory_mib"], usage["gpu_given_mib"]) == (2, 60.0, 4000.0, 32000.0)
+        usage = until(
+            lambda: (found := json.loads(ask(am, "status.json"))["tasks"][0]["usage"]) and found["gpus"] and found,
+            60,
+            what="the answer of nvidia-smi",
+        )
+        assert (usage["gpus"], usage["gpu_percent"], usage["gpu_memory_mib"], usage["gpu_given_mib"]) == (
+            2,
+            60.0,
+            4000.0,
+            32000.0,
+        )
         assert usage["gpu_uuids"] == "GPU-a, GPU-b"
         assert usage["idle_seconds"] >= 0
         until(lambda: json.loads(ask(am, "status.json"))["tasks"][0]["usage"]["idle_seconds"] > 4, 60, what="silence")
@@ -192,13 +242,17 @@ def test_silence_and_gpus_of_a_task_are_measured(tmp_path, monkeypatch):
 
 def test_ended_job_leads_to_its_page_at_the_site():
     spec = JobSpec(command="x", tasks={"ps": TaskSpec(), "worker": TaskSpec(instances=2)})
-    coordinator = coordinator_of(build_runtime_job(spec, JobContext(20000, user="u", ui_url="https://ytf.example.com/")))
+    coordinator = coordinator_of(
+        build_runtime_job(spec, JobContext(20000, user="u", ui_url="https://ytf.example.com/"))
+    )
     page = "https://ytf.example.com/jobs/application_1_1"
     assert coordinator.report().tracking_url is None
     assert f'data-home="{page}"' in render_page(coordinator.status(), live=True)
     coordinator.apply(Expired(Reason.TOTAL_TIMEOUT, "too long"))
     diagnostics = compose_diagnostics(coordinator.report())
     assert diagnostics.splitlines()[1] == f"Its page: {page}"
-    yarn = application(1, "FINISHED", finalStatus="FAILED", diagnostics=diagnostics, trackingUrl="http://rm:8088/cluster/app/x")
+    yarn = application(
+        1, "FINISHED", finalStatus="FAILED", diagnostics=diagnostics, trackingUrl="http://rm:8088/cluster/app/x"
+    )
     assert read_yarn_report(yarn).tracking_url == page
     assert read_yarn_report({**yarn, "diagnostics": "killed"}).tracking_url == "http://rm:8088/cluster/app/x"

@@ -21,8 +21,14 @@ HUNGRY = {"worker": TaskSpec(instances=4, memory=3584)}
 
 
 def job(command, tasks, losses=0, **fields):
-    return JobSpec(command=command, tasks=tasks, environment=Environment("venv", sys.prefix),
-                   deadlines=Deadlines(stop_grace=2), restart=RestartPolicy(max_container_losses=losses), **fields)
+    return JobSpec(
+        command=command,
+        tasks=tasks,
+        environment=Environment("venv", sys.prefix),
+        deadlines=Deadlines(stop_grace=2),
+        restart=RestartPolicy(max_container_losses=losses),
+        **fields,
+    )
 
 
 @contextlib.contextmanager

@@ -14,20 +14,45 @@ from tf_yarn_ops.runtime.common.masking import (
 )
 
 
-@pytest.mark.parametrize(("name", "secret"), [
-    ("API_KEY", True), ("DB_PASSWORD", True), ("aws_secret_access_key", True), ("HF_TOKEN", True),
-    ("GOOGLE_CREDENTIALS", True), ("MAX_TOKENS", False), ("KEYBOARD", False), ("EPOCHS", False)])
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        ("API_KEY", True),
+        ("DB_PASSWORD", True),
+        ("aws_secret_access_key", True),
+        ("HF_TOKEN", True),
+        ("GOOGLE_CREDENTIALS", True),
+        ("MAX_TOKENS", False),
+        ("KEYBOARD", False),
+        ("EPOCHS", False),
+    ],
+)
 def test_a_variable_is_known_by_its_name(name, secret):
     assert is_secret(name) is secret
     assert mask_options({"env": {name: "v"}}) == {"env": {name: MASK if secret else "v"}}
 
 
 def test_secrets_are_masked_also_where_one_contains_another():
-    secrets = secrets_of([{"env": {"API_KEY": "hunter2", "EPOCHS": "100000"}}, {"env": {"TOKEN": "hunter2-long"}}, {"env": {"KEY": "ab"}}])
+    secrets = secrets_of(
+        [
+            {"env": {"API_KEY": "hunter2", "EPOCHS": "100000"}},
+            {"env": {"TOKEN": "hunter2-long"}},
+            {"env": {"KEY": "ab"}},
+        ]
+    )
     assert secrets == {"hunter2", "hunter2-long"}
-    document = {"message": "no hunter2-long, no hunter2", "tasks": [{"log_tail": "key=hunter2\n"}], "hunter2": 1, "n": None}
+    document = {
+        "message": "no hunter2-long, no hunter2",
+        "tasks": [{"log_tail": "key=hunter2\n"}],
+        "hunter2": 1,
+        "n": None,
+    }
     assert mask_texts(document, secrets) == {
-        "message": "no ***, no ***", "tasks": [{"log_tail": "key=***\n"}], "***": 1, "n": None}
+        "message": "no ***, no ***",
+        "tasks": [{"log_tail": "key=***\n"}],
+        "***": 1,
+        "n": None,
+    }
     assert mask_texts(document, ()) is document
 
 
@@ -35,47 +60,66 @@ def test_the_mask_is_the_one_that_a_job_refuses_as_a_value():
     assert validation.MASK == MASK
 
 
-@pytest.mark.parametrize(("command", "shown"), [
-    ("python train.py --api-key=abc --steps=3", "python train.py --api-key=*** --steps=3"),
-    ("python train.py --db_password 'a b' -n 3", "python train.py --db_password *** -n 3"),
-    ("API_TOKEN=abc exec train", "API_TOKEN=*** exec train"),
-    ("train --api-key abc -password x", "train --api-key *** -password ***"),
-    ("train --token=abc", "train --token=***"),
-    ("cat my-token  file && train fast TOKEN=abc --key  --steps 3", "cat my-token  file && train fast TOKEN=*** --key  --steps 3"),
-    ("train --max_tokens 512 --column id", "train --max_tokens 512 --column id"),
-    ("echo the key is here", "echo the key is here"),
-    ("load s3://ann:hush@host/data", "load s3://ann:***@host/data"),
-    ("curl -H 'Authorization: Bearer abc.def' http://host", "curl -H 'Authorization: Bearer ***' http://host"),
-    ("curl -H \"authorization:abc\" http://host", "curl -H \"authorization:***\" http://host"),
-    ("curl -H 'X-Api-Key: abc' http://host", "curl -H 'X-Api-Key: ***' http://host"),
-    ("fetch 'https://host/x?X-Amz-Signature=abc&part=1'", "fetch 'https://host/x?X-Amz-Signature=***&part=1'"),
-    ("run --options '--api-key=abc --steps=3'", "run --options '--api-key=*** --steps=3'"),
-    ("""train '{"api_key": "abc", "steps": 3}'""", """train '{"api_key": ***, "steps": 3}'"""),
-])
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("python train.py --api-key=abc --steps=3", "python train.py --api-key=*** --steps=3"),
+        ("python train.py --db_password 'a b' -n 3", "python train.py --db_password *** -n 3"),
+        ("API_TOKEN=abc exec train", "API_TOKEN=*** exec train"),
+        ("train --api-key abc -password x", "train --api-key *** -password ***"),
+        ("train --token=abc", "train --token=***"),
+        (
+            "cat my-token  file && train fast TOKEN=abc --key  --steps 3",
+            "cat my-token  file && train fast TOKEN=*** --key  --steps 3",
+        ),
+        ("train --max_tokens 512 --column id", "train --max_tokens 512 --column id"),
+        ("echo the key is here", "echo the key is here"),
+        ("load s3://ann:hush@host/data", "load s3://ann:***@host/data"),
+        ("curl -H 'Authorization: Bearer abc.def' http://host", "curl -H 'Authorization: Bearer ***' http://host"),
+        ('curl -H "authorization:abc" http://host', 'curl -H "authorization:***" http://host'),
+        ("curl -H 'X-Api-Key: abc' http://host", "curl -H 'X-Api-Key: ***' http://host"),
+        ("fetch 'https://host/x?X-Amz-Signature=abc&part=1'", "fetch 'https://host/x?X-Amz-Signature=***&part=1'"),
+        ("run --options '--api-key=abc --steps=3'", "run --options '--api-key=*** --steps=3'"),
+        ("""train '{"api_key": "abc", "steps": 3}'""", """train '{"api_key": ***, "steps": 3}'"""),
+    ],
+)
 def test_a_command_shows_no_values_of_secret_options(command, shown):
     assert mask_command(command) == shown
 
 
 def test_secrets_of_a_command_are_masked_in_every_text():
-    job = {"command": "train --api-key=letmein99 s3://ann:hush-hush@host/data", "tasks": {"worker": {"command": "run letmein99 hush-hush"}}}
+    job = {
+        "command": "train --api-key=letmein99 s3://ann:hush-hush@host/data",
+        "tasks": {"worker": {"command": "run letmein99 hush-hush"}},
+    }
     assert secrets_of([job]) == {"letmein99", "hush-hush"}
     assert mask_options(job)["tasks"]["worker"]["command"] == "run *** ***"
 
 
 def test_secrets_within_the_value_of_a_variable_are_masked():
-    job = {"command": "run urlpass77 inenvopt99", "tasks": {"ps": {"env": {"OPTIONS": "--api-key=inenvopt99"}}},
-           "env": {"DB": "postgres://u:urlpass77@h/db", "STEPS": 3}}
+    job = {
+        "command": "run urlpass77 inenvopt99",
+        "tasks": {"ps": {"env": {"OPTIONS": "--api-key=inenvopt99"}}},
+        "env": {"DB": "postgres://u:urlpass77@h/db", "STEPS": 3},
+    }
     assert secrets_of(job) == {"urlpass77", "inenvopt99"}
     shown = mask_options(job)
-    assert shown == {"command": "run *** ***", "env": {"DB": "postgres://u:***@h/db", "STEPS": 3},
-                     "tasks": {"ps": {"env": {"OPTIONS": "--api-key=***"}}}}
+    assert shown == {
+        "command": "run *** ***",
+        "env": {"DB": "postgres://u:***@h/db", "STEPS": 3},
+        "tasks": {"ps": {"env": {"OPTIONS": "--api-key=***"}}},
+    }
     with pytest.raises(SpecInvalid, match="was masked by --dry_run"):
         validation.read_env(shown["env"])
 
 
 def test_options_show_no_secrets_wherever_they_stand():
-    job = {"command": "train --login letmein99", "env": {"API_TOKEN": "letmein99", "STEPS": "3"},
-           "tasks": {"worker": {"command": "run letmein99", "env": {"DB_PASSWD": "other-secret"}}}, "files": ["a"]}
+    job = {
+        "command": "train --login letmein99",
+        "env": {"API_TOKEN": "letmein99", "STEPS": "3"},
+        "tasks": {"worker": {"command": "run letmein99", "env": {"DB_PASSWD": "other-secret"}}},
+        "files": ["a"],
+    }
     shown = mask_options(job)
     assert "letmein99" not in str(shown) and "other-secret" not in str(shown)
     assert shown["env"] == {"API_TOKEN": "***", "STEPS": "3"} and shown["files"] == ["a"]

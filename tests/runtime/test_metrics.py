@@ -32,11 +32,22 @@ def test_without_a_step_lines_are_counted(path):
     assert MetricsFile(str(path)).read()[0] == {"loss": [[1.0, 3.0], [2.0, 2.0], [10.0, 1.0], [11.0, 0.0]]}
 
 
-@pytest.mark.parametrize("broken", [
-    "not JSON", "[1, 2]", "3", '{"step": "ten", "loss": 1}', '{"step": NaN, "loss": 1}', '{"step": true, "loss": 1}',
-    "[" * 3000, '{"loss": 1, "' + "x" * MAX_METRICS_LINE + '": 1}', '{"loss": 1' + "0" * 400 + "}", '{"phase": "eval"}',
-    '{"' + "n" * 65 + '": 1}',
-])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "not JSON",
+        "[1, 2]",
+        "3",
+        '{"step": "ten", "loss": 1}',
+        '{"step": NaN, "loss": 1}',
+        '{"step": true, "loss": 1}',
+        "[" * 3000,
+        '{"loss": 1, "' + "x" * MAX_METRICS_LINE + '": 1}',
+        '{"loss": 1' + "0" * 400 + "}",
+        '{"phase": "eval"}',
+        '{"' + "n" * 65 + '": 1}',
+    ],
+)
 def test_a_broken_line_costs_only_itself(path, broken):
     append(path, {"step": 1, "loss": 0.5}, broken, {"step": 2, "loss": 0.25})
     assert MetricsFile(str(path)).read() == ({"loss": [[1.0, 0.5], [2.0, 0.25]]}, 1)
@@ -90,10 +101,22 @@ def test_a_program_that_writes_much_is_thinned_and_its_newest_lines_count(path):
 
 def test_names_are_bounded_and_any_message_fits_into_a_line(path):
     worst = "\N{GRINNING FACE}" * 60
-    values = [{f"{worst}{number:03}": -math.pi * 10**-300 for number in range(start, start + 8)} for start in range(0, 80, 8)]
+    values = [
+        {f"{worst}{number:03}": -math.pi * 10**-300 for number in range(start, start + 8)} for start in range(0, 80, 8)
+    ]
     append(path, *(json.dumps({"step": 2**52 + 0.5, **item}, ensure_ascii=False) for item in values * 10))
     points, left_out = MetricsFile(str(path)).read()
     assert len(points) == MAX_NAMES and left_out == 10 * (80 - MAX_NAMES)
-    line = protocol.encode("sample", round=1, start=1, metrics=points, left_out=left_out, cpu_seconds=1e9, cpu_cores=1e9,
-                           memory_mib=1e9, peak_cpu_cores=1e9, peak_memory_mib=1e9)
+    line = protocol.encode(
+        "sample",
+        round=1,
+        start=1,
+        metrics=points,
+        left_out=left_out,
+        cpu_seconds=1e9,
+        cpu_cores=1e9,
+        memory_mib=1e9,
+        peak_cpu_cores=1e9,
+        peak_memory_mib=1e9,
+    )
     assert len(line) < protocol.MAX_PROTOCOL_LINE

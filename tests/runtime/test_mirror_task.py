@@ -60,8 +60,11 @@ def side(request, tmp_path):
             served.files[f"/out/{name}"] = text.encode()
             served.times[f"/out/{name}"] = len(served.requests)
 
-        found = Side(Hdfs([served.url], "ann", {}), lambda: {
-            path.removeprefix("/out/"): content.decode() for path, content in served.files.items()}, write)
+        found = Side(
+            Hdfs([served.url], "ann", {}),
+            lambda: {path.removeprefix("/out/"): content.decode() for path, content in served.files.items()},
+            write,
+        )
         found.served = served
         yield found
 
@@ -196,8 +199,12 @@ def test_an_evaluator_follows_the_store(side, local):
     side.write("train/events.out.tfevents.2", "of the chief")
     local("eval/events.out.tfevents.9", "e", at=time.time())
     mirror.look(time.time())
-    assert read(local.folder) == {EVENTS: "brought", "ckpt-1.data": "1", "checkpoint": "ckpt-1",
-                                  "eval/events.out.tfevents.9": "e"}
+    assert read(local.folder) == {
+        EVENTS: "brought",
+        "ckpt-1.data": "1",
+        "checkpoint": "ckpt-1",
+        "eval/events.out.tfevents.9": "e",
+    }
     assert side.content["eval/events.out.tfevents.9"] == "e"
     side.write("checkpoint", "ckpt-2")
     mirror.look(time.time())
@@ -262,13 +269,18 @@ def test_a_write_whose_answer_is_lost_is_written_again(served, local, operation)
     assert served.files == {f"/out/{EVENTS}": b"abc", "/out/model": b"3"}
 
 
-@pytest.mark.parametrize(("times", "why"), [(2, ""), (10**6, "the output is not complete: CREATE /out/.*SafeModeException")])
+@pytest.mark.parametrize(
+    ("times", "why"), [(2, ""), (10**6, "the output is not complete: CREATE /out/.*SafeModeException")]
+)
 def test_rest_is_written_when_the_namenode_is_back(served, local, monkeypatch, times, why):
     mirror = mirror_of(Side(Hdfs([served.url], "ann", {}), None, None), local)
     local("model", "1")
     left = iter(range(times))
-    served.faults.append(lambda operation, _: (
-        (403, "SafeModeException") if operation == "CREATE" and next(left, None) is not None else None))
+    served.faults.append(
+        lambda operation, _: (
+            (403, "SafeModeException") if operation == "CREATE" and next(left, None) is not None else None
+        )
+    )
     monkeypatch.setattr(mirror_task, "REST_SECONDS", 3.0)
     assert re.fullmatch(f"{why}.*" if why else "", mirror_task.save_rest(mirror))
     assert ("/out/model" in served.files) == (not why)
@@ -308,9 +320,13 @@ def test_input_may_be_one_file(side, tmp_path):
     assert copy.endswith("/ytf-input/train.csv") and read(tmp_path / "ytf-input") == {"train.csv": "1,2"}
 
 
-@pytest.mark.parametrize(("path", "limit", "what"), [
-    ("/none", 1, "/none|FileNotFoundException"),
-    ("/out", 0, r"the input has 0 MiB, more than the 0 MiB of mirror_input")])
+@pytest.mark.parametrize(
+    ("path", "limit", "what"),
+    [
+        ("/none", 1, "/none|FileNotFoundException"),
+        ("/out", 0, r"the input has 0 MiB, more than the 0 MiB of mirror_input"),
+    ],
+)
 def test_bad_input_is_a_fault(side, tmp_path, path, limit, what):
     side.write("a", "1")
     with pytest.raises((MirrorFault, OSError), match=what):
@@ -370,8 +386,10 @@ def test_two_tasks_with_one_file_are_reported(place):
     assert read(place.output) == {"model": "0\n"}
 
 
-@pytest.mark.parametrize(("command", "state", "code", "number"), [
-    ("exit 7", "failed", 7, None), ("kill -9 $$", "failed", None, 9), ("kill -SEGV $$", "failed", None, 11)])
+@pytest.mark.parametrize(
+    ("command", "state", "code", "number"),
+    [("exit 7", "failed", 7, None), ("kill -9 $$", "failed", None, 9), ("kill -SEGV $$", "failed", None, 11)],
+)
 def test_program_ends_as_without_a_mirror_and_its_files_stay(place, command, state, code, number):
     with place.start(f"echo x > $DTF_OUTPUT_PATH/x; {command}", workers=1) as am:
         report = am.wait()
@@ -432,20 +450,33 @@ def test_yarn_ending_the_container_leaves_no_process(place):
 @pytest.mark.slow
 def test_evaluator_sees_the_end_after_the_last_checkpoint(place):
     """Not before its mirror has brought it."""
-    tasks = {"worker": TaskSpec(command="until [ -e ../evaluator_0/ready ]; do sleep 0.05; done; echo 200 > $DTF_OUTPUT_PATH/checkpoint"),
-             "evaluator": TaskSpec(command="touch ready; until [ -e $YTF_TRAINED_FILE ]; do sleep 0.05; done; "
-                                           "cp $DTF_OUTPUT_PATH/checkpoint $DTF_OUTPUT_PATH/evaluated")}
+    tasks = {
+        "worker": TaskSpec(
+            command="until [ -e ../evaluator_0/ready ]; do sleep 0.05; done; echo 200 > $DTF_OUTPUT_PATH/checkpoint"
+        ),
+        "evaluator": TaskSpec(
+            command="touch ready; until [ -e $YTF_TRAINED_FILE ]; do sleep 0.05; done; "
+            "cp $DTF_OUTPUT_PATH/checkpoint $DTF_OUTPUT_PATH/evaluated"
+        ),
+    }
     with place.start("x", tasks=tasks, deadlines=replace(QUICK, evaluator_grace=60)) as am:
         report = am.wait()
-    assert (report.reason, task(report, "evaluator:0").state) == (Reason.SUCCEEDED, "succeeded"), am.container("evaluator_0").log
+    assert (report.reason, task(report, "evaluator:0").state) == (Reason.SUCCEEDED, "succeeded"), am.container(
+        "evaluator_0"
+    ).log
     assert read(place.output) == {"checkpoint": "200\n", "evaluated": "200\n"}
 
 
 def test_tasks_of_a_node_share_one_copy_of_the_input(place, tmp_path):
     given = tmp_path / "in.csv"
     given.write_text("1,2")
-    with place.start("cp $DTF_INPUT_PATH $DTF_OUTPUT_PATH/$DTF_TASK_INDEX; echo $DTF_INPUT_PATH > path", "all",
-                     MirrorPlan("all", 1), input=str(given), mirror_input=1) as am:
+    with place.start(
+        "cp $DTF_INPUT_PATH $DTF_OUTPUT_PATH/$DTF_TASK_INDEX; echo $DTF_INPUT_PATH > path",
+        "all",
+        MirrorPlan("all", 1),
+        input=str(given),
+        mirror_input=1,
+    ) as am:
         assert am.wait().reason is Reason.SUCCEEDED
         paths = {(am.container(f"worker_{index}").folder / "path").read_text().strip() for index in (0, 1)}
     assert read(place.output) == {"0": "1,2", "1": "1,2"}

@@ -35,9 +35,17 @@ def master(yarn, tmp_path):
         for program in programs:
             (tmp_path / "bin" / program).symlink_to(sys.executable if program == "python3" else shutil.which(program))
         script = build(spec).master.script
-        started.append(subprocess.Popen(
-            [shutil.which("bash"), "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            env={"PATH": str(tmp_path / "bin"), "SKEIN_APPLICATION_ID": ID, "NM_HOST": "node7"}, start_new_session=True))
+        started.append(
+            subprocess.Popen(
+                [shutil.which("bash"), "-c", script],
+                cwd=tmp_path,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env={"PATH": str(tmp_path / "bin"), "SKEIN_APPLICATION_ID": ID, "NM_HOST": "node7"},
+                start_new_session=True,
+            )
+        )
         return started[0]
 
     yield start
@@ -48,17 +56,23 @@ def master(yarn, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("environment", "interpreter"), [
-    ("venv:///opt/no such $folder", "/opt/no such $folder/bin/python"), ("python:///opt/python3", "/opt/python3"),
-    ("environment.tar.gz", "environment/bin/python"),
-])
+@pytest.mark.parametrize(
+    ("environment", "interpreter"),
+    [
+        ("venv:///opt/no such $folder", "/opt/no such $folder/bin/python"),
+        ("python:///opt/python3", "/opt/python3"),
+        ("environment.tar.gz", "environment/bin/python"),
+    ],
+)
 def test_the_report_names_the_interpreter_and_the_host(yarn, master, environment, interpreter):
     master(environment)
     until(lambda: yarn.apps[ID]["state"] == "KILLED")
     report = read_yarn_report(yarn.apps[ID])
     assert (report.reason, report.final_status) == (Reason.ENVIRONMENT_INVALID, "KILLED")
-    assert report.message == (f"there is no Python {interpreter} on node7: correct the environment, or name one that every "
-                              "node has (venv:///folder, python:///path, or an archive with bin/python)")
+    assert report.message == (
+        f"there is no Python {interpreter} on node7: correct the environment, or name one that every "
+        "node has (venv:///folder, python:///path, or an archive with bin/python)"
+    )
 
 
 def test_without_any_python_the_exit_code_says_so(yarn, master):

@@ -19,15 +19,23 @@ from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
 SINCE = r"since [-\d]+ [:\d]+ UTC"
 YEAR = 365 * 86_400.0
-WAITING, RUNNING = Container("worker_1", "worker", "REQUESTED", ""), Container("worker_1", "worker", "RUNNING", "", "h:1")
+WAITING, RUNNING = (
+    Container("worker_1", "worker", "REQUESTED", ""),
+    Container("worker_1", "worker", "RUNNING", "", "h:1"),
+)
 
 
 def view_of(coordinator, began, containers=None):
     """Return what the coordinator knows, with these containers."""
     registry = coordinator.registry
-    return View(coordinator.state, registry.peers, registry.serving,
-                list(coordinator.known.values()) if containers is None else containers, began,
-                began if coordinator.state.published else None)
+    return View(
+        coordinator.state,
+        registry.peers,
+        registry.serving,
+        list(coordinator.known.values()) if containers is None else containers,
+        began,
+        began if coordinator.state.published else None,
+    )
 
 
 def look(coordinator, overseer, name, began, now):
@@ -45,9 +53,16 @@ def look(coordinator, overseer, name, began, now):
 
 
 @pytest.mark.parametrize("seconds", [0, 30])
-@pytest.mark.parametrize("name, reason", [
-    ("allocation", Reason.ALLOCATION_TIMEOUT), ("registration", Reason.REGISTRATION_TIMEOUT),
-    ("heartbeat", Reason.HEARTBEAT_LOST), ("execution", Reason.EXECUTION_TIMEOUT), ("total", Reason.TOTAL_TIMEOUT)])
+@pytest.mark.parametrize(
+    "name, reason",
+    [
+        ("allocation", Reason.ALLOCATION_TIMEOUT),
+        ("registration", Reason.REGISTRATION_TIMEOUT),
+        ("heartbeat", Reason.HEARTBEAT_LOST),
+        ("execution", Reason.EXECUTION_TIMEOUT),
+        ("total", Reason.TOTAL_TIMEOUT),
+    ],
+)
 def test_a_deadline_ends_the_job_with_its_reason_and_0_means_none(name, reason, seconds):
     none = dict.fromkeys(("queue", "allocation", "registration", "heartbeat", "execution", "total"), 0)
 
@@ -79,8 +94,9 @@ def crowd(workers, **fields):
     """Return a coordinator of so many workers that Skein runs."""
     spec = JobSpec(command="x", tasks={"worker": TaskSpec(instances=workers)}, **fields)
     coordinator = coordinator_of(build_runtime_job(spec, JobContext(20000, user="u")))
-    coordinator.known = {f"worker_{n}": Container(f"worker_{n}", "worker", "RUNNING", "", f"node{n}:1")
-                         for n in range(workers)}
+    coordinator.known = {
+        f"worker_{n}": Container(f"worker_{n}", "worker", "RUNNING", "", f"node{n}:1") for n in range(workers)
+    }
     return coordinator
 
 
@@ -109,13 +125,25 @@ def play_deadline(coordinator, overseer, began):
 
 
 @pytest.mark.parametrize("workers, more", [(8, ""), (9, " and 1 more"), (50, " and 42 more")])
-@pytest.mark.parametrize("play, deadline, words", [
-    (play_allocation, "allocation", r"{n} of {n} containers were not .*: worker_0, .*worker_7{more} \(asked for in queue .*"),
-    (play_registration, "registration", rf"no agent registered .* from worker_0 \(on node0 {SINCE}\), .*"
-                                        rf"worker_7 \(on node7 {SINCE}\){{more}}"),
-    (play_nobody_is_coming, "registration", r"no container is left for worker:0, .*worker:7{more}"),
-    (play_deadline, "total", rf".*; waiting {SINCE} for: worker:0 \(container .*worker:7 \([^)]*\){{more}}"),
-    (play_deadline, "execution", rf".*; running: worker:0 \(on h {SINCE}\), .*worker:7 \(on h {SINCE}\){{more}}")])
+@pytest.mark.parametrize(
+    "play, deadline, words",
+    [
+        (
+            play_allocation,
+            "allocation",
+            r"{n} of {n} containers were not .*: worker_0, .*worker_7{more} \(asked for in queue .*",
+        ),
+        (
+            play_registration,
+            "registration",
+            rf"no agent registered .* from worker_0 \(on node0 {SINCE}\), .*"
+            rf"worker_7 \(on node7 {SINCE}\){{more}}",
+        ),
+        (play_nobody_is_coming, "registration", r"no container is left for worker:0, .*worker:7{more}"),
+        (play_deadline, "total", rf".*; waiting {SINCE} for: worker:0 \(container .*worker:7 \([^)]*\){{more}}"),
+        (play_deadline, "execution", rf".*; running: worker:0 \(on h {SINCE}\), .*worker:7 \(on h {SINCE}\){{more}}"),
+    ],
+)
 def test_message_names_the_first_eight_tasks_and_the_number_of_others(play, deadline, words, workers, more):
     async def run():
         coordinator = crowd(workers, deadlines=Deadlines(**{deadline: 30}))
@@ -135,7 +163,9 @@ def test_page_and_log_say_as_well_how_many_more_are_missing(caplog, workers, mor
     assert re.fullmatch(rf"Waiting for worker:0, .*worker:7{more}\.", coordinator.report().message)
     with caplog.at_level(logging.INFO):
         overseer_of(coordinator, 0.0).overdue(view_of(coordinator, 0.0), LOG_SECONDS)
-    assert re.search(rf"Waiting for all ports \(0/{workers}\), missing: worker:0 .*worker:7 \([^)]*\){more}$", caplog.text)
+    assert re.search(
+        rf"Waiting for all ports \(0/{workers}\), missing: worker:0 .*worker:7 \([^)]*\){more}$", caplog.text
+    )
 
 
 def test_a_silent_agent_is_lost_with_the_time_of_its_last_word():
@@ -152,7 +182,9 @@ def test_a_silent_agent_is_lost_with_the_time_of_its_last_word():
 def test_an_ended_container_is_reported_once():
     overseer = overseer_of(crowd(1), 0.0)
     failed = Container("worker_0", "worker", "FAILED", "boom")
-    assert [(gone.container, gone.cause) for gone in overseer.ended([RUNNING, WAITING, failed])] == [("worker_0", "boom")]
+    assert [(gone.container, gone.cause) for gone in overseer.ended([RUNNING, WAITING, failed])] == [
+        ("worker_0", "boom")
+    ]
     assert overseer.ended([failed]) == []
 
 
@@ -181,8 +213,9 @@ def test_a_container_for_which_no_task_waits_does_not_expire():
 
 def test_registration_of_a_later_round_has_the_stop_grace_more():
     async def run():
-        coordinator = crowd(1, deadlines=Deadlines(registration=30, stop_grace=10),
-                            restart=RestartPolicy("cluster", max_restarts=1))
+        coordinator = crowd(
+            1, deadlines=Deadlines(registration=30, stop_grace=10), restart=RestartPolicy("cluster", max_restarts=1)
+        )
         await call_all(coordinator)
         overseer = overseer_of(coordinator, 100.0)
         view = view_of(coordinator, 100.0)
@@ -222,15 +255,14 @@ def test_new_containers_on_excluded_nodes_are_unwanted_once():
     assert [[container.id for container in overseer.unwanted(view)] for _ in range(2)] == [["worker_0"], []]
 
 
-@pytest.mark.parametrize("nodes, why", [
-    ({"0:1", "2:1"}, None), (None, None), ({"0:1"}, "every node")])
+@pytest.mark.parametrize("nodes, why", [({"0:1", "2:1"}, None), (None, None), ({"0:1"}, "every node")])
 def test_job_ends_when_every_running_node_is_excluded(nodes, why):
     overseer, view = excluding("0:1")
     overseer.unwanted(view)
     expired = overseer.stranded(view, nodes)
-    assert (expired and (expired.reason, expired.cause)) == (why and (
-        Reason.TASK_FAILED,
-        f"worker:0 failed with exit code 3; no node is left: excluded are 0:1 ({why})"))
+    assert (expired and (expired.reason, expired.cause)) == (
+        why and (Reason.TASK_FAILED, f"worker:0 failed with exit code 3; no node is left: excluded are 0:1 ({why})")
+    )
 
 
 def test_job_ends_when_yarn_gives_excluded_nodes_again_and_again():

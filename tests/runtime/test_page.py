@@ -104,8 +104,9 @@ def test_hovering_over_a_bar_shows_times_host_and_exit_code(browser):
     with served(status) as url, browsing(browser) as page:
         page.goto(url)
         page.hover(".row[data-task='worker:1'] rect.run >> nth=0")
-        assert page.inner_text("#tip") == ("worker:1 runs on n2, round 1\n22:13:28 to 22:13:50 UTC (22 s)\n"
-                                           "failed: exit code 3")
+        assert page.inner_text("#tip") == (
+            "worker:1 runs on n2, round 1\n22:13:28 to 22:13:50 UTC (22 s)\nfailed: exit code 3"
+        )
         page.hover(".row[data-task='worker:1'] rect.run >> nth=1")
         assert "cause: worker:1 failed with exit code 3" in page.inner_text("#tip")
         page.hover(".row[data-task='worker:1'] rect.queue >> nth=0")
@@ -121,7 +122,12 @@ def test_the_page_renews_itself_and_leaves_the_readers_place_alone(browser):
         before = page.evaluate("document.querySelector('figure polyline').getAttribute('points').split(' ').length")
         page.evaluate("window.mine = 1")
         now["points"] = 9
-        until(lambda: page.evaluate("document.querySelector('figure polyline').getAttribute('points').split(' ').length") > 8, 60)
+        until(
+            lambda: (
+                page.evaluate("document.querySelector('figure polyline').getAttribute('points').split(' ').length") > 8
+            ),
+            60,
+        )
         assert before == 3 and page.evaluate("window.mine") == 1, "the page was loaded again"
         assert page.locator("details[open]").count() == 1
 
@@ -231,13 +237,36 @@ def test_silent_proxy_is_reported_until_it_answers_again(browser):
 
 
 def evil_status():
-    task = TaskReport("worker:0", "failed", 1, host=EVIL, log_url=f"javascript:alert('{EVIL}')", log_tail=EVIL, starts=1)
-    report = JobReport(APP, name=EVIL, queue=EVIL, user=EVIL, state=EVIL, message=EVIL, reason=Reason.TASK_FAILED,
-                       first_failure="worker:0", tasks=(task,), versions={EVIL: EVIL}, output_path=EVIL,
-                       metrics={EVIL: EVIL}, started_at=START, finished_at=START + 9)
-    return build_status(report, Facts(
-        START, Waiting((EVIL, EVIL), START), {"worker:0": (TaskEvent("running", START, EVIL), TaskEvent("failed", START + 9, EVIL, cause=EVIL))},
-        series=[Series("worker:0", EVIL, [[1.0, 2.0]], 1.0, 2.0, START)], cluster_spec={EVIL: [EVIL]}, options={EVIL: EVIL}))
+    task = TaskReport(
+        "worker:0", "failed", 1, host=EVIL, log_url=f"javascript:alert('{EVIL}')", log_tail=EVIL, starts=1
+    )
+    report = JobReport(
+        APP,
+        name=EVIL,
+        queue=EVIL,
+        user=EVIL,
+        state=EVIL,
+        message=EVIL,
+        reason=Reason.TASK_FAILED,
+        first_failure="worker:0",
+        tasks=(task,),
+        versions={EVIL: EVIL},
+        output_path=EVIL,
+        metrics={EVIL: EVIL},
+        started_at=START,
+        finished_at=START + 9,
+    )
+    return build_status(
+        report,
+        Facts(
+            START,
+            Waiting((EVIL, EVIL), START),
+            {"worker:0": (TaskEvent("running", START, EVIL), TaskEvent("failed", START + 9, EVIL, cause=EVIL))},
+            series=[Series("worker:0", EVIL, [[1.0, 2.0]], 1.0, 2.0, START)],
+            cluster_spec={EVIL: [EVIL]},
+            options={EVIL: EVIL},
+        ),
+    )
 
 
 class Scripts(HTMLParser):
@@ -273,7 +302,10 @@ def test_a_job_named_script_is_a_name_in_the_browser(browser):
     with served(lambda: status(name=EVIL)) as url, browsing(browser) as page:
         page.goto(url)
         assert page.inner_text("h1").startswith("<script>document.title='caught'</script>")
-        until(lambda: page.evaluate("performance.getEntriesByType('resource').some(e => e.name.includes('parts.json'))"), 60)
+        until(
+            lambda: page.evaluate("performance.getEntriesByType('resource').some(e => e.name.includes('parts.json'))"),
+            60,
+        )
         assert page.title().startswith("<script>")
 
 
@@ -281,7 +313,9 @@ def test_a_job_named_script_is_a_name_in_the_browser(browser):
 def test_the_browser_would_not_run_a_script_of_others(browser):
     with served(lambda: status()) as url, browsing(browser, errors=("Content Security Policy",)) as page:
         page.goto(url)
-        page.evaluate("document.body.appendChild(Object.assign(document.createElement('script'), {text: 'window.evil = 1'}))")
+        page.evaluate(
+            "document.body.appendChild(Object.assign(document.createElement('script'), {text: 'window.evil = 1'}))"
+        )
         assert page.evaluate("window.evil === undefined")
         assert page.complaints
 
@@ -305,13 +339,19 @@ def test_without_scripts_the_page_is_complete(browser):
 
 def test_a_page_of_the_history_needs_no_server():
     text = render_page(status(), live=False)
-    assert 'data-live="false"' in text and "data-log=" not in text and "http-equiv=\"refresh\"" not in text
+    assert 'data-live="false"' in text and "data-log=" not in text and 'http-equiv="refresh"' not in text
     assert not re.search(r"""(?:src|href)=["'](?!data:,|http://n1|\.\./tensorboard)""", text)
 
 
 def test_a_report_of_yarn_alone_is_shown_too():
-    report = JobReport(APP, name="digits", state="FINISHED", reason=Reason.NODE_LOST, message="n2 left",
-                       tasks=(TaskReport("worker:0", "lost", started_at=START, finished_at=START + 5, host="n2"),))
+    report = JobReport(
+        APP,
+        name="digits",
+        state="FINISHED",
+        reason=Reason.NODE_LOST,
+        message="n2 left",
+        tasks=(TaskReport("worker:0", "lost", started_at=START, finished_at=START + 5, host="n2"),),
+    )
     text = render_page(report.to_dict(), live=False)
     assert "n2 left" in text and 'class="mark lost"' in text
 
@@ -329,7 +369,11 @@ def test_failed_and_silent_tasks_come_first_and_equal_ones_are_one_row():
 
 
 def test_filter_finds_each_task_of_a_group():
-    assert rows(render_parts(many(), live=True, find="worker:70 node2")["tasks"]) == ["worker:70", "worker:702", "worker:706"]
+    assert rows(render_parts(many(), live=True, find="worker:70 node2")["tasks"]) == [
+        "worker:70",
+        "worker:702",
+        "worker:706",
+    ]
     found = rows(render_parts(many(), live=True, find="running")["tasks"])
     assert len(found) == MAX_TASKS and "and 899 more tasks" in render_parts(many(), live=True, find="running")["tasks"]
 
@@ -384,8 +428,13 @@ def test_renewal_keeps_focus_and_selection(browser):
         page.evaluate("getSelection().selectAllChildren(document.querySelector(\"tr[data-task='worker:0'] td\"))")
         for points in (9, 12):
             now["points"] = points
-            until(lambda points=points: page.evaluate(
-                "document.querySelector('figure polyline').getAttribute('points').split(' ').length") == points, 60)
+            until(
+                lambda points=points: (
+                    page.evaluate("document.querySelector('figure polyline').getAttribute('points').split(' ').length")
+                    == points
+                ),
+                60,
+            )
             assert page.evaluate("document.activeElement.dataset.log") == "worker:1"
             assert page.evaluate("getSelection().toString()") == "worker:0"
 
@@ -410,11 +459,25 @@ def test_arrow_keys_reach_each_piece_of_a_bar_and_each_value(browser):
 
 def ended_status():
     tail = "".join(f"line {number}\n" for number in range(300))
-    tasks = (TaskReport("worker:0", "stopped", signal=15, log_tail=f"{tail}worker 0 was stopped", starts=1),
-             TaskReport("worker:1", "failed", 3, log_tail=f"{tail}ValueError: no data", starts=1))
-    return build_status(JobReport(APP, name="digits", reason=Reason.TASK_FAILED, message="worker:1 failed", tasks=tasks,
-                                  first_failure="worker:1", submitted_at=START - 20, started_at=START - 18, finished_at=START + 60,
-                                  queue_seconds=2.0), Facts(START + 60, events={"worker:1": [TaskEvent("requested", START)]}))
+    tasks = (
+        TaskReport("worker:0", "stopped", signal=15, log_tail=f"{tail}worker 0 was stopped", starts=1),
+        TaskReport("worker:1", "failed", 3, log_tail=f"{tail}ValueError: no data", starts=1),
+    )
+    return build_status(
+        JobReport(
+            APP,
+            name="digits",
+            reason=Reason.TASK_FAILED,
+            message="worker:1 failed",
+            tasks=tasks,
+            first_failure="worker:1",
+            submitted_at=START - 20,
+            started_at=START - 18,
+            finished_at=START + 60,
+            queue_seconds=2.0,
+        ),
+        Facts(START + 60, events={"worker:1": [TaskEvent("requested", START)]}),
+    )
 
 
 @pytest.mark.slow
@@ -423,8 +486,10 @@ def test_ended_page_opens_each_log_at_its_end(browser, tmp_path):
     place.write_text(render_page(ended_status(), live=False))
     with browsing(browser) as page:
         page.goto(place.as_uri())
-        inside = "box => { const end = box.querySelector('pre').getBoundingClientRect().bottom; " \
-                 "return end <= box.getBoundingClientRect().bottom + 1 && box.scrollHeight > box.clientHeight }"
+        inside = (
+            "box => { const end = box.querySelector('pre').getBoundingClientRect().bottom; "
+            "return end <= box.getBoundingClientRect().bottom + 1 && box.scrollHeight > box.clientHeight }"
+        )
         assert page.eval_on_selector("[aria-label='Last lines of worker:1']", inside)
         page.click("summary >> nth=0")
         page.click("text=worker:0, stopped")

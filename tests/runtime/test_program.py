@@ -22,8 +22,18 @@ def container(tmp_path):
     (folder / JOB_FILE).write_bytes(dump_job(build_runtime_job(JobSpec(tasks={"worker": 1}, command="x"), context)))
 
     def run(program, *path, **variables):
-        ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, cwd=tmp_path, env={
-            "PATH": os.environ["PATH"], "PYTHONPATH": ":".join(map(str, [folder / PROGRAM_PATH, *path])), **variables})
+        ran = subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            cwd=tmp_path,
+            env={
+                "PATH": os.environ["PATH"],
+                "PYTHONPATH": ":".join(map(str, [folder / PROGRAM_PATH, *path])),
+                **variables,
+            },
+        )
         assert ran.returncode == 0, ran.stderr
         return ran.stdout + ran.stderr
 
@@ -35,7 +45,8 @@ def test_the_sitecustomize_of_the_environment_runs(container, tmp_path):
     own.mkdir()
     (own / "sitecustomize.py").write_text("print('own', __name__, __file__)")
     assert container("import sitecustomize, sys; print(sys.path[1])", own) == (
-        f"own sitecustomize {own}/sitecustomize.py\n{own}\n")
+        f"own sitecustomize {own}/sitecustomize.py\n{own}\n"
+    )
 
 
 def test_start_imports_no_library_and_leaves_other_modules_alone(container):

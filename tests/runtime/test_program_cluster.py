@@ -29,7 +29,9 @@ pytestmark = pytest.mark.cluster
 @pytest.fixture(scope="module")
 def launcher(minicluster):
     cluster = discover(minicluster.resourcemanager_url, environ={})
-    with contextlib.closing(Launcher(cluster, environ={**os.environ, **minicluster.environ}, submit_with="rest")) as launcher:
+    with contextlib.closing(
+        Launcher(cluster, environ={**os.environ, **minicluster.environ}, submit_with="rest")
+    ) as launcher:
         yield launcher
 
 
@@ -37,7 +39,9 @@ def result_of(launcher, folder, program, python="python", **fields):
     """Return the result of a job whose one task runs a program."""
     path = folder / "program.py"
     path.write_text(program)
-    report = launcher.run(job(f"{python} program.py", tasks={"worker": TaskSpec(memory=1024)}, script=str(path), **fields))
+    report = launcher.run(
+        job(f"{python} program.py", tasks={"worker": TaskSpec(memory=1024)}, script=str(path), **fields)
+    )
     assert report.reason is Reason.SUCCEEDED, [report.message, *(task.log_tail for task in report.tasks)]
     return report.metrics
 
@@ -48,7 +52,10 @@ def test_fsspec_opens_hdfs(launcher, tmp_path):
 
 @pytest.mark.slow
 def test_tensorflow_opens_hdfs(launcher, tmp_path):
-    assert result_of(launcher, tmp_path, TENSORFLOW, output=f"{launcher.cluster.filesystem}/tmp/tensorflow") == TENSORFLOW_RESULT
+    assert (
+        result_of(launcher, tmp_path, TENSORFLOW, output=f"{launcher.cluster.filesystem}/tmp/tensorflow")
+        == TENSORFLOW_RESULT
+    )
 
 
 @pytest.mark.matrix
@@ -62,6 +69,13 @@ def test_pandas_and_pyarrow_open_hdfs(launcher, tmp_path):
 @pytest.mark.timeout(900)
 def test_libhdfs_opens_hdfs(launcher, minicluster, tmp_path):
     env = {"PATH": minicluster.environ["PATH"], "ARROW_LIBHDFS_DIR": str(libhdfs_folder(os.environ))}
-    result = result_of(launcher, tmp_path, LIBHDFS, pinned_python("arrow"), output=f"{launcher.cluster.filesystem}/tmp/libhdfs",
-                       env=env, libhdfs=True)
+    result = result_of(
+        launcher,
+        tmp_path,
+        LIBHDFS,
+        pinned_python("arrow"),
+        output=f"{launcher.cluster.filesystem}/tmp/libhdfs",
+        env=env,
+        libhdfs=True,
+    )
     assert result == LIBHDFS_RESULT

@@ -17,16 +17,38 @@ from tf_yarn_ops.runtime.master.registry import Refused, Registry
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3), max_leaves=6)
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
 KINDS = ["register", "running", "exited", "terminated", "ping", "stop", "", "handle"]
-KEYS = ["version", "container", "nonce", "host", "port", "round", "start", "code", "signal", "seconds", "log_tail",
-        "result", "stopped", "started_at", "finished_at", "cpu_seconds", "peak_memory_mib", "yarn_container", "node_http",
-        "unfit"]
+KEYS = [
+    "version",
+    "container",
+    "nonce",
+    "host",
+    "port",
+    "round",
+    "start",
+    "code",
+    "signal",
+    "seconds",
+    "log_tail",
+    "result",
+    "stopped",
+    "started_at",
+    "finished_at",
+    "cpu_seconds",
+    "peak_memory_mib",
+    "yarn_container",
+    "node_http",
+    "unfit",
+]
 plausible = st.sampled_from([0, 1, 2, 137, "worker_0", "worker_1", "ps_0", "n", "h", True])
 changes = st.dictionaries(st.sampled_from(KEYS), values | plausible)
 whole = [registration(), {"type": "running", "round": 1, "start": 1}, exited()]
-messages = st.builds(lambda kind, fields: {**fields, "type": kind}, st.sampled_from(KINDS) | st.text(), changes) | \
-    st.builds(lambda message, fields: {**message, **fields}, st.sampled_from(whole), changes)
+messages = st.builds(
+    lambda kind, fields: {**fields, "type": kind}, st.sampled_from(KINDS) | st.text(), changes
+) | st.builds(lambda message, fields: {**message, **fields}, st.sampled_from(whole), changes)
 
 
 @given(st.binary(max_size=300))
@@ -84,14 +106,17 @@ def test_no_message_of_an_agent_ends_the_coordinator(history):
     asyncio.run(play())
 
 
-@pytest.mark.parametrize("message, reason", [
-    ("536.5 MB of 256 MB physical memory used", Reason.OUT_OF_MEMORY),
-    ("Container killed by YARN for exceeding memory limits.", Reason.OUT_OF_MEMORY),
-    ("Container [pid=1,containerID=c] is running 5B beyond the 'PHYSICAL' memory limit.", Reason.OUT_OF_MEMORY),
-    ("Container preempted by scheduler", Reason.PREEMPTED),
-    ("Container released on a *lost* node", Reason.NODE_LOST),
-    ("Container failed during execution, see logs for more information.", Reason.CONTAINER_LOST),
-    ("", Reason.CONTAINER_LOST),
-])
+@pytest.mark.parametrize(
+    "message, reason",
+    [
+        ("536.5 MB of 256 MB physical memory used", Reason.OUT_OF_MEMORY),
+        ("Container killed by YARN for exceeding memory limits.", Reason.OUT_OF_MEMORY),
+        ("Container [pid=1,containerID=c] is running 5B beyond the 'PHYSICAL' memory limit.", Reason.OUT_OF_MEMORY),
+        ("Container preempted by scheduler", Reason.PREEMPTED),
+        ("Container released on a *lost* node", Reason.NODE_LOST),
+        ("Container failed during execution, see logs for more information.", Reason.CONTAINER_LOST),
+        ("", Reason.CONTAINER_LOST),
+    ],
+)
 def test_skeins_text_names_the_cause(message, reason):
     assert cause_of(message) is reason

@@ -36,12 +36,16 @@ def files():
 
 
 def job_with(plan, resourcemanagers=(), **fields):
-    content = dump_job(build_runtime_job(job("true", **fields), JobContext(21000, resourcemanagers, "ann", history=plan)))
+    content = dump_job(
+        build_runtime_job(job("true", **fields), JobContext(21000, resourcemanagers, "ann", history=plan))
+    )
     return load_job(content)
 
 
 def status(**fields):
-    report = JobReport(APPLICATION, name="digits", reason=Reason.SUCCEEDED, started_at=ENDED - 60, finished_at=ENDED, **fields)
+    report = JobReport(
+        APPLICATION, name="digits", reason=Reason.SUCCEEDED, started_at=ENDED - 60, finished_at=ENDED, **fields
+    )
     return build_status(report, Facts(ENDED))
 
 
@@ -100,7 +104,9 @@ def test_a_standby_is_passed_over_and_a_fault_is_tried_again(files):
 def test_it_gives_up_at_the_deadline_and_says_why(files, caplog):
     files.faults.append(lambda operation, path: (403, "SafeModeException", "Name node is in safe mode."))
     assert history.keep(job_with(plan(files.url)), APPLICATION, status(), until=time.monotonic() + 0.3) is None
-    assert re.search(r"was not written: MKDIRS \S+: http://\S+: SafeModeException: Name node is in safe mode", caplog.text)
+    assert re.search(
+        r"was not written: MKDIRS \S+: http://\S+: SafeModeException: Name node is in safe mode", caplog.text
+    )
 
 
 def test_tokens_of_the_container_are_tried_in_turn_and_never_logged(files, tmp_path, monkeypatch, caplog):
@@ -121,7 +127,11 @@ def test_times_of_submission_and_launch_come_from_yarn(files):
     with serving(yarn) as url:
         history.keep(job_with(plan(files.url), (url,)), APPLICATION, status())
     record = unpack_record(files.files[PATH])
-    assert (record["submitted_at"], record["started_at"], record["queue_seconds"]) == (1_700_000_000.0, 1_700_000_030.0, 30.0)
+    assert (record["submitted_at"], record["started_at"], record["queue_seconds"]) == (
+        1_700_000_000.0,
+        1_700_000_030.0,
+        30.0,
+    )
 
 
 def test_a_folder_that_is_the_clusters_file_system_is_written_directly(tmp_path):
@@ -147,8 +157,10 @@ def record_of(files):
 
 @pytest.mark.slow
 def test_a_real_coordinator_writes_what_its_report_says(tmp_path, files):
-    command = (f'set -- --token=letmein99; echo "$JOB_NAME $TASK_INDEX"; '
-               f'if [ $TASK_INDEX = 1 ]; then echo "key $API_KEY ${{1#*=}}"; exit 3; fi; {FOREVER}')
+    command = (
+        f'set -- --token=letmein99; echo "$JOB_NAME $TASK_INDEX"; '
+        f'if [ $TASK_INDEX = 1 ]; then echo "key $API_KEY ${{1#*=}}"; exit 3; fi; {FOREVER}'
+    )
     with AppMaster(tmp_path / "job", job(command, env={"API_KEY": "hunter2-long"}), history=plan(files.url)) as am:
         report = am.wait()
     record = record_of(files)
@@ -158,7 +170,9 @@ def test_a_real_coordinator_writes_what_its_report_says(tmp_path, files):
     assert "key *** ***" in failed["log_tail"] and "hunter2" not in json.dumps(record)
     assert "key *** ***" in str(report)
     tails = {task["task"]: task["log_tail"] for task in record["tasks"] if task["state"] == "stopped"}
-    assert tails["worker:0"] == "worker 0\n" and {task.log_tail for task in report.tasks if task.state == "stopped"} == {""}
+    assert tails["worker:0"] == "worker 0\n" and {
+        task.log_tail for task in report.tasks if task.state == "stopped"
+    } == {""}
 
 
 @pytest.mark.slow
@@ -188,8 +202,12 @@ def leaving(files, check, **fields):
         return steps[0]
 
     async def run():
-        snapshots = history.Snapshots(job_with(plan(files.url), **fields), APPLICATION, look,
-                                      lambda: {**status(), "message": f"step {steps[0]} with hunter2-long"})
+        snapshots = history.Snapshots(
+            job_with(plan(files.url), **fields),
+            APPLICATION,
+            look,
+            lambda: {**status(), "message": f"step {steps[0]} with hunter2-long"},
+        )
         task = asyncio.ensure_future(snapshots.leave())
         try:
             await check(snapshots, lambda: steps.__setitem__(0, steps[0] + 1), looks)

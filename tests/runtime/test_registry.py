@@ -12,10 +12,15 @@ from tf_yarn_ops.runtime.master.lifecycle import Lost
 from tf_yarn_ops.runtime.master.registry import Refused, Registry
 
 
-@pytest.mark.parametrize(("how", "state"), [
-    ({"code": None, "signal": 6}, "failed"), ({"code": 3}, "failed"), ({"code": 0}, "succeeded"),
-    ({"code": None, "signal": 15, "stopped": True}, "stopped"),
-])
+@pytest.mark.parametrize(
+    ("how", "state"),
+    [
+        ({"code": None, "signal": 6}, "failed"),
+        ({"code": 3}, "failed"),
+        ({"code": 0}, "succeeded"),
+        ({"code": None, "signal": 15, "stopped": True}, "stopped"),
+    ],
+)
 def test_what_ends_by_itself_behind_the_verdict_is_called_what_it_is(how, state):
     """One worker fails, and the other aborts in its collective at the same moment."""
 

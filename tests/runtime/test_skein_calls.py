@@ -33,10 +33,19 @@ class Master(skein_pb2_grpc.AppMasterServicer):
         self.diagnostics = ""
 
     def getContainers(self, request, context):
-        return skein_pb2.ContainersResponse(containers=[
-            skein_pb2.Container(service_name="worker", instance=number, state=2, yarn_container_id=f"container_{number}",
-                                yarn_node_http_address="node7:8042", start_time=1_700_000_000_500)
-            for number in range(3000)])
+        return skein_pb2.ContainersResponse(
+            containers=[
+                skein_pb2.Container(
+                    service_name="worker",
+                    instance=number,
+                    state=2,
+                    yarn_container_id=f"container_{number}",
+                    yarn_node_http_address="node7:8042",
+                    start_time=1_700_000_000_500,
+                )
+                for number in range(3000)
+            ]
+        )
 
     def SetProgress(self, request, context):
         context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"é {request.progress:.2f}: no % of a job")
@@ -68,6 +77,7 @@ def master(tmp_path, monkeypatch):
 
 def play(actions):
     """Run a coroutine function with connected containers."""
+
     async def all_of_it():
         containers = SkeinContainers(job())
         await containers.connect()
@@ -75,6 +85,7 @@ def play(actions):
             return await actions(containers)
         finally:
             containers.close()
+
     return asyncio.run(all_of_it())
 
 
@@ -88,12 +99,15 @@ def test_messages_are_those_of_protobuf(text, number, states):
     assert list(asked.states) == states
 
 
-@pytest.mark.parametrize(("block", "headers"), [
-    ("400a637573746f6d2d6b65790d637573746f6d2d686561646572", {"custom-key": "custom-header"}),
-    ("408825a849e95ba97d7f8925a849e95bb8e8b4bf", {"custom-key": "custom-value"}),
-    ("20828684418cf1e3c2e5f23a6ba0ab90f4ff", {}),
-    ("000b677270632d73746174757301305f0131", {"grpc-status": "0"}),
-])
+@pytest.mark.parametrize(
+    ("block", "headers"),
+    [
+        ("400a637573746f6d2d6b65790d637573746f6d2d686561646572", {"custom-key": "custom-header"}),
+        ("408825a849e95ba97d7f8925a849e95bb8e8b4bf", {"custom-key": "custom-value"}),
+        ("20828684418cf1e3c2e5f23a6ba0ab90f4ff", {}),
+        ("000b677270632d73746174757301305f0131", {"grpc-status": "0"}),
+    ],
+)
 def test_headers_of_literals_are_read(block, headers):
     """The examples of RFC 7541, C.2.1, C.4.3, C.4.1 after a change of the table's size; and gRPC's status."""
     assert decode_headers(bytes.fromhex(block)) == headers
@@ -110,8 +124,15 @@ def test_long_lists_and_texts_pass_the_flow_control(master):
 
     found = play(actions)
     assert len(found) == 3000 and master.diagnostics == text
-    assert found[7]._asdict() == {"id": "worker_7", "service": "worker", "state": "RUNNING", "message": "",
-                                  "node": "node7:8042", "yarn_id": "container_7", "started_at": 1_700_000_000.5}
+    assert found[7]._asdict() == {
+        "id": "worker_7",
+        "service": "worker",
+        "state": "RUNNING",
+        "message": "",
+        "node": "node7:8042",
+        "yarn_id": "container_7",
+        "started_at": 1_700_000_000.5,
+    }
 
 
 def test_error_of_a_call_has_the_text_and_keeps_the_connection(master):

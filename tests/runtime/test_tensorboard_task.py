@@ -22,7 +22,9 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.terminal.summary import describe_tensorboard
 
 #: Answers a request with what it has received, and the page like TensorBoard.
-PAGE = b"<!doctype html><html><head><title>x</title><style>@font-face{src:url(/font-roboto/a.woff2)}</style></head></html>"
+PAGE = (
+    b"<!doctype html><html><head><title>x</title><style>@font-face{src:url(/font-roboto/a.woff2)}</style></head></html>"
+)
 PROGRAM = f"""\
 #!{sys.executable}
 import http.server, json, socket, sys
@@ -75,8 +77,14 @@ def status_of(am):
 
 @pytest.mark.slow
 def test_page_leads_to_tensorboard_on_the_loopback_only(tmp_path, board):
-    spec = job(GATE, ps=False, workers=1, output="/out", env=board(PROGRAM),
-               tensorboard=TensorBoard(args="--samples_per_plugin 'images=100'", logdir="/logs"))
+    spec = job(
+        GATE,
+        ps=False,
+        workers=1,
+        output="/out",
+        env=board(PROGRAM),
+        tensorboard=TensorBoard(args="--samples_per_plugin 'images=100'", logdir="/logs"),
+    )
     with AppMaster(tmp_path / "job", spec) as am:
         url = until(lambda: "ytf" in am.pages and status_of(am)["tensorboard_url"])
         assert url.endswith("/pages/tensorboard/")
@@ -89,7 +97,9 @@ def test_page_leads_to_tensorboard_on_the_loopback_only(tmp_path, board):
         line = json.dumps({"type": "a/b; boundary=x", "body": base64.b64encode(b"one\r\ntwo\n").decode()}).encode()
         seen = json.loads(get(page + "/series", method="PUT", data=line))
         assert (seen["method"], seen["type"], seen["body"]) == ("POST", "a/b; boundary=x", "one\r\ntwo\n")
-        front = next(line.split()[-1] for line in am.container("tensorboard_0").log.splitlines() if "starts, round" in line)
+        front = next(
+            line.split()[-1] for line in am.container("tensorboard_0").log.splitlines() if "starts, round" in line
+        )
         with pytest.raises((OSError, http.client.HTTPException)):  # without the job's certificate
             get(f"http://127.0.0.1:{front.rpartition(':')[2]}/")
         (am.container("worker_0").folder / "go").touch()
@@ -100,8 +110,14 @@ def test_page_leads_to_tensorboard_on_the_loopback_only(tmp_path, board):
 
 @pytest.mark.slow
 def test_failing_tensorboard_is_reported_with_its_last_line(tmp_path, board):
-    spec = job(GATE, ps=False, workers=1, output="/out", tensorboard=TensorBoard(linger=600),
-               env=board("#!/bin/bash\necho 'No scheme for hdfs://x' >&2; exit 3\n"))
+    spec = job(
+        GATE,
+        ps=False,
+        workers=1,
+        output="/out",
+        tensorboard=TensorBoard(linger=600),
+        env=board("#!/bin/bash\necho 'No scheme for hdfs://x' >&2; exit 3\n"),
+    )
     with AppMaster(tmp_path / "job", spec) as am:
         am.log_says("the training goes on")
         assert "TensorBoard failed with exit code 3 on 127.0.0.1" in am.coordinator_log.read_text()
@@ -127,7 +143,8 @@ def test_tensorboard_without_memory_is_reported_and_not_restarted(tmp_path, boar
             get(am.pages["tensorboard"] + "/")
         assert refused.value.read().decode() == (
             "TensorBoard does not answer; its task is failed: 512 MiB are too little, raise --tensorboard_memory: "
-            "663.7 MB of 512 MB physical memory used\n")
+            "663.7 MB of 512 MB physical memory used\n"
+        )
         until(lambda: status_of(am)["tensorboard_url"] is None)
         (am.container("worker_0").folder / "go").touch()
         report = am.wait()
@@ -166,7 +183,9 @@ class Upstream(Handler):
     def do_GET(self):
         self.server.seen.append((self.command, self.path, dict(self.headers)))
         body = PAGE if self.path == "/" else b"x" * 300_000 if self.path == "/large" else b""
-        headers = {"Location": f"http://127.0.0.1:{self.server.server_port}/there/?a=1"} if self.path == "/moved" else {}
+        headers = (
+            {"Location": f"http://127.0.0.1:{self.server.server_port}/there/?a=1"} if self.path == "/moved" else {}
+        )
         status = {"/moved": 302, "/none": 204}.get(self.path, 200)
         self.reply(status, {**headers, "Content-Security-Policy": "script-src 'self'"}, body)
 
@@ -208,7 +227,9 @@ def test_large_answers_redirects_and_refusals_pass(front):
     assert ask(front, "/x", "PUT", b"no json", {"Content-Type": "text/plain"})[0] == 501  # as TensorBoard answers it
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"type": "a", "body": "%"}', b'{"type": "a", "body": 1}', b"\xff"])
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{}", b'{"type": "a", "body": "%"}', b'{"type": "a", "body": 1}', b"\xff"]
+)
 def test_another_body_is_not_a_post(body):
     assert page_script.decode_post(body) is None
 

@@ -19,12 +19,25 @@ from tf_yarn_ops.runtime.common.tokens import (
 from tf_yarn_ops.runtime.master import verdict as ending
 
 #: Hadoop's WritableUtils.writeVLong writes these lengths so.
-LENGTHS = {0: "00", 1: "01", 127: "7f", 128: "8f80", 255: "8fff", 256: "8e0100", 65535: "8effff", 65536: "8d010000",
-           2**31 - 1: "8c7fffffff"}
+LENGTHS = {
+    0: "00",
+    1: "01",
+    127: "7f",
+    128: "8f80",
+    255: "8fff",
+    256: "8e0100",
+    65535: "8effff",
+    65536: "8d010000",
+    2**31 - 1: "8c7fffffff",
+}
 #: From GETDELEGATIONTOKEN of a NameNode of Hadoop 3.4.3, for alice, renewer yarn; only the password is made up.
-RECORDED = ("HQAFYWxpY2UEeWFybgCKAaIDsvMTigGiJ793EwECFAABAgMEBQYHCAkKCwwNDg8QERITEldFQkhERlMgZGVsZWdhdG"
-            "lvbg8xMjcuMC4wLjE6MTMxODg")
-tokens = st.builds(Token, st.binary(max_size=300), st.binary(max_size=300), st.text(max_size=200), st.text(max_size=200))
+RECORDED = (
+    "HQAFYWxpY2UEeWFybgCKAaIDsvMTigGiJ793EwECFAABAgMEBQYHCAkKCwwNDg8QERITEldFQkhERlMgZGVsZWdhdG"
+    "lvbg8xMjcuMC4wLjE6MTMxODg"
+)
+tokens = st.builds(
+    Token, st.binary(max_size=300), st.binary(max_size=300), st.text(max_size=200), st.text(max_size=200)
+)
 
 
 @pytest.mark.parametrize("length, written", LENGTHS.items())
@@ -35,7 +48,10 @@ def test_lengths_are_written_as_hadoop_writes_them(length, written):
 
 @given(st.integers(0, 2**62), st.binary(max_size=3))
 def test_a_length_comes_back(length, before):
-    assert read_length(before + write_length(length) + b"x", len(before)) == (length, len(before + write_length(length)))
+    assert read_length(before + write_length(length) + b"x", len(before)) == (
+        length,
+        len(before + write_length(length)),
+    )
 
 
 def test_a_recorded_token():
@@ -60,14 +76,18 @@ def test_a_token_shows_no_secret():
     assert repr(decode_token(RECORDED)) == "Token(kind='WEBHDFS delegation', service='127.0.0.1:13188')"
 
 
-@pytest.mark.parametrize("text", ["", "\u00fc", "not base64!", RECORDED[:-8], RECORDED + "AAAA", "f39_", "gA", "iP__________8"])
+@pytest.mark.parametrize(
+    "text", ["", "\u00fc", "not base64!", RECORDED[:-8], RECORDED + "AAAA", "f39_", "gA", "iP__________8"]
+)
 def test_another_text_is_not_a_token_and_is_not_shown(text):
     with pytest.raises(ValueError) as raised:
         decode_token(text)
     assert not text or text not in str(raised.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"HDTS", b"HDTS\x01\x00", b"nothing", b"HDTS\x00", b"HDTS\x00\x01", b"HDTS\x00\x02\x01a"])
+@pytest.mark.parametrize(
+    "content", [b"", b"HDTS", b"HDTS\x01\x00", b"nothing", b"HDTS\x00", b"HDTS\x00\x01", b"HDTS\x00\x02\x01a"]
+)
 def test_another_file_holds_no_credentials(content):
     with pytest.raises(ValueError):
         read_credentials(content)
@@ -77,7 +97,9 @@ def test_another_file_holds_no_credentials(content):
 def container(tmp_path, monkeypatch):
     """A container's file with the tokens of a secured cluster."""
     path = tmp_path / "container_tokens"
-    path.write_bytes(credentials_file([token("HDFS_DELEGATION_TOKEN", "nn:8020"), token("RM_DELEGATION_TOKEN", "rm:8032")]))
+    path.write_bytes(
+        credentials_file([token("HDFS_DELEGATION_TOKEN", "nn:8020"), token("RM_DELEGATION_TOKEN", "rm:8032")])
+    )
     monkeypatch.setenv("HADOOP_TOKEN_FILE_LOCATION", str(path))
     return path
 
@@ -92,7 +114,9 @@ def test_the_coordinator_asks_and_kills_with_its_containers_token(container):
         ending.kill_by_rest([url], name, "alice", "why")
     assert [method for method, *_ in yarn.requests] == ["GET", "PUT"]
     for _, _, _, headers, _ in yarn.requests:
-        assert decode_token({n.lower(): v for n, v in headers.items()}[TOKEN_HEADER.lower()]) == token("RM_DELEGATION_TOKEN", "rm:8032")
+        assert decode_token({n.lower(): v for n, v in headers.items()}[TOKEN_HEADER.lower()]) == token(
+            "RM_DELEGATION_TOKEN", "rm:8032"
+        )
 
 
 @pytest.mark.parametrize("content", [None, b"", b"HDTS\x00\x00"])

@@ -93,7 +93,11 @@ def test_forgotten_kill_is_repeated_and_never_counts_as_done(monkeypatch):
 
     verdict = JobReport(APPLICATION, reason=Reason.TASK_FAILED, message="worker:0 failed")
     with pytest.raises(ending.VerdictNotTaken) as raised:
-        asyncio.run(ending.end_application(Refusing(), SimpleNamespace(resourcemanagers=(), user="ann", authorities=""), verdict))
+        asyncio.run(
+            ending.end_application(
+                Refusing(), SimpleNamespace(resourcemanagers=(), user="ann", authorities=""), verdict
+            )
+        )
     assert raised.value.report is verdict and len(asked) == ending.KILLS > 1
     assert all("worker:0 failed" in words[3] for words in asked)
 
@@ -103,13 +107,17 @@ def test_a_verdict_that_nobody_took_is_sent_once_more_as_it_was(yarn, tmp_path):
     """The coordinator's own failure is not what the training's readers are to hear; and it exits as failed."""
     yarn.faults.append(lambda method, path: (503, {}, "starting") if method == "PUT" else None)
     failing = job("exit 3", ps=False, workers=1)
-    with serving(yarn) as url, \
-            AppMaster(tmp_path / "job", failing, hiccups={"shutdown": 99}, resourcemanagers=(url,)) as am:
+    with (
+        serving(yarn) as url,
+        AppMaster(tmp_path / "job", failing, hiccups={"shutdown": 99}, resourcemanagers=(url,)) as am,
+    ):
         assert am.coordinator.wait(60) == 1
     kills = [request for request in yarn.requests if request[0] == "PUT"]
     assert len(kills) == ending.KILLS + 1
     reports = [parse_diagnostics(body["diagnostics"]) for *_, body in kills]
-    assert [(report.reason, report.message) for report in reports] == [(Reason.TASK_FAILED, reports[0].message)] * len(kills)
+    assert [(report.reason, report.message) for report in reports] == [(Reason.TASK_FAILED, reports[0].message)] * len(
+        kills
+    )
     assert "worker:0" in reports[0].message
 
 
@@ -125,15 +133,18 @@ def test_a_verdict_waits_until_the_application_is_recovered(yarn, tmp_path):
         assert am.wait().reason is Reason.SUCCEEDED
 
 
-@pytest.mark.parametrize("status, text, known", [
-    (200, '{"state": "RUNNING"}', True),
-    (200, "<html>a proxy's page</html>", False),
-    (200, "null", False),
-    (401, "Authentication required", True),
-    (403, "forbidden", True),
-    (404, "not recovered", False),
-    (503, "starting", False),
-])
+@pytest.mark.parametrize(
+    "status, text, known",
+    [
+        (200, '{"state": "RUNNING"}', True),
+        (200, "<html>a proxy's page</html>", False),
+        (200, "null", False),
+        (401, "Authentication required", True),
+        (403, "forbidden", True),
+        (404, "not recovered", False),
+        (503, "starting", False),
+    ],
+)
 def test_what_counts_as_a_resourcemanager_that_knows_us(yarn, status, text, known):
     yarn.faults.append(lambda method, path: (status, {"Content-Type": "application/json"}, text))
     with serving(yarn) as url:

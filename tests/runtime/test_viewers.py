@@ -38,13 +38,17 @@ def test_owner_users_and_group_members_may_view(cookie):
 @pytest.mark.parametrize("cookie", ["proxy-user=dan", "proxy-user=ml", "proxy-user=Bob", "proxy-user=bob%0a", "proxy-user=dan; proxy-user=bob",
                                     f"proxy-user={ME}", "proxy-user=no-such-user-here"])  # fmt: skip
 def test_everybody_else_is_refused(cookie):
-    assert "may not view application_1_0007: only a b, ann, ann2, bob, members of ml may." in why_not(PLAN, f"Cookie: {cookie}")
+    assert "may not view application_1_0007: only a b, ann, ann2, bob, members of ml may." in why_not(
+        PLAN, f"Cookie: {cookie}"
+    )
 
 
 @pytest.mark.parametrize("headers", [(), ("Cookie: x=proxy-user=bob",), ("Cookie: xproxy-user=bob",), ("X-Cookie: proxy-user=bob",),
                                      ("Cookie: proxy-user=",), ("Cookies: proxy-user=bob",)])  # fmt: skip
 def test_a_request_without_a_user_is_refused(headers):
-    assert why_not(PLAN, *headers).startswith("The request names no user: open the pages of application_1_0007 through YARN.")
+    assert why_not(PLAN, *headers).startswith(
+        "The request names no user: open the pages of application_1_0007 through YARN."
+    )
 
 
 def test_groups_that_hadoop_does_not_name_are_those_of_the_node():

@@ -29,8 +29,13 @@ def test_however_many_look_a_document_is_made_once_a_second():
     async def tail(name):
         return None
 
-    website = Website(document, tail, lambda: JobReport("application_1_1", tasks=(TaskReport("worker:0"),)).to_dict(),
-                      Viewers(wire.job(), ""), lambda: now[0])
+    website = Website(
+        document,
+        tail,
+        lambda: JobReport("application_1_1", tasks=(TaskReport("worker:0"),)).to_dict(),
+        Viewers(wire.job(), ""),
+        lambda: now[0],
+    )
 
     async def look():
         answers = [await website.answer(target) for target in ("/", "/status.json", "/parts.json", "/?x=1") * 5]
@@ -47,7 +52,9 @@ def test_however_many_look_a_document_is_made_once_a_second():
     assert log[0] == icon[0] == "404 Not Found"
 
 
-@pytest.mark.parametrize("method, code, content", [("GET", 200, True), ("HEAD", 200, False), ("POST", 405, True), ("DELETE", 405, True)])
+@pytest.mark.parametrize(
+    "method, code, content", [("GET", 200, True), ("HEAD", 200, False), ("POST", 405, True), ("DELETE", 405, True)]
+)
 def test_the_page_can_only_be_read(method, code, content):
     async def ask():
         server, port = await serve_page(Website(status, None, status, Viewers(wire.job(), "")))
@@ -81,8 +88,10 @@ def test_held_requests_are_answered_at_the_renewal():
     assert found == ["1"] * MAX_HELD + ["0"] and late == "1" and last == "2"
 
 
-@pytest.mark.parametrize("query", ["", "hold=", "hold=x&news=0", "hold=-1&news=0", "hold=0&news=0", "hold=60", "hold=nan&news=0",
-                                   "hold=60&news=x"])
+@pytest.mark.parametrize(
+    "query",
+    ["", "hold=", "hold=x&news=0", "hold=-1&news=0", "hold=0&news=0", "hold=60", "hold=nan&news=0", "hold=60&news=x"],
+)
 def test_request_without_a_valid_hold_is_answered_at_once(query):
     async def ask():
         website = Website(status, None, status, Viewers(wire.job(), ""))

@@ -26,8 +26,10 @@ TABLES = {"agent": FROM_AGENT, "coordinator": FROM_COORDINATOR}
 def test_the_docstring_lists_the_messages_of_the_table():
     agent, coordinator = " ".join(protocol.__doc__.split()).split("From the coordinator:")
     for text, table in ((agent, FROM_AGENT), (coordinator, FROM_COORDINATOR)):
-        listed = {kind: dict(field.split(" ") for field in fields.split(", ")) if fields else {}
-                  for kind, fields in re.findall(r"- ``(\w+)``(?:: ([^.]+))?\.", text)}
+        listed = {
+            kind: dict(field.split(" ") for field in fields.split(", ")) if fields else {}
+            for kind, fields in re.findall(r"- ``(\w+)``(?:: ([^.]+))?\.", text)
+        }
         assert listed == {kind: dict(fields) for kind, fields in table.items()}
 
 
@@ -36,10 +38,14 @@ def test_a_real_run_sends_the_messages_of_the_table_and_no_others(tmp_path):
     """A failure in round 1, a lost container in round 2, an unknown container, a success, an evaluator that stays."""
     go, seen = tmp_path / "go", tmp_path / "seen"
     command = f'[ "$YTF_ROUND $TASK_INDEX" != "1 0" ] || exit 7; until [ -e {go} ]; do sleep 0.05; done'
-    tasks = {"ps": TaskSpec(command=FOREVER), "worker": TaskSpec(instances=2),
-             "evaluator": TaskSpec(command=f"until [ -e {seen} ]; do sleep 0.05; done")}
-    spec = job(command, tasks=tasks, restart=RestartPolicy("cluster", backoff=0),
-               deadlines=replace(QUICK, evaluator_grace=600))
+    tasks = {
+        "ps": TaskSpec(command=FOREVER),
+        "worker": TaskSpec(instances=2),
+        "evaluator": TaskSpec(command=f"until [ -e {seen} ]; do sleep 0.05; done"),
+    }
+    spec = job(
+        command, tasks=tasks, restart=RestartPolicy("cluster", backoff=0), deadlines=replace(QUICK, evaluator_grace=600)
+    )
     with Recorder() as recorder, AppMaster(tmp_path / "job", spec, agents_see=recorder.port) as am:
         am.log_says("Listening on port")
         port = re.search(r"Listening on port (\d+)", am.coordinator_log.read_text()).group(1)
@@ -47,8 +53,11 @@ def test_a_real_run_sends_the_messages_of_the_table_and_no_others(tmp_path):
         am.log_says("Published the cluster spec, round 2")
         am.container("worker_1").kill(signal.SIGTERM)
         stray = am.lay_out(tmp_path / "stray", recorder.port)
-        process = am.run([sys.executable, "-I", "-S", RUNTIME_FILE, "agent", "worker", APPLICATION], stray,
-                         {"SKEIN_CONTAINER_ID": "worker_9"})
+        process = am.run(
+            [sys.executable, "-I", "-S", RUNTIME_FILE, "agent", "worker", APPLICATION],
+            stray,
+            {"SKEIN_CONTAINER_ID": "worker_9"},
+        )
         assert process.wait(60) == 1
         am.log_says("Published the cluster spec, round 3")
         until(lambda: {"ping", "pong", "sample"} <= {message["type"] for _, message in recorder.messages}, 60)
@@ -59,8 +68,9 @@ def test_a_real_run_sends_the_messages_of_the_table_and_no_others(tmp_path):
         seen.touch()
         report = am.wait()
     assert (report.reason, len(report.rounds), task(report, "worker:0").starts) == (Reason.SUCCEEDED, 3, 3)
-    assert {(sender, message["type"]) for sender, message in recorder.messages} == \
-        {(sender, kind) for sender, table in TABLES.items() for kind in table}
+    assert {(sender, message["type"]) for sender, message in recorder.messages} == {
+        (sender, kind) for sender, table in TABLES.items() for kind in table
+    }
     for sender, message in recorder.messages:
         fields = TABLES[sender][message["type"]]
         assert set(message) == {"type", *fields}, (sender, message)
@@ -75,11 +85,19 @@ def test_a_message_may_have_more_fields_than_the_table():
     check_message({**GOOD, "later": 1}, KINDS)
 
 
-@pytest.mark.parametrize("change, name", [
-    ({"round": None}, "round is not of type int"), ({"round": True}, "round is not of type int"),
-    ({"round": 1.5}, "round is not of type int"), ({"code": "1"}, "code is not of type int"),
-    ({"seconds": True}, "seconds is not of type number"), ({"stopped": 0}, "stopped is not of type flag"),
-    ({"task": 1}, "task is not of type text"), ({"cluster": []}, "cluster is not of type object")])
+@pytest.mark.parametrize(
+    "change, name",
+    [
+        ({"round": None}, "round is not of type int"),
+        ({"round": True}, "round is not of type int"),
+        ({"round": 1.5}, "round is not of type int"),
+        ({"code": "1"}, "code is not of type int"),
+        ({"seconds": True}, "seconds is not of type number"),
+        ({"stopped": 0}, "stopped is not of type flag"),
+        ({"task": 1}, "task is not of type text"),
+        ({"cluster": []}, "cluster is not of type object"),
+    ],
+)
 def test_a_field_of_another_type_is_named(change, name):
     with pytest.raises(ProtocolError, match=re.escape(name)):
         check_message({**GOOD, **change}, KINDS)

@@ -67,23 +67,50 @@ def packed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("packed")
     python = os.path.realpath(sys.executable)
     (folder / "requirements.txt").write_text(f"-c {PINS / 'arrow.txt'}\nfsspec\nnumpy\npyarrow\n")
-    run(os.environ, *YTF, "env", "pack", folder / "requirements.txt", "-o", folder / "arrow.tar.gz", "--node_python", python)
+    run(
+        os.environ,
+        *YTF,
+        "env",
+        "pack",
+        folder / "requirements.txt",
+        "-o",
+        folder / "arrow.tar.gz",
+        "--node_python",
+        python,
+    )
     return folder / "arrow.tar.gz"
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("kind", "user"), [("minicluster", None), ("secure_cluster", "alice")], ids=["plain", "Kerberos"])
+@pytest.mark.parametrize(
+    ("kind", "user"), [("minicluster", None), ("secure_cluster", "alice")], ids=["plain", "Kerberos"]
+)
 def test_packed_training_on_hdfs_resumes_after_its_container_is_lost(request, packed, tmp_path, kind, user):
     cluster = request.getfixturevalue(kind)
     environ = get_environment(cluster, tmp_path, user)
     (tmp_path / "train.py").write_text(TRAIN)
     folder = f"/user/{user}" if user else "/tmp"
-    output = run(environ, *SUBMIT, "--environment", packed, "-m", "512", "-r", "worker:1", "-s", tmp_path / "train.py",
-                 "-i", f"hdfs://{folder}/points.parquet", "-o", f"hdfs://{folder}/line", "python ${DTF_TASK_SCRIPT}")
+    output = run(
+        environ,
+        *SUBMIT,
+        "--environment",
+        packed,
+        "-m",
+        "512",
+        "-r",
+        "worker:1",
+        "-s",
+        tmp_path / "train.py",
+        "-i",
+        f"hdfs://{folder}/points.parquet",
+        "-o",
+        f"hdfs://{folder}/line",
+        "python ${DTF_TASK_SCRIPT}",
+    )
     application = re.search(r"application_\d+_\d+", output)[0]
     checkpoint = f"{cluster.namenode_url}/webhdfs/v1{folder}/line/checkpoints/0050.npy?op=GETFILESTATUS"
     until(lambda: ask(cluster, environ, checkpoint)[0] == 200, 120, 0.5, what="the fifth checkpoint")
-    agent, = (pid for pid, words in processes_of(application) if " agent worker " in words and "bash" not in words)
+    (agent,) = (pid for pid, words in processes_of(application) if " agent worker " in words and "bash" not in words)
     os.kill(agent, signal.SIGKILL)
     run(environ, *YTF, "wait", application)
     report = json.loads(run(environ, *YTF, "report", "--json", application))

@@ -37,7 +37,9 @@ def test_without_a_ticket_it_says_what_to_run(as_nobody):
     code, found = doctor(as_nobody)
     assert (code, found["ticket"]["symptom"]) == (3, "TICKET_MISSING")
     assert "kinit" in found["ticket"]["advice"]
-    assert {item["skipped_for"] for name, item in found.items() if name in ("identity", "tokens", "staging", "queue")} == {"ticket"}
+    assert {
+        item["skipped_for"] for name, item in found.items() if name in ("identity", "tokens", "staging", "queue")
+    } == {"ticket"}
 
 
 def test_a_ticket_that_ends_soon_is_a_warning(secure_cluster, as_alice):

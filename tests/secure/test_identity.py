@@ -73,9 +73,13 @@ def test_an_interrupted_upload_of_skeins_client_leaves_no_key(secure_cluster, as
             before[user], folders[user] = directories(user), tmp_path / f"tmp-{user}"
             folders[user].mkdir()
             clients[user] = subprocess.Popen(
-                [SUBMIT, *JOB, "--file", str(large), "--submit_with", "skein", "true"], start_new_session=True,
-                env=environ | {"TMPDIR": str(folders[user])}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL)
+                [SUBMIT, *JOB, "--file", str(large), "--submit_with", "skein", "true"],
+                start_new_session=True,
+                env=environ | {"TMPDIR": str(folders[user])},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
         until(lambda: directories("alice") - before["alice"], 90)
         os.killpg(clients["alice"].pid, signal.SIGINT)
         until(lambda: directories("bob") - before["bob"], 90)

@@ -24,19 +24,38 @@ def test_the_action_trains_with_the_tokens_of_its_launcher(secure_cluster, as_al
     credentials = obtain(cluster, resourcemanager, files, [])
     tokens = list(credentials._tokens.values())
     (tmp_path / "container_tokens").write_bytes(credentials_file(tokens))
-    (tmp_path / "job.yaml").write_text(yaml.safe_dump({
-        "name": "tokens", "command": "true", "environment": f"venv://{sys.prefix}", "tasks": {"worker": {"memory": 256}}}))
+    (tmp_path / "job.yaml").write_text(
+        yaml.safe_dump(
+            {
+                "name": "tokens",
+                "command": "true",
+                "environment": f"venv://{sys.prefix}",
+                "tasks": {"worker": {"memory": 256}},
+            }
+        )
+    )
     for action in ("features", "model"):
         (tmp_path / f"{action}.xml").write_text(
             "<configuration><property><name>oozie.job.id</name><value>0000001-W</value></property>"
-            f"<property><name>oozie.action.id</name><value>0000001-W@{action}</value></property></configuration>")
-    environ = {**as_nobody, "HADOOP_TOKEN_FILE_LOCATION": str(tmp_path / "container_tokens"), "YTF_OOZIE_user": "alice",
-               "YTF_OOZIE_actionId": "0000001-C@1", "CONTAINER_ID": "container_1795370720127_0001_01_000001",
-               "OOZIE_ACTION_CONF_XML": str(tmp_path / "features.xml")}
+            f"<property><name>oozie.action.id</name><value>0000001-W@{action}</value></property></configuration>"
+        )
+    environ = {
+        **as_nobody,
+        "HADOOP_TOKEN_FILE_LOCATION": str(tmp_path / "container_tokens"),
+        "YTF_OOZIE_user": "alice",
+        "YTF_OOZIE_actionId": "0000001-C@1",
+        "CONTAINER_ID": "container_1795370720127_0001_01_000001",
+        "OOZIE_ACTION_CONF_XML": str(tmp_path / "features.xml"),
+    }
     ran = run_action(environ, tmp_path)
     outputs = javaproperties.loads(ran.stdout)
-    application = json.loads(ask(
-        secure_cluster, as_alice, f"{secure_cluster.resourcemanager_url}/ws/v1/cluster/apps/{outputs['application_id']}")[1])["app"]
+    application = json.loads(
+        ask(
+            secure_cluster,
+            as_alice,
+            f"{secure_cluster.resourcemanager_url}/ws/v1/cluster/apps/{outputs['application_id']}",
+        )[1]
+    )["app"]
     assert (application["user"], application["finalStatus"]) == ("alice", "SUCCEEDED")
     # The launcher and later trainings go on with the same tokens.
     again = run_action({**environ, "CONTAINER_ID": "container_1795370720127_0001_02_000001"}, tmp_path)
@@ -52,7 +71,13 @@ def test_the_action_trains_with_the_tokens_of_its_launcher(secure_cluster, as_al
 
 def run_action(environ, folder):
     """Run the program of an action, which succeeds."""
-    done = subprocess.run([sys.executable, "-m", "tf_yarn_ops.oozie.action"], cwd=folder, env=environ, timeout=240,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "tf_yarn_ops.oozie.action"],
+        cwd=folder,
+        env=environ,
+        timeout=240,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     return done

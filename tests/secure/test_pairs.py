@@ -45,7 +45,11 @@ def test_a_fault_of_the_client_ends_as_the_matrix_says(row, played):
 
 def test_exactly_one_application_trains(access, launcher):
     # The other gaps are those of the rows above, or run by hand: ./dev test secure --all
-    fewer = {} if os.environ.get("YTF_TEST_SECURE") == "all" else {"kills": ("claimed", "marked"), "terms": ("reserved", "submitted")}
+    fewer = (
+        {}
+        if os.environ.get("YTF_TEST_SECURE") == "all"
+        else {"kills": ("claimed", "marked"), "terms": ("reserved", "submitted")}
+    )
     identity_rows.play_at_once(access, launcher, **fewer)
 
 

@@ -19,8 +19,9 @@ WORDS = ["--environment", f"venv://{sys.prefix}", "-m", "256", "-r", "worker:1"]
 
 
 def run(environ, program, *words):
-    return subprocess.run([Path(sys.executable).with_name(program), *words], env=environ, capture_output=True, text=True,
-                          timeout=180)
+    return subprocess.run(
+        [Path(sys.executable).with_name(program), *words], env=environ, capture_output=True, text=True, timeout=180
+    )
 
 
 def test_faulty_certificate_or_address_is_reported(secure_cluster, as_alice, tmp_path):
@@ -34,7 +35,9 @@ def test_faulty_certificate_or_address_is_reported(secure_cluster, as_alice, tmp
     assert "its certificate is not trusted (" in text and "set ca_file in site.yaml" in text
     assert f"it speaks https, not plain HTTP; write {address}" in said(address.replace("https:", "http:"), own)
     other_name = re.sub("//[^:]+:", "//127.1:", address)  # the same address, as no certificate has it
-    assert "its certificate is for localhost, 127.0.0.1, and not for 127.1; write a name of the certificate" in said(other_name, own)
+    assert "its certificate is for localhost, 127.0.0.1, and not for 127.1; write a name of the certificate" in said(
+        other_name, own
+    )
 
 
 def test_knox_in_front_of_a_secured_cluster(secure_cluster, as_gateway, tmp_path):
@@ -52,7 +55,8 @@ def test_knox_in_front_of_a_secured_cluster(secure_cluster, as_gateway, tmp_path
         with serving_knox(Knox(*daemons, "alice", options), authority.server("127.0.0.1")) as topology:  # type: ignore[call-arg]
             (tmp_path / "site.yaml").write_text(
                 f"resourcemanager: {topology}/yarn\nca_file: {ca_file}\ngateway_token_file: {tmp_path / 'token'}\n"
-                f"staging: '/user/{{user}}/by-knox'\nsubmit_with: rest\n")
+                f"staging: '/user/{{user}}/by-knox'\nsubmit_with: rest\n"
+            )
             environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "YTF_SITE": str(tmp_path / "site.yaml")}
             done = run(environ, "ytf-submit", "--wait", *WORDS, "echo hello")
             assert done.returncode == 0, done.stderr

@@ -35,13 +35,17 @@ def list_readable_files(cluster, environ, folder="/"):
 def run_by_azkaban(cluster, environ, folder):
     """Run a job of Azkaban's job type with a keytab; return its log and the files of its folder."""
     (folder / "site.yaml").write_text(Path(environ["YTF_SITE"]).read_text() + f"keytab: {cluster.keytab('alice')}\n")
-    job = Job(folder / "azkaban", cluster.resourcemanager_url, {
-        "tf.command": "sleep 1", "tf.task_memory": "256", "tf.environment": f"venv://{sys.prefix}"})
+    job = Job(
+        folder / "azkaban",
+        cluster.resourcemanager_url,
+        {"tf.command": "sleep 1", "tf.task_memory": "256", "tf.environment": f"venv://{sys.prefix}"},
+    )
     mine = {"KRB5_CONFIG": environ["KRB5_CONFIG"], "YTF_SITE": str(folder / "site.yaml"), "PATH": "/nowhere"}
     done = subprocess.run(COMMAND, env=job.environ | mine, capture_output=True, cwd=job.folder, timeout=180)
     assert done.returncode == 0, (done.stdout, done.stderr)
     return {"Azkaban's log": done.stdout + done.stderr} | {
-        str(file): file.read_bytes() for file in job.folder.rglob("*") if file.is_file()}
+        str(file): file.read_bytes() for file in job.folder.rglob("*") if file.is_file()
+    }
 
 
 def test_secrets_are_found_in_base64_too():
@@ -52,18 +56,29 @@ def test_secrets_are_found_in_base64_too():
 
 def test_nothing_that_others_read_has_a_secret(secure_cluster, as_alice, as_bob, tmp_path):
     seen, copy, flag = tmp_path / "tokens.new", tmp_path / "tokens", tmp_path / "go on"
-    command = f'cp "$HADOOP_TOKEN_FILE_LOCATION" "{seen}" && mv "{seen}" "{copy}"; until [ -e "{flag}" ]; do sleep 0.1; done'
+    command = (
+        f'cp "$HADOOP_TOKEN_FILE_LOCATION" "{seen}" && mv "{seen}" "{copy}"; until [ -e "{flag}" ]; do sleep 0.1; done'
+    )
     program = str(Path(sys.executable).with_name("ytf-submit"))
     words = [program, "--verbose", "--environment", f"venv://{sys.prefix}", "-m", "256", "-r", "worker:1", command]
-    said = [subprocess.run([*words, *more], env=as_alice, capture_output=True, text=True, timeout=180, check=True)
-            for more in (["--dry_run"], [])]
+    said = [
+        subprocess.run([*words, *more], env=as_alice, capture_output=True, text=True, timeout=180, check=True)
+        for more in (["--dry_run"], [])
+    ]
     application = re.search(r"application_\d+_\d+", said[1].stdout)[0]
     azkaban = run_by_azkaban(secure_cluster, as_alice, tmp_path)
     until(copy.exists, 90)
     page = f"{secure_cluster.resourcemanager_url}/ws/v1/cluster/apps/{application}"
-    pages = {url: ask(secure_cluster, as_bob, url)[1].encode() for url in (
-        page, f"{page}/appattempts", f"{secure_cluster.resourcemanager_url}/cluster/app/{application}",
-        f"{secure_cluster.resourcemanager_url}/conf", f"{secure_cluster.namenode_url}/jmx")}
+    pages = {
+        url: ask(secure_cluster, as_bob, url)[1].encode()
+        for url in (
+            page,
+            f"{page}/appattempts",
+            f"{secure_cluster.resourcemanager_url}/cluster/app/{application}",
+            f"{secure_cluster.resourcemanager_url}/conf",
+            f"{secure_cluster.namenode_url}/jmx",
+        )
+    }
     flag.touch()
     until(lambda: json.loads(ask(secure_cluster, as_alice, page)[1])["app"]["logAggregationStatus"] == "SUCCEEDED", 90)
 

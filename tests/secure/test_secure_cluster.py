@@ -120,10 +120,25 @@ def test_a_job_of_alice_runs_only_she_ends_it_and_its_logs_stay(secure_cluster, 
 def test_mirrored_output_is_written_and_brought_with_the_jobs_tokens(secure_cluster, as_alice):
     """The first run fails, the second goes on from its files: what is in HDFS, over https and on two NameNodes."""
     output = "/user/alice/mirrored"
-    command = ('cd "$DTF_OUTPUT_PATH"; echo $DTF_TASK_INDEX >> runs; echo x >> logs.tfevents.1; '
-               '[ $(wc -l < runs) = 2 ]')
-    run(as_alice, "ytf-submit", "--environment", OWN_PYTHON, "-m", "256", "--mirror", "chief", "-o", f"hdfs://{output}",
-        "--restart", "task", "--wait", "-r", "worker:1", command)
+    command = 'cd "$DTF_OUTPUT_PATH"; echo $DTF_TASK_INDEX >> runs; echo x >> logs.tfevents.1; [ $(wc -l < runs) = 2 ]'
+    run(
+        as_alice,
+        "ytf-submit",
+        "--environment",
+        OWN_PYTHON,
+        "-m",
+        "256",
+        "--mirror",
+        "chief",
+        "-o",
+        f"hdfs://{output}",
+        "--restart",
+        "task",
+        "--wait",
+        "-r",
+        "worker:1",
+        command,
+    )
     read = f"{secure_cluster.namenode_url}/webhdfs/v1{output}"
     assert ask(secure_cluster, as_alice, f"{read}/runs?op=OPEN") == (200, "0\n0\n")
     assert ask(secure_cluster, as_alice, f"{read}/logs.tfevents.1?op=OPEN") == (200, "x\nx\n")
@@ -131,29 +146,65 @@ def test_mirrored_output_is_written_and_brought_with_the_jobs_tokens(secure_clus
     assert {entry["pathSuffix"] for entry in listed} == {"runs", "logs.tfevents.1"}
 
 
-@pytest.mark.parametrize(("program", "memory", "expected"), [
-    pytest.param(FSSPEC, "512", FSSPEC_RESULT, id="fsspec"),
-    pytest.param(TENSORFLOW, "1024", TENSORFLOW_RESULT, id="TensorFlow", marks=pytest.mark.slow),
-])
+@pytest.mark.parametrize(
+    ("program", "memory", "expected"),
+    [
+        pytest.param(FSSPEC, "512", FSSPEC_RESULT, id="fsspec"),
+        pytest.param(TENSORFLOW, "1024", TENSORFLOW_RESULT, id="TensorFlow", marks=pytest.mark.slow),
+    ],
+)
 def test_program_opens_hdfs_with_the_jobs_tokens(as_alice, tmp_path, request, program, memory, expected):
     """Over https, on two NameNodes; a name of the pair is no host."""
     script, output = tmp_path / "program.py", f"hdfs:///user/alice/opened-{request.node.callspec.id}"
     script.write_text(program)
-    told = run(as_alice, "ytf-submit", "--environment", OWN_PYTHON, "-m", memory, "-s", str(script), "-o", output, "--wait",
-               "-r", "worker:1", "python program.py")
+    told = run(
+        as_alice,
+        "ytf-submit",
+        "--environment",
+        OWN_PYTHON,
+        "-m",
+        memory,
+        "-s",
+        str(script),
+        "-o",
+        output,
+        "--wait",
+        "-r",
+        "worker:1",
+        "python program.py",
+    )
     report = run(as_alice, "ytf", "report", "--json", re.search(r"application_\d+_\d+", told)[0])
     metrics = json.loads(report)["metrics"]
     # HDFS with permissions says so of a path below a file.
-    assert {**metrics, "faults": [name.replace("PermissionError", "NotADirectoryError") for name in metrics["faults"]]} == expected
+    assert {
+        **metrics,
+        "faults": [name.replace("PermissionError", "NotADirectoryError") for name in metrics["faults"]],
+    } == expected
 
 
 @pytest.mark.timeout(900)
 def test_libhdfs_opens_hdfs_with_the_jobs_tokens(secure_cluster, as_alice, tmp_path):
     script = tmp_path / "program.py"
     script.write_text(LIBHDFS)
-    told = run(as_alice, "ytf-submit", "--libhdfs", "--env", f"ARROW_LIBHDFS_DIR={libhdfs_folder(os.environ)}", "--env",
-               f"PATH={as_alice['PATH']}", "-m", "1024", "-s", str(script), "-o",
-               f"{secure_cluster.default_filesystem}/user/alice/libhdfs", "--wait", "-r", "worker:1", f"{pinned_python('arrow')} program.py")
+    told = run(
+        as_alice,
+        "ytf-submit",
+        "--libhdfs",
+        "--env",
+        f"ARROW_LIBHDFS_DIR={libhdfs_folder(os.environ)}",
+        "--env",
+        f"PATH={as_alice['PATH']}",
+        "-m",
+        "1024",
+        "-s",
+        str(script),
+        "-o",
+        f"{secure_cluster.default_filesystem}/user/alice/libhdfs",
+        "--wait",
+        "-r",
+        "worker:1",
+        f"{pinned_python('arrow')} program.py",
+    )
     report = run(as_alice, "ytf", "report", "--json", re.search(r"application_\d+_\d+", told)[0])
     assert json.loads(report)["metrics"] == LIBHDFS_RESULT
 
@@ -166,7 +217,9 @@ def test_env_prints_all_that_a_shell_needs(secure_cluster, tmp_path):
     told = subprocess.run(env, capture_output=True, text=True, check=True, env=tests).stdout
     kinit = re.search(r"^# (kinit .* bob)$", told, re.M)[1]
     script = f'eval "$TOLD"; export KRB5CCNAME="{cache}"; {kinit}; "{own}" list'
-    ran = subprocess.run(["bash", "-ec", script], env={**os.environ, "TOLD": told}, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(
+        ["bash", "-ec", script], env={**os.environ, "TOLD": told}, capture_output=True, text=True, timeout=120
+    )
     assert ran.returncode == 0, ran.stderr
 
 

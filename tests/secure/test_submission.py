@@ -58,9 +58,13 @@ def walk(path):
 walk("/")
 """
 #: A token's text has its kind in base64, at one of three alignments.
-TOKEN_TEXT = re.compile("|".join(
-    base64.b64encode(b"x" * shift + kind)[4 if shift else 0:-4].decode()
-    for kind in (b"HDFS_DELEGATION_TOKEN", b"RM_DELEGATION_TOKEN", b"WEBHDFS delegation") for shift in range(3)))
+TOKEN_TEXT = re.compile(
+    "|".join(
+        base64.b64encode(b"x" * shift + kind)[4 if shift else 0 : -4].decode()
+        for kind in (b"HDFS_DELEGATION_TOKEN", b"RM_DELEGATION_TOKEN", b"WEBHDFS delegation")
+        for shift in range(3)
+    )
+)
 SECRETS = re.compile(rf"{TOKEN_TEXT.pattern}|PRIVATE KEY-----|hadoop\.auth=[^;(]", re.MULTILINE)
 
 
@@ -89,7 +93,13 @@ class Clients:
         """Start a client; what it says is kept under its name."""
         with open(self.folder / f"{name}.out", "wb") as out, open(self.folder / f"{name}.err", "wb") as err:
             self.running[name] = subprocess.Popen(
-                words, env=self.environ(user, site) | variables, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=self.folder)
+                words,
+                env=self.environ(user, site) | variables,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                cwd=self.folder,
+            )
 
     def submit(self, name, user, command, *words, **more):
         self.start(name, user, *SUBMIT, "-v", "--submit_with", "rest", "--json", *SMALL, *words, command, **more)
@@ -128,6 +138,7 @@ class Clients:
 
     def submitted(self, name):
         """Return the id that a client tells in its log, once it is there."""
+
         def told():
             ended, text = self.running[name].poll() is not None, (self.folder / f"{name}.err").read_text()
             found = re.search(r"submitted (application_\d+_\d+)", text)
@@ -141,8 +152,14 @@ class Clients:
 def clients(secure_cluster, tmp_path_factory):
     """Start a client for each row; end what still runs."""
     folder = tmp_path_factory.mktemp("clients")
-    made = Clients(secure_cluster, folder, {user: get_environment(secure_cluster, tmp_path_factory.mktemp(user), user)
-                                            for user in ("alice", "bob", "gateway")})
+    made = Clients(
+        secure_cluster,
+        folder,
+        {
+            user: get_environment(secure_cluster, tmp_path_factory.mktemp(user), user)
+            for user in ("alice", "bob", "gateway")
+        },
+    )
     (folder / "list_home.py").write_text(LIST_HOME)
     made.flag, namenode = folder / "go on", secure_cluster.namenode_url
     listing = [sys.executable, str(folder / "list_home.py"), namenode, *filter(None, [made.ca_file])]
@@ -151,27 +168,47 @@ def clients(secure_cluster, tmp_path_factory):
     other = f"hdfs://localhost:{secure_cluster.settings.ports[secure_cluster.active('nn')]}"
     # Its client has a keytab, and tickets of some seconds.
     short = folder / "krb5.conf"
-    short.write_text(secure_cluster.krb5_conf.read_text().replace("[libdefaults]", "[libdefaults]\n  ticket_lifetime = 20s"))
+    short.write_text(
+        secure_cluster.krb5_conf.read_text().replace("[libdefaults]", "[libdefaults]\n  ticket_lifetime = 20s")
+    )
     site = made.site(folder / "two.yaml", namenodes={other: namenode}, keytab=str(secure_cluster.keytab("alice")))
-    made.submit("long", "alice", command, "--wait", "--lease", "120", "--file_system", other, site=site, KRB5_CONFIG=str(short))
+    made.submit(
+        "long", "alice", command, "--wait", "--lease", "120", "--file_system", other, site=site, KRB5_CONFIG=str(short)
+    )
     made.submitted("long")  # the others find its files in the cache
     made.submit("failed", "alice", "echo it fails; exit 3", "--wait", "--report_log_tail", "1000")
     made.submit("for bob", "gateway", "sleep 1", "--wait", "--user", "bob")
     for number in range(3):
         made.submit(f"racer {number}", "alice", "sleep 1", "--wait", "--run_id", "race")
-    made.submit("wrong service", "alice", "true", "--wait",
-                site=made.site(folder / "service.yaml", resourcemanager_service="nowhere.example:8032"))
-    made.submit("wrong renewer", "alice", "true", "--wait",
-                site=made.site(folder / "wrong.yaml", token_renewer="alice"))
+    made.submit(
+        "wrong service",
+        "alice",
+        "true",
+        "--wait",
+        site=made.site(folder / "service.yaml", resourcemanager_service="nowhere.example:8032"),
+    )
+    made.submit(
+        "wrong renewer", "alice", "true", "--wait", site=made.site(folder / "wrong.yaml", token_renewer="alice")
+    )
     bare = folder / "bare"
     bare.mkdir()
     (bare / "python").symlink_to(os.path.realpath(sys.executable))
     made.submit("bare", "alice", "true", "--wait", "--environment", f"python://{bare}/python")
     made.submit("no python", "alice", "true", "--wait", "--environment", f"python://{bare}/nothing")
     made.write("alice", EVENTS, event_file(2), "PUT", "CREATE")
-    made.submit("charts", "alice", f'until [ -e "{made.flag}" ] || [ -e "{folder}/seen" ]; do sleep 0.2; done', "--wait",
-                "-o", "hdfs:///tmp/charts", "--tensorboard", "--tensorboard_memory", "1g", "--tensorboard_args",
-                "--reload_interval=1")
+    made.submit(
+        "charts",
+        "alice",
+        f'until [ -e "{made.flag}" ] || [ -e "{folder}/seen" ]; do sleep 0.2; done',
+        "--wait",
+        "-o",
+        "hdfs:///tmp/charts",
+        "--tensorboard",
+        "--tensorboard_memory",
+        "1g",
+        "--tensorboard_args",
+        "--reload_interval=1",
+    )
     yield made
     made.flag.touch()
     for process in made.running.values():
@@ -194,7 +231,9 @@ def test_running_job_shows_page_and_logs_and_only_its_user_ends_it(clients):
     words = [*YTF, "logs", application, "--task", "worker:0", "-v"]
     code, out, err = until(lambda: "tokens for" in (found := clients.run("live log", "alice", *words))[1] and found)
     # One token for the pair of NameNodes, and one for the address of one of them.
-    assert code == 0 and re.search(r"^tokens for \['127\.0\.0\.1:\d+', 'ha-hdfs:minicluster'\] home has \['\.skein'\]$", out, re.M), (out, err)
+    assert code == 0 and re.search(
+        r"^tokens for \['127\.0\.0\.1:\d+', 'ha-hdfs:minicluster'\] home has \['\.skein'\]$", out, re.M
+    ), (out, err)
     code, _, err = clients.run("kill by bob", "bob", *YTF, "kill", application)
     assert code == 3, err
     code, _, err = clients.run("log by bob", "bob", *YTF, "logs", application, "--task", "master")
@@ -221,8 +260,17 @@ def test_tensorboard_shows_curves_that_grow_in_a_secured_hdfs(clients):
     series = f"{until(board, 180, 1.0)}data/plugin/timeseries/timeSeries"
 
     def steps():
-        status, text = ask(clients.cluster, clients.tickets["alice"], series, "-X", "PUT", "-d", asked,
-                           "-H", f"Content-Type: {CONTENT_TYPE}")
+        status, text = ask(
+            clients.cluster,
+            clients.tickets["alice"],
+            series,
+            "-X",
+            "PUT",
+            "-d",
+            asked,
+            "-H",
+            f"Content-Type: {CONTENT_TYPE}",
+        )
         return status == 200 and [point["step"] for point in json.loads(text)[0]["runToSeries"].get("train", [])]
 
     until(lambda: steps() == [0, 1], 120, 0.5)
@@ -250,10 +298,13 @@ def test_a_gateway_submits_for_bob_and_follows_as_bob(clients):
     code, report = clients.report("for bob")
     assert (code, report["user"], report["reason"]) == (0, "bob", "SUCCEEDED"), report
     assert clients.is_deleted("bob", report["application_id"])
-    code, out, _ = clients.run("status for bob", "gateway", *YTF, "status", report["application_id"], "--user",
-                               "bob", "--json")
+    code, out, _ = clients.run(
+        "status for bob", "gateway", *YTF, "status", report["application_id"], "--user", "bob", "--json"
+    )
     assert (code, json.loads(out)["reason"]) == (0, "SUCCEEDED")
-    code, out, err = clients.run("log for bob", "gateway", *YTF, "logs", report["application_id"], "--user", "bob", "-v")
+    code, out, err = clients.run(
+        "log for bob", "gateway", *YTF, "logs", report["application_id"], "--user", "bob", "-v"
+    )
     assert code == 0 and "the command ended with exit code 0" in out, (out, err)
 
 
@@ -275,7 +326,9 @@ def test_token_of_another_service_is_reported_with_advice(clients):
     """YARN starts the application master, which asks for itself in vain: Hadoop finds no token for its ResourceManager."""
     code, report = clients.report("wrong service")
     assert (code, report["reason"]) == (3, "SUBMISSION_REJECTED"), report
-    assert re.search(r"Client cannot authenticate.*has no token for the address.*resourcemanager_service", report["message"]), report
+    assert re.search(
+        r"Client cannot authenticate.*has no token for the address.*resourcemanager_service", report["message"]
+    ), report
     assert clients.is_deleted("alice", report["application_id"])
 
 
@@ -337,6 +390,9 @@ def test_no_secret_is_where_others_may_read(clients, secure_cluster):
     assert len(logs) > 5
     texts |= {str(path): path.read_text(errors="replace") for path in logs}
     assert not {name: match[0] for name, text in texts.items() if (match := SECRETS.search(text))}
-    _, answer = ask(secure_cluster, clients.tickets["alice"],
-                    f"{secure_cluster.namenode_url}/webhdfs/v1/?op=GETDELEGATIONTOKEN&renewer=alice")
+    _, answer = ask(
+        secure_cluster,
+        clients.tickets["alice"],
+        f"{secure_cluster.namenode_url}/webhdfs/v1/?op=GETDELEGATIONTOKEN&renewer=alice",
+    )
     assert SECRETS.search(answer), ("a token is found where there is one", answer)

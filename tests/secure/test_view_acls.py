@@ -35,13 +35,22 @@ def clients(secure_cluster, tmp_path_factory):
 @contextmanager
 def running(cluster, environ, folder, *words, **fields):
     """Run a job of alice; give it when its pages answer her."""
-    document = {"name": NAME, "environment": f"venv://{sys.prefix}", "command": "sleep 600", "output": "/user/alice/out",
-                "tasks": {"worker": {"memory": 256}}, "am_memory": 512, **fields}
+    document = {
+        "name": NAME,
+        "environment": f"venv://{sys.prefix}",
+        "command": "sleep 600",
+        "output": "/user/alice/out",
+        "tasks": {"worker": {"memory": 256}},
+        "am_memory": 512,
+        **fields,
+    }
     (folder / "job.yaml").write_text(json.dumps(document))
     command = [*SUBMIT, "--spec", folder / "job.yaml", *words]
     ran = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=180)
     assert ran.returncode == 0, ran.stderr
-    job = Started(found := re.search(r"application_\d+_\d+", ran.stdout)[0], f"{cluster.resourcemanager_url}/proxy/{found}")
+    job = Started(
+        found := re.search(r"application_\d+_\d+", ran.stdout)[0], f"{cluster.resourcemanager_url}/proxy/{found}"
+    )
 
     def answers():
         _, text = ask(cluster, environ, f"{job.url}/pages/ytf/status.json")
@@ -51,8 +60,11 @@ def running(cluster, environ, folder, *words, **fields):
     try:
         assert until(answers, 120)
         if "tensorboard" in fields:
+
             def show():
-                logs = subprocess.run([*YTF, "logs", job.application_id], env=environ, capture_output=True, text=True, timeout=60)
+                logs = subprocess.run(
+                    [*YTF, "logs", job.application_id], env=environ, capture_output=True, text=True, timeout=60
+                )
                 return f"an answer of TensorBoard\n{ask(cluster, environ, f'{job.url}/pages/ytf/status.json')}\n{logs.stdout}"
 
             until(lambda: ask(cluster, environ, f"{job.url}/pages/tensorboard/data/runs")[0] == 200, 120, what=show)
@@ -98,7 +110,8 @@ def test_other_users_are_refused_on_every_route(secure_cluster, clients, private
 def test_refusal_names_user_viewers_and_option(secure_cluster, clients, private, route):
     assert ask(secure_cluster, clients["bob"], f"{private.url}/{route}")[1] == (
         f"bob may not view {private.application_id}: only alice, yarn may. acls.view_users and acls.view_groups of the job name "
-        "further viewers.\n")
+        "further viewers.\n"
+    )
 
 
 @pytest.mark.parametrize("user", ["alice", "bob", "hdfs", "yarn"])

@@ -12,7 +12,9 @@ def test_files_are_listed_the_longest_unused_first(staging, directory, root):
         staging.store(directory, content, f"{content.decode()}.bin")
     os.utime(cached(staging, root, b"second", "second.bin"), (1000, 1000))
     assert [(file.name, file.size, file.abandoned) for file in list_cache(staging)] == [
-        ("second.bin", 6, False), ("one.bin", 3, False)]
+        ("second.bin", 6, False),
+        ("one.bin", 3, False),
+    ]
     assert list_cache(staging)[0].used_at == 1000
 
 

@@ -24,7 +24,10 @@ def test_a_file_is_uploaded_once_under_its_content(staging, directory, root, cap
     assert first.url == f"viewfs://mini/user/{USER}/.skein/cache/{place.parent.name}/skein.jar"
     assert (first.size, first.timestamp, first.type) == (3, written // 1_000_000, "FILE")
     assert staging.store(directory, b"jar", "skein.jar", public=True) == first
-    assert StagingDirectory(staging.cluster).store(directory, b"jar", "skein.jar", public=True).timestamp == first.timestamp
+    assert (
+        StagingDirectory(staging.cluster).store(directory, b"jar", "skein.jar", public=True).timestamp
+        == first.timestamp
+    )
     assert place.stat().st_mtime_ns == written
     assert caplog.text.count("uploading") == 1
 
@@ -91,8 +94,7 @@ def edited(staging, monkeypatch):
     return edit
 
 
-def test_file_edited_during_the_upload_never_has_a_wrong_digest(
-        staging, directory, root, tmp_path, edited, caplog):
+def test_file_edited_during_the_upload_never_has_a_wrong_digest(staging, directory, root, tmp_path, edited, caplog):
     file = tmp_path / "train.py"
     file.write_bytes(b"old")
     edited(file, iter([b"new", b"more"]))
@@ -111,8 +113,7 @@ def test_a_file_that_never_comes_to_rest_is_a_fault_of_the_request(staging, dire
         staging.store(directory, file, "log")
 
 
-def test_growing_file_is_cut_and_a_shrinking_one_read_again(
-        staging, directory, root, tmp_path, edited, caplog):
+def test_growing_file_is_cut_and_a_shrinking_one_read_again(staging, directory, root, tmp_path, edited, caplog):
     """Its length has been announced: the other side would wait for the rest."""
     file = tmp_path / "log"
     file.write_bytes(b"1234")
@@ -134,8 +135,9 @@ def test_racing_uploads_of_one_file_give_one_file(root):
         for directory in directories:
             directory.make()
         content = os.urandom(1 << 20)
-        results = list(pool.map(lambda pair: pair[0].store(pair[1], content, "big.bin"),
-                                zip(stagings, directories, strict=True)))
+        results = list(
+            pool.map(lambda pair: pair[0].store(pair[1], content, "big.bin"), zip(stagings, directories, strict=True))
+        )
     assert len(set(results)) == 1
     assert [path.name for path in cached(staging, root, content, "big.bin").parent.iterdir()] == ["big.bin"]
 
@@ -185,13 +187,16 @@ def test_a_file_that_is_in_the_cluster_is_used_as_it_is(staging, root):
     assert staging.locate("https://host/x.zip", "ARCHIVE").url == "https://host/x.zip"
 
 
-@pytest.mark.parametrize("uri, says", [
-    ("viewfs://mini/none.zip", "there is no such file on viewfs://mini"),
-    ("viewfs://mini/", "is a directory, not a file"),
-    ("s3a://bucket/x.zip", "can't be asked over HTTP; copy the file to viewfs://mini"),
-    ("viewfs://other/x.zip", "can't be asked over HTTP"),
-    ("viewfs://other", "can't be asked over HTTP"),
-])
+@pytest.mark.parametrize(
+    "uri, says",
+    [
+        ("viewfs://mini/none.zip", "there is no such file on viewfs://mini"),
+        ("viewfs://mini/", "is a directory, not a file"),
+        ("s3a://bucket/x.zip", "can't be asked over HTTP; copy the file to viewfs://mini"),
+        ("viewfs://other/x.zip", "can't be asked over HTTP"),
+        ("viewfs://other", "can't be asked over HTTP"),
+    ],
+)
 def test_a_file_that_is_not_to_be_had(staging, uri, says):
     with pytest.raises(SpecInvalid, match=says):
         staging.locate(uri, "FILE")
@@ -200,7 +205,10 @@ def test_a_file_that_is_not_to_be_had(staging, uri, says):
 def test_a_home_that_can_not_be_made_says_what_to_do(tmp_path):
     file = tmp_path / "user"
     file.write_text("not a folder")
-    with ThreadPoolExecutor(1) as pool, pytest.raises(SubmissionRejected, match=r"ask the administrator.*staging: /path"):
+    with (
+        ThreadPoolExecutor(1) as pool,
+        pytest.raises(SubmissionRejected, match=r"ask the administrator.*staging: /path"),
+    ):
         StagingDirectory(cluster_at(tmp_path)).prepare(pool)
 
 
@@ -212,11 +220,15 @@ def test_no_http_address_names_the_lines_for_the_site_file():
 
 def test_file_of_the_default_file_system_is_not_sought_in_staging(root):
     """A path there would be another file, or none."""
-    cluster = Cluster(**{**vars(cluster_at(root)), "default_filesystem": "hdfs://a:8020", "filesystem": "hdfs://b:8020"})
+    cluster = Cluster(
+        **{**vars(cluster_at(root)), "default_filesystem": "hdfs://a:8020", "filesystem": "hdfs://b:8020"}
+    )
     (root / "x.zip").write_bytes(b"1")
     staging = StagingDirectory(cluster)
     for uri in ("hdfs://a:8020/x.zip", "hdfs:///x.zip"):
-        with pytest.raises(SpecInvalid, match=f"{uri} is on a file system that can't be asked .* copy the file to hdfs://b:8020"):
+        with pytest.raises(
+            SpecInvalid, match=f"{uri} is on a file system that can't be asked .* copy the file to hdfs://b:8020"
+        ):
             staging.locate(uri, "ARCHIVE")
     assert staging.locate("hdfs://b:8020/x.zip", "ARCHIVE").size == 1
 

@@ -20,23 +20,45 @@ GOLDEN = Path(__file__).parent / "golden"
 MNIST = "python ${DTF_TASK_SCRIPT} --job_name ${DTF_TASK_JOB_NAME} --task_index ${DTF_TASK_INDEX}"
 JOBS = {
     "seed": JobSpec(
-        command=MNIST, tasks={"ps": TaskSpec(instances=2), "worker": TaskSpec(instances=4)},
-        script="/home/user1/mnist/mnist.py", input="/home/user1/mnist/data", output="/home/user1/mnist/train10",
+        command=MNIST,
+        tasks={"ps": TaskSpec(instances=2), "worker": TaskSpec(instances=4)},
+        script="/home/user1/mnist/mnist.py",
+        input="/home/user1/mnist/data",
+        output="/home/user1/mnist/train10",
         tensorboard=TensorBoard(),
     ),
     "everything": JobSpec(
-        command="train", name="Every thing", queue="low", user="ann", priority=3, tags=("Team-A",), node_label="x",
-        tasks={"chief": TaskSpec(memory="4 GiB", vcores=2, gpus=1, node_label="gpu", command="lead", env={"K": "1"}),
-               "worker": TaskSpec(instances=3, memory=2048, indices={1: Resources(4096, 2, 1)}),
-               "evaluator": TaskSpec(memory=1024, hold_port=False)},
-        env={"L": "$x 'y'\n"}, files={"digits.py": "/src/digits.py"}, archives={"data": "hdfs://nn/data.tgz"},
-        environment=Environment.parse("hdfs://nn/env.tar.gz"), success="chief",
-        restart=RestartPolicy("task", max_container_losses=1), file_systems=("hdfs://other",),
-        acls=Acls(view_users=("bob",), ui_users=("*",)), am_memory=2048, am_vcores=2, libhdfs=True,
+        command="train",
+        name="Every thing",
+        queue="low",
+        user="ann",
+        priority=3,
+        tags=("Team-A",),
+        node_label="x",
+        tasks={
+            "chief": TaskSpec(memory="4 GiB", vcores=2, gpus=1, node_label="gpu", command="lead", env={"K": "1"}),
+            "worker": TaskSpec(instances=3, memory=2048, indices={1: Resources(4096, 2, 1)}),
+            "evaluator": TaskSpec(memory=1024, hold_port=False),
+        },
+        env={"L": "$x 'y'\n"},
+        files={"digits.py": "/src/digits.py"},
+        archives={"data": "hdfs://nn/data.tgz"},
+        environment=Environment.parse("hdfs://nn/env.tar.gz"),
+        success="chief",
+        restart=RestartPolicy("task", max_container_losses=1),
+        file_systems=("hdfs://other",),
+        acls=Acls(view_users=("bob",), ui_users=("*",)),
+        am_memory=2048,
+        am_vcores=2,
+        libhdfs=True,
     ),
-    "docker": JobSpec(command="python train.py", tasks={"worker": TaskSpec(instances=2)},
-                      environment=Environment.parse("docker://tensorflow/tensorflow:2.16.1"),
-                      input="/data/in", output="hdfs://nn/out"),
+    "docker": JobSpec(
+        command="python train.py",
+        tasks={"worker": TaskSpec(instances=2)},
+        environment=Environment.parse("docker://tensorflow/tensorflow:2.16.1"),
+        input="/data/in",
+        output="hdfs://nn/out",
+    ),
 }
 
 
@@ -54,7 +76,8 @@ def test_the_request_is_what_it_was(name):
         golden.write_text(text)
     assert text == golden.read_text(), (
         f"the request of the {name!r} job changed; if that is meant, accept it with "
-        "ACCEPT_GOLDEN=1 ./dev test fast -k test_the_request_is_what_it_was and read the diff")
+        "ACCEPT_GOLDEN=1 ./dev test fast -k test_the_request_is_what_it_was and read the diff"
+    )
 
 
 def test_building_twice_gives_the_same():
@@ -86,8 +109,15 @@ def test_indices_with_other_resources_become_services_of_their_own():
     assert application.services["worker"].instances == 2
 
 
-CLUSTER = Cluster(resourcemanagers=("http://rm:8088",), user="me", login="me", default_filesystem="hdfs://nn", filesystem="hdfs://nn",
-                  staging_template="/user/{user}/.skein", administrators=ViewersPlan(("yarn",), ("ops",), {"eve": ("ops",)}))
+CLUSTER = Cluster(
+    resourcemanagers=("http://rm:8088",),
+    user="me",
+    login="me",
+    default_filesystem="hdfs://nn",
+    filesystem="hdfs://nn",
+    staging_template="/user/{user}/.skein",
+    administrators=ViewersPlan(("yarn",), ("ops",), {"eve": ("ops",)}),
+)
 
 
 @pytest.mark.parametrize("asks, acls, users, groups", [
@@ -102,20 +132,34 @@ def test_viewers_are_those_of_the_job_and_the_administrators(asks, acls, users, 
     assert viewers == (None if users is None else ViewersPlan(users, groups, {"eve": ("ops",)}))
     application = build(spec, asks_acls=viewers is not None)
     assert (application.acls.enable, application.acls.ui_users) == ((True, ["*"]) if viewers else (False, []))
-    assert load_job(dump_job(build_runtime_job(spec, JobContext(21000, viewers=viewers)))).viewers == (viewers and ViewersPlan(*map(json_like, viewers)))
+    assert load_job(dump_job(build_runtime_job(spec, JobContext(21000, viewers=viewers)))).viewers == (
+        viewers and ViewersPlan(*map(json_like, viewers))
+    )
 
 
 def json_like(value):
     return json.loads(json.dumps(value))
 
 
-@pytest.mark.parametrize("resourcemanager, namenode, travel", [
-    ("http://rm:8088", "http://nn:9870", False), ("https://rm:8090", "http://nn:9870", True),
-    ("http://rm:8088", "https://nn:9871", True),  # the coordinator writes the record there
-])
+@pytest.mark.parametrize(
+    "resourcemanager, namenode, travel",
+    [
+        ("http://rm:8088", "http://nn:9870", False),
+        ("https://rm:8090", "http://nn:9870", True),
+        ("http://rm:8088", "https://nn:9871", True),  # the coordinator writes the record there
+    ],
+)
 def test_the_cas_travel_where_the_coordinator_asks_over_https(tmp_path, resourcemanager, namenode, travel):
     (tmp_path / "ca.pem").write_bytes(mint().certificate)
-    cluster = Cluster((resourcemanager,), "ann", "ann", "hdfs://nn", "hdfs://nn", "/user/{user}/.skein",
-                      webhdfs=(namenode,), site=Site(ca_file=str(tmp_path / "ca.pem")))
+    cluster = Cluster(
+        (resourcemanager,),
+        "ann",
+        "ann",
+        "hdfs://nn",
+        "hdfs://nn",
+        "/user/{user}/.skein",
+        webhdfs=(namenode,),
+        site=Site(ca_file=str(tmp_path / "ca.pem")),
+    )
     found = context_of(cluster, JOBS["docker"], 1).authorities
     assert found.startswith("-----BEGIN CERTIFICATE") if travel else found == ""

@@ -42,7 +42,9 @@ def conda(tmp_path_factory):
     (library / "site-packages").mkdir()
     (library / "site-packages" / "packages.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
     (folder / "conda-meta").mkdir()
-    (folder / "conda-meta" / "history").write_text("==> 2026-11-22 10:00:00 <==\n# cmd: conda create -p tensorflow python\n")
+    (folder / "conda-meta" / "history").write_text(
+        "==> 2026-11-22 10:00:00 <==\n# cmd: conda create -p tensorflow python\n"
+    )
     (folder / "conda-meta" / f"python-{sys.version.split()[0]}-0.json").write_text(json.dumps({"name": "python"}))
     tool = folder / "bin" / "own-tool"
     tool.write_text("#!/bin/sh\n")
@@ -63,8 +65,11 @@ def test_the_interpreter_of_a_conda_folder_is_its_own(conda):
 def test_a_job_runs_in_a_conda_folder(minicluster, conda):
     """Agent and coordinator too: the nodes' own Python is not asked."""
     launcher = Launcher(discover(minicluster.resourcemanager_url, environ={}), submit_with="rest")
-    spec = JobSpec(command=f'python -c "{TELL}"', tasks={"worker": TaskSpec(memory=256)},
-                   environment=Environment.parse(f"conda://{conda}"))
+    spec = JobSpec(
+        command=f'python -c "{TELL}"',
+        tasks={"worker": TaskSpec(memory=256)},
+        environment=Environment.parse(f"conda://{conda}"),
+    )
     try:
         report = launcher.wait(launcher.submit(spec), timeout=120)
     finally:

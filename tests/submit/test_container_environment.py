@@ -7,14 +7,24 @@ from tf_yarn_ops.job.parts import Environment
 from tf_yarn_ops.submit.container_environment import ContainerEnvironment, build_container_environment
 
 
-@pytest.mark.parametrize("text, placed", [
-    ("python:///usr/bin/python3.11", ContainerEnvironment("/usr/bin/python3.11", ("/usr/bin",))),
-    ("venv:///opt/tf", ContainerEnvironment("/opt/tf/bin/python", ("/opt/tf/bin",))),
-    ("conda:///opt/conda/envs/tf", ContainerEnvironment("/opt/conda/envs/tf/bin/python", ("/opt/conda/envs/tf/bin",))),
-    ("hdfs:///envs/tf.tar.gz", ContainerEnvironment("environment/bin/python", ("environment/bin",),
-                                                    {"environment": "hdfs:///envs/tf.tar.gz"})),
-    ("tf.zip", ContainerEnvironment("environment/bin/python", ("environment/bin",), {"environment": "tf.zip"})),
-])
+@pytest.mark.parametrize(
+    "text, placed",
+    [
+        ("python:///usr/bin/python3.11", ContainerEnvironment("/usr/bin/python3.11", ("/usr/bin",))),
+        ("venv:///opt/tf", ContainerEnvironment("/opt/tf/bin/python", ("/opt/tf/bin",))),
+        (
+            "conda:///opt/conda/envs/tf",
+            ContainerEnvironment("/opt/conda/envs/tf/bin/python", ("/opt/conda/envs/tf/bin",)),
+        ),
+        (
+            "hdfs:///envs/tf.tar.gz",
+            ContainerEnvironment(
+                "environment/bin/python", ("environment/bin",), {"environment": "hdfs:///envs/tf.tar.gz"}
+            ),
+        ),
+        ("tf.zip", ContainerEnvironment("environment/bin/python", ("environment/bin",), {"environment": "tf.zip"})),
+    ],
+)
 def test_each_scheme_has_its_place(text, placed):
     assert build_container_environment(Environment.parse(text)) == placed
 
@@ -23,11 +33,15 @@ def test_without_an_environment_the_nodes_own_python_serves():
     assert build_container_environment(None) == ContainerEnvironment("python3")
 
 
-@pytest.mark.parametrize("paths, mounts", [
-    (("/data/in", "hdfs://nn/out"), "/data/in:/data/in:ro"),
-    (("hdfs://nn/in", "/data/out"), "/data/out:/data/out:rw"),
-    (("/data/in", "/data/out"), "/data/in:/data/in:ro,/data/out:/data/out:rw"),
-], ids=["local input", "local output", "both"])
+@pytest.mark.parametrize(
+    "paths, mounts",
+    [
+        (("/data/in", "hdfs://nn/out"), "/data/in:/data/in:ro"),
+        (("hdfs://nn/in", "/data/out"), "/data/out:/data/out:rw"),
+        (("/data/in", "/data/out"), "/data/in:/data/in:ro,/data/out:/data/out:rw"),
+    ],
+    ids=["local input", "local output", "both"],
+)
 def test_docker_gets_yarns_variables_and_the_seeds_mounts(paths, mounts):
     docker = Environment.parse("docker://tensorflow/tensorflow:2.16.1")
     placed = build_container_environment(docker, paths, ("/opt/hadoop", "/usr/java"))

@@ -40,16 +40,27 @@ def node_of_master(hadoop, launcher, done):
     return page_of[int(application["amHostHttpAddress"].rpartition(":")[2])]
 
 
-@pytest.mark.parametrize("words, nodes", [
-    ((), ("nm", "nm", "nm")),
-    (("--node_label", "worker:gpu"), ("nm", "nm", "nm2")),
-    (("--node_label", "gpu"), ("nm2", "nm2", "nm2")),
-], ids=["no label", "of the workers", "of the job"])
+@pytest.mark.parametrize(
+    "words, nodes",
+    [
+        ((), ("nm", "nm", "nm")),
+        (("--node_label", "worker:gpu"), ("nm", "nm", "nm2")),
+        (("--node_label", "gpu"), ("nm2", "nm2", "nm2")),
+    ],
+    ids=["no label", "of the workers", "of the job"],
+)
 def test_containers_run_where_their_label_says(hadoop, launcher, tmp_path, words, nodes):
     """The nodes of master, ps and worker. A light cluster, as this one, is left clean; by Skein: test_launcher_cluster.py."""
     where = tmp_path / "where"
-    done = submit(hadoop, "--submit_with", "rest", "-r", "ps:1,worker:1", *words,
-                  f'echo "$DTF_TASK_JOB_NAME $NM_PORT" >> {where}; sleep 0.5')
+    done = submit(
+        hadoop,
+        "--submit_with",
+        "rest",
+        "-r",
+        "ps:1,worker:1",
+        *words,
+        f'echo "$DTF_TASK_JOB_NAME $NM_PORT" >> {where}; sleep 0.5',
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["reason"] == "SUCCEEDED"
     node_of = {hadoop.settings.ports[name]: name for name in ("nm", "nm2")}
@@ -62,12 +73,16 @@ UNKNOWN = "there is no node label 'gpuu' (did you mean 'gpu'?), which worker ask
 CLOSED = "queue 'low' may not use node label 'gpu', which worker asks for; these may: default"
 
 
-@pytest.mark.parametrize("words, says", [
-    (["--node_label", "worker:gpuu"], UNKNOWN),
-    (["--node_label", "gpuu"], UNKNOWN.replace("worker", "the job")),
-    (["-q", "low", "--node_label", "worker:gpu"], CLOSED),
-    (["--submit_with", "skein", "--node_label", "worker:gpuu"], UNKNOWN),
-], ids=["of the workers", "of the job", "of the queue", "by Skein"])
+@pytest.mark.parametrize(
+    "words, says",
+    [
+        (["--node_label", "worker:gpuu"], UNKNOWN),
+        (["--node_label", "gpuu"], UNKNOWN.replace("worker", "the job")),
+        (["-q", "low", "--node_label", "worker:gpu"], CLOSED),
+        (["--submit_with", "skein", "--node_label", "worker:gpuu"], UNKNOWN),
+    ],
+    ids=["of the workers", "of the job", "of the queue", "by Skein"],
+)
 def test_a_label_that_can_not_be_had_is_refused_before_an_id_is_reserved(hadoop, launcher, words, says):
     done = submit(hadoop, "-r", "worker:1", *words, "true")
     report = json.loads(done.stdout)
@@ -76,11 +91,22 @@ def test_a_label_that_can_not_be_had_is_refused_before_an_id_is_reserved(hadoop,
     assert launcher.list() == [] and directories(launcher) == []
 
 
-@pytest.mark.parametrize("words, hidden, says", [
-    (["--node_label", "worker:gpuu"], {"gpu": "gpuu"}, "Invalid label resource request, cluster do not contain , label= gpuu"),
-    (["-q", "low", "--node_label", "worker:gpu"], {"nodeLabels": "unknown"},
-     "queue=low doesn't have permission to access all labels"),
-], ids=["unknown", "of the queue"])
+@pytest.mark.parametrize(
+    "words, hidden, says",
+    [
+        (
+            ["--node_label", "worker:gpuu"],
+            {"gpu": "gpuu"},
+            "Invalid label resource request, cluster do not contain , label= gpuu",
+        ),
+        (
+            ["-q", "low", "--node_label", "worker:gpu"],
+            {"nodeLabels": "unknown"},
+            "queue=low doesn't have permission to access all labels",
+        ),
+    ],
+    ids=["unknown", "of the queue"],
+)
 def test_late_refusal_of_yarn_does_not_blame_the_cluster(hadoop, launcher, words, hidden, says):
     """YARN refuses when the master asks for the containers, and that ends Skein's; on the wire labels look different."""
     with Proxy(hadoop.resourcemanager_url) as proxy:
@@ -103,11 +129,22 @@ def restarted(hadoop, tmp_path_factory):
     folder = tmp_path_factory.mktemp("restarted")
     where, spec = folder / "where", folder / "job.yaml"
     command = f'echo "$DTF_TASK_JOB_NAME $NM_PORT $WHO" >> {where}; sleep 0.5'
-    spec.write_text(json.dumps({"command": command, "env": {"WHO": "everyone"}, "tasks": {
-        "ps": {"memory": 256, "command": f"echo its own command >> {where}; {command}"},
-        "worker": {"memory": 256, "node_label": "gpu", "env": {"WHO": "ann"}}}}))
+    spec.write_text(
+        json.dumps(
+            {
+                "command": command,
+                "env": {"WHO": "everyone"},
+                "tasks": {
+                    "ps": {"memory": 256, "command": f"echo its own command >> {where}; {command}"},
+                    "worker": {"memory": 256, "node_label": "gpu", "env": {"WHO": "ann"}},
+                },
+            }
+        )
+    )
     done = submit(hadoop, "--spec", str(spec))
-    return SimpleNamespace(labels=labels, done=done, lines=sorted(where.read_text().splitlines()) if where.exists() else [])
+    return SimpleNamespace(
+        labels=labels, done=done, lines=sorted(where.read_text().splitlines()) if where.exists() else []
+    )
 
 
 def test_a_type_has_its_own_label_command_and_environment(hadoop, restarted):
@@ -121,11 +158,16 @@ def test_label_without_a_node_is_a_warning_also_after_a_restart(hadoop, launcher
     assert restarted.done.returncode == 0, restarted.done.stderr
     ports = hadoop.settings.ports
     assert node_of_master(hadoop, launcher, restarted.done) == "nm"
-    assert [line.split()[:2] for line in restarted.lines[1:]] == [["ps", str(ports["nm"])], ["worker", str(ports["nm2"])]]
+    assert [line.split()[:2] for line in restarted.lines[1:]] == [
+        ["ps", str(ports["nm"])],
+        ["worker", str(ports["nm2"])],
+    ]
     put_labels(replace(hadoop.settings, labels={"nm": "gpu"}))
     hadoop.up()  # also what an `up` that was killed left undone
-    labels = {int(node["id"].rpartition(":")[2]): "".join(node.get("nodeLabels") or "")
-              for node in launcher.resourcemanager.nodes()}
+    labels = {
+        int(node["id"].rpartition(":")[2]): "".join(node.get("nodeLabels") or "")
+        for node in launcher.resourcemanager.nodes()
+    }
     assert labels == {hadoop.settings.ports["nm"]: "", hadoop.settings.ports["nm2"]: "gpu"}
     hadoop.stop_daemon("nm2")
     until(lambda: len(launcher.resourcemanager.nodes()) == 1, 60, 0.1)

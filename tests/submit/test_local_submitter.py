@@ -83,16 +83,21 @@ SEES_THE_END = "until [ -e $YTF_TRAINED_FILE ]; do sleep 0.05; done"
 
 def trained(evaluate, folder, seconds):
     """Return a job whose worker writes two checkpoints, and whose evaluator then has some time."""
-    tasks = {"worker": TaskSpec(command="for step in 100 200; do echo $step > $DTF_OUTPUT_PATH/checkpoint; done"),
-             "evaluator": TaskSpec(command=evaluate)}
+    tasks = {
+        "worker": TaskSpec(command="for step in 100 200; do echo $step > $DTF_OUTPUT_PATH/checkpoint; done"),
+        "evaluator": TaskSpec(command=evaluate),
+    }
     return job("x", tasks=tasks, output=str(folder), deadlines=replace(QUICK, evaluator_grace=seconds))
 
 
-@pytest.mark.parametrize(("evaluate", "seconds", "state", "evaluated"), [
-    (f"{SEES_THE_END}; cp $DTF_OUTPUT_PATH/checkpoint $DTF_OUTPUT_PATH/evaluated", 60, "succeeded", "200\n"),
-    (f"{SEES_THE_END}; echo 'no such checkpoint'; exit 3", 60, "failed", None),
-    (FOREVER, 0.1, "stopped", None),
-])
+@pytest.mark.parametrize(
+    ("evaluate", "seconds", "state", "evaluated"),
+    [
+        (f"{SEES_THE_END}; cp $DTF_OUTPUT_PATH/checkpoint $DTF_OUTPUT_PATH/evaluated", 60, "succeeded", "200\n"),
+        (f"{SEES_THE_END}; echo 'no such checkpoint'; exit 3", 60, "failed", None),
+        (FOREVER, 0.1, "stopped", None),
+    ],
+)
 def test_evaluator_has_its_time_after_the_training(launcher, tmp_path, evaluate, seconds, state, evaluated):
     report = run(launcher, trained(evaluate, tmp_path, seconds))
     worker, evaluator = report.tasks
@@ -137,8 +142,16 @@ def test_dead_coordinator_leaves_no_process(launcher):
 def test_script_and_files_are_those_of_the_user(launcher, tmp_path):
     script = tmp_path / "train.py"
     script.write_text("import os; print('variable', os.environ['NAME'])")
-    report = run(launcher, job(f"{sys.executable} $DTF_TASK_SCRIPT && cat data/1", script=str(script), ps=False,
-                               env={"NAME": "a b"}, files={"data": str(tmp_path)}))
+    report = run(
+        launcher,
+        job(
+            f"{sys.executable} $DTF_TASK_SCRIPT && cat data/1",
+            script=str(script),
+            ps=False,
+            env={"NAME": "a b"},
+            files={"data": str(tmp_path)},
+        ),
+    )
     assert report.reason is Reason.TASK_FAILED and "data/1" in report.message
     assert "variable a b\n" in "".join(launcher.log(report.application_id))
 
@@ -152,8 +165,16 @@ def test_archives_are_unpacked_and_an_environment_comes_first_on_path(launcher, 
         with tarfile.open(tmp_path / name, "w:gz") as archive:
             for member in members:
                 archive.add(tmp_path / member, member)
-    report = run(launcher, job("train", ps=False, workers=1, environment=str(tmp_path / "environment.tar.gz"),
-                               archives={"data": str(tmp_path / "data.tgz")}))
+    report = run(
+        launcher,
+        job(
+            "train",
+            ps=False,
+            workers=1,
+            environment=str(tmp_path / "environment.tar.gz"),
+            archives={"data": str(tmp_path / "data.tgz")},
+        ),
+    )
     assert report.reason is Reason.SUCCEEDED
     assert "1 2 3\n" in "".join(launcher.log(report.application_id))
 
@@ -184,7 +205,7 @@ def test_old_jobs_are_deleted(launcher):
     ended = round(1000 * (time.time() - (KEPT_DAYS + 1) * 86400))
     document = file.read_text()
     start = document.index('"finishedTime": ') + len('"finishedTime": ')
-    file.write_text(document[:start] + str(ended) + document[start + 13:])
+    file.write_text(document[:start] + str(ended) + document[start + 13 :])
     run(launcher, job("true", ps=False, workers=1))
     with pytest.raises(ApplicationNotFound):
         launcher.resourcemanager.get(old)
@@ -195,5 +216,6 @@ def test_key_and_variables_do_not_outlive_the_job(launcher):
     folder = folder_of(launcher, report.application_id)
     assert folder.stat().st_mode & 0o077 == 0
     files = [file for file in folder.rglob("*") if file.is_file()]
-    assert files and not any(b"hunter2-long" in file.read_bytes() or b"PRIVATE KEY" in file.read_bytes()
-                             for file in files)
+    assert files and not any(
+        b"hunter2-long" in file.read_bytes() or b"PRIVATE KEY" in file.read_bytes() for file in files
+    )

@@ -34,17 +34,26 @@ def job(label=None, name="default", **labels):
     return JobSpec(command="true", queue=name, node_label=label, tasks=tasks, am_memory=512)
 
 
-@pytest.mark.parametrize("spec, says", [
-    (job(worker="gpuu"), "there is no node label 'gpuu' (did you mean 'gpu'?), which worker asks for; "
-                         "the cluster has gpu, spare"),
-    (job("cpu", worker="gpu", ps="cpu"), "there is no node label 'cpu'"),
-    (job("nope", worker="nope"), "which the job and worker ask for"),
-    (job("gpu && spare"), "there is no node label 'gpu && spare'"),
-    (job(name="low", worker="gpu"), "queue 'low' may not use node label 'gpu', which worker asks for; "
-                                    "these may: default, small"),
-    (job(name="small", worker="spare"), "queue 'small' may not use node label 'spare', which worker asks for; "
-                                        "these may: default"),
-])
+@pytest.mark.parametrize(
+    "spec, says",
+    [
+        (
+            job(worker="gpuu"),
+            "there is no node label 'gpuu' (did you mean 'gpu'?), which worker asks for; the cluster has gpu, spare",
+        ),
+        (job("cpu", worker="gpu", ps="cpu"), "there is no node label 'cpu'"),
+        (job("nope", worker="nope"), "which the job and worker ask for"),
+        (job("gpu && spare"), "there is no node label 'gpu && spare'"),
+        (
+            job(name="low", worker="gpu"),
+            "queue 'low' may not use node label 'gpu', which worker asks for; these may: default, small",
+        ),
+        (
+            job(name="small", worker="spare"),
+            "queue 'small' may not use node label 'spare', which worker asks for; these may: default",
+        ),
+    ],
+)
 def test_labels_that_can_not_be_had_are_refused(spec, says):
     assert says in "".join(label_faults(spec, Surroundings(SCHEDULER, labels=LABELS)))
 
@@ -52,12 +61,16 @@ def test_labels_that_can_not_be_had_are_refused(spec, says):
 def test_every_wrong_label_is_named_at_once():
     faults = label_faults(job("x", name="low", worker="gpu", ps="y"), Surroundings(SCHEDULER, labels=LABELS))
     assert [fault.partition(", which")[0] for fault in faults] == [
-        "there is no node label 'x'", "there is no node label 'y'", "queue 'low' may not use node label 'gpu'"]
+        "there is no node label 'x'",
+        "there is no node label 'y'",
+        "queue 'low' may not use node label 'gpu'",
+    ]
 
 
 def test_a_cluster_without_labels_says_so_once():
     assert label_faults(job("ssd", worker="gpu", ps="gpu"), Surroundings(SCHEDULER, labels={})) == [
-        "the cluster has no node labels, and the job and worker and ps ask for 'ssd' and 'gpu'"]
+        "the cluster has no node labels, and the job and worker and ps ask for 'ssd' and 'gpu'"
+    ]
 
 
 UNLABELLED = scheduler(queue("default"), queue("ml", nodeLabels=["gpu"]), queue("closed", state="STOPPED"))
@@ -76,30 +89,42 @@ def test_what_comes_to_the_default_queue_may_be_mapped_to_another(name, caplog):
     assert "STOPPED" in stopped
 
 
-@pytest.mark.parametrize("spec, described", [
-    (job("gpu", worker="spare"), SCHEDULER),
-    (job("gpu", name="small"), SCHEDULER),
-    (job(name="root.small", worker="gpu"), SCHEDULER),
-    (job("gpu", name="low"), scheduler(queue("low"), queue("default"))),  # no queue tells: an older Hadoop
-    (job("gpu"), {"type": "fairScheduler"}),
-    (job(), SCHEDULER),
-])
+@pytest.mark.parametrize(
+    "spec, described",
+    [
+        (job("gpu", worker="spare"), SCHEDULER),
+        (job("gpu", name="small"), SCHEDULER),
+        (job(name="root.small", worker="gpu"), SCHEDULER),
+        (job("gpu", name="low"), scheduler(queue("low"), queue("default"))),  # no queue tells: an older Hadoop
+        (job("gpu"), {"type": "fairScheduler"}),
+        (job(), SCHEDULER),
+    ],
+)
 def test_labels_that_can_be_had_are_not_refused(spec, described):
     assert label_faults(spec, Surroundings(described, labels=LABELS)) == []
 
 
-@pytest.mark.parametrize("spec, nodes, says", [
-    (job(worker="gpu"), [node()], "the cluster has no running node with label 'gpu' now, for worker"),
-    (job(), [node("gpu")], "the cluster has no running node without a label now, for worker"),
-    (job(), [], "the cluster has no running node now"),
-    (job(worker="gpu"), [node(memory=9000), node("gpu", memory=256)],
-     "no node with label 'gpu' could hold worker, which asks for 512 MiB, 1 vcores, 0 GPUs; "
-     "the largest of 1 nodes with label 'gpu': 256 MiB, 8 vcores, 0 GPUs"),
-    (job("gpu"), [node(), node("gpu", memory=256)], "no node with label 'gpu' could hold the application master"),
-    (job(worker="gpu", ps=None), [node(memory=256), node("gpu", memory=256)],
-     "no node could hold the application master, which asks for 512 MiB, 1 vcores, 0 GPUs; the largest of 2 nodes"),
-    (job(worker="gpu", ps=None), [node(memory=256), node("gpu")], "no node could hold ps, which asks for 512 MiB"),
-])
+@pytest.mark.parametrize(
+    "spec, nodes, says",
+    [
+        (job(worker="gpu"), [node()], "the cluster has no running node with label 'gpu' now, for worker"),
+        (job(), [node("gpu")], "the cluster has no running node without a label now, for worker"),
+        (job(), [], "the cluster has no running node now"),
+        (
+            job(worker="gpu"),
+            [node(memory=9000), node("gpu", memory=256)],
+            "no node with label 'gpu' could hold worker, which asks for 512 MiB, 1 vcores, 0 GPUs; "
+            "the largest of 1 nodes with label 'gpu': 256 MiB, 8 vcores, 0 GPUs",
+        ),
+        (job("gpu"), [node(), node("gpu", memory=256)], "no node with label 'gpu' could hold the application master"),
+        (
+            job(worker="gpu", ps=None),
+            [node(memory=256), node("gpu", memory=256)],
+            "no node could hold the application master, which asks for 512 MiB, 1 vcores, 0 GPUs; the largest of 2 nodes",
+        ),
+        (job(worker="gpu", ps=None), [node(memory=256), node("gpu")], "no node could hold ps, which asks for 512 MiB"),
+    ],
+)
 def test_only_nodes_of_a_containers_label_count(spec, nodes, says, caplog):
     with pytest.raises(ResourcesImpossible) as raised:
         warn_about_nodes(spec, Surroundings(SCHEDULER, nodes, LABELS), True)
@@ -112,14 +137,23 @@ def gang(instances, **sizes):
     return JobSpec(command="true", tasks={"worker": TaskSpec(instances=instances, **sizes)}, am_memory=512)
 
 
-@pytest.mark.parametrize("spec, described, says", [
-    (gang(3, memory=3000), SCHEDULER,
-     "the job asks for 9512 MiB, 4 vcores, 0 GPUs in 4 containers, and its tasks start together; the 2 running nodes "
-     "have 8192 MiB, 16 vcores, 2 GPUs in all; ask for less memory per task (at most 3000 MiB now) or fewer tasks"),
-    (gang(3, memory=512, gpus=1), SCHEDULER, "the job asks for 2048 MiB, 4 vcores, 3 GPUs in 4 containers"),
-    (gang(2, memory=2000), scheduler(queue("default", absoluteMaxCapacity=50.0)),
-     "have 8192 MiB, 16 vcores, 2 GPUs in all, of which the queue may use 4096 MiB"),
-])
+@pytest.mark.parametrize(
+    "spec, described, says",
+    [
+        (
+            gang(3, memory=3000),
+            SCHEDULER,
+            "the job asks for 9512 MiB, 4 vcores, 0 GPUs in 4 containers, and its tasks start together; the 2 running nodes "
+            "have 8192 MiB, 16 vcores, 2 GPUs in all; ask for less memory per task (at most 3000 MiB now) or fewer tasks",
+        ),
+        (gang(3, memory=512, gpus=1), SCHEDULER, "the job asks for 2048 MiB, 4 vcores, 3 GPUs in 4 containers"),
+        (
+            gang(2, memory=2000),
+            scheduler(queue("default", absoluteMaxCapacity=50.0)),
+            "have 8192 MiB, 16 vcores, 2 GPUs in all, of which the queue may use 4096 MiB",
+        ),
+    ],
+)
 def test_job_larger_than_all_nodes_or_its_queue_is_doubted(spec, described, says, caplog):
     nodes = [node(gpus=1), node(gpus=1)]
     warn_about_nodes(spec, Surroundings(described, nodes, {}), False)
@@ -139,21 +173,27 @@ def test_a_job_may_take_all_memory_of_the_nodes():
         check_placement(gang(2, memory=3841), around, True)
 
 
-@pytest.mark.parametrize("spec, nodes", [
-    (job(worker="gpu"), [node(), node("gpu")]),
-    (job("gpu"), [node("gpu")]),
-    (job("gpu", worker="spare"), [node("gpu"), node("spare")]),
-    (job(), [node("spare")]),  # whoever names no label may run there while it is idle
-])
+@pytest.mark.parametrize(
+    "spec, nodes",
+    [
+        (job(worker="gpu"), [node(), node("gpu")]),
+        (job("gpu"), [node("gpu")]),
+        (job("gpu", worker="spare"), [node("gpu"), node("spare")]),
+        (job(), [node("spare")]),  # whoever names no label may run there while it is idle
+    ],
+)
 def test_nodes_of_the_right_label_are_enough(spec, nodes, caplog):
     warn_about_nodes(spec, Surroundings(SCHEDULER, nodes, LABELS), True)
     assert not caplog.text
 
 
-@pytest.mark.parametrize("around", [
-    Surroundings(SCHEDULER, [node("gpu")], None),  # unknown labels
-    Surroundings({"type": "fairScheduler"}, [node("gpu")], LABELS),  # knows no partitions
-])
+@pytest.mark.parametrize(
+    "around",
+    [
+        Surroundings(SCHEDULER, [node("gpu")], None),  # unknown labels
+        Surroundings({"type": "fairScheduler"}, [node("gpu")], LABELS),  # knows no partitions
+    ],
+)
 def test_where_labels_are_unknown_every_node_counts(around, caplog):
     warn_about_nodes(job(), around, True)
     warn_about_nodes(job(worker="spare"), around, True)
@@ -172,8 +212,12 @@ def test_a_queues_own_label_counts_for_who_names_none():
 
 
 def test_tensorboard_runs_where_the_job_does():
-    spec = JobSpec(command="true", tasks={"worker": TaskSpec(memory=512, node_label="gpu")}, output="/out",
-                   tensorboard=TensorBoard(memory=3000))
+    spec = JobSpec(
+        command="true",
+        tasks={"worker": TaskSpec(memory=512, node_label="gpu")},
+        output="/out",
+        tensorboard=TensorBoard(memory=3000),
+    )
     with pytest.raises(ResourcesImpossible, match="no node could hold tensorboard"):
         warn_about_nodes(spec, Surroundings(SCHEDULER, [node(memory=2000), node("gpu", memory=9000)], LABELS), True)
 
@@ -181,8 +225,11 @@ def test_tensorboard_runs_where_the_job_does():
 @pytest.fixture
 def place(tmp_path):
     yarn = FakeYarn()
-    yarn.conf = {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}",
-                 "yarn.application.classpath": "/opt/hadoop/*"}
+    yarn.conf = {
+        "fs.defaultFS": "viewfs://mini",
+        "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}",
+        "yarn.application.classpath": "/opt/hadoop/*",
+    }
     with serving(yarn) as url:
         user = current_user({})
         launcher = Launcher(discover(url, {"HOME": "/nowhere", "HADOOP_USER_NAME": user}, site=Site()))
@@ -200,7 +247,8 @@ def test_a_job_learns_all_that_is_wrong_before_an_id_is_reserved(place):
     assert first == "3 faults in the request:" and [line.partition("; ")[0] for line in rest] == [
         "there is no queue 'defualt' (did you mean 'default'?)",
         "there is no node label 'gup' (did you mean 'gpu'?), which worker asks for",
-        "worker asks for 99999 MiB, 1 vcores, 0 GPUs"]
+        "worker asks for 99999 MiB, 1 vcores, 0 GPUs",
+    ]
     assert not yarn.count("POST", "/")
 
 
@@ -208,10 +256,17 @@ JSON = {"Content-Type": "application/json"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("answer", [
-    (404, JSON, "{}"), (403, JSON, '{"RemoteException": {"message": "not for you"}}'), (400, JSON, "{}"),
-    (200, JSON, '{"nodeLabels": ["gpu"]}'), (200, JSON, '{"nodeLabelInfo": "gpu"}'), (200, JSON, ""),
-])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (404, JSON, "{}"),
+        (403, JSON, '{"RemoteException": {"message": "not for you"}}'),
+        (400, JSON, "{}"),
+        (200, JSON, '{"nodeLabels": ["gpu"]}'),
+        (200, JSON, '{"nodeLabelInfo": "gpu"}'),
+        (200, JSON, ""),
+    ],
+)
 @pytest.mark.parametrize("labels", [{"worker": "gpu"}, {}])
 def test_yarn_decides_where_it_hides_its_labels(place, answer, labels):
     yarn, launcher = place
@@ -221,9 +276,13 @@ def test_yarn_decides_where_it_hides_its_labels(place, answer, labels):
     assert yarn.count("POST", "/ws/v1/cluster/apps")
 
 
-@pytest.mark.parametrize("page, text", [
-    *((page, text) for page in ("scheduler", "nodes") for text in ("", "[]", '{"nodes": "x", "scheduler": "x"}')),
-    ("scheduler", '{"subCluster": []}')])
+@pytest.mark.parametrize(
+    "page, text",
+    [
+        *((page, text) for page in ("scheduler", "nodes") for text in ("", "[]", '{"nodes": "x", "scheduler": "x"}')),
+        ("scheduler", '{"subCluster": []}'),
+    ],
+)
 def test_answer_that_is_not_a_list_is_reported(place, page, text):
     yarn, launcher = place
     yarn.faults.append(lambda method, path: (200, JSON, text) if path.endswith(f"/{page}") else None)

@@ -42,8 +42,12 @@ def configure(cluster, **values):
 def hadoop(tmp_path_factory):
     """Return a cluster of one node with two GPUs and 16,384 MiB, and one with none and 20,000 MiB."""
     larger = {WAIT: 2000, MAXIMUM: 32000, GPUS: 2, MEMORY: 16384}
-    with HadoopCluster(tmp_path_factory.mktemp("placement"), light=True, nodes=2,
-                       properties={name: str(value) for name, value in larger.items()}) as cluster:
+    with HadoopCluster(
+        tmp_path_factory.mktemp("placement"),
+        light=True,
+        nodes=2,
+        properties={name: str(value) for name, value in larger.items()},
+    ) as cluster:
         cluster.stop_daemon("nm2")
         configure(cluster, **{GPUS: 0, MEMORY: 20000})
         cluster.start_daemon("nm2")
@@ -65,7 +69,7 @@ def test_job_trains_on_the_node_that_is_not_excluded(launcher, tmp_path):
     patient = RestartPolicy("cluster", max_restarts=9, backoff=0, exclude_node_after=1)
     report = launcher.run(job(FAILS_THERE.format(tmp_path), instances=2, restart=patient), poll_interval=0.1)
     assert report.reason is Reason.SUCCEEDED, report.message
-    (node, why), = report.excluded_nodes.items()
+    ((node, why),) = report.excluded_nodes.items()
     assert node.endswith(f":{(tmp_path / 'bad').read_text().strip()}") and "failed with exit code 3" in why
     report = launcher.run(job("exit 3", restart=patient), poll_interval=0.1)
     assert report.reason is Reason.TASK_FAILED and report.first_failure == "worker:0"
@@ -85,8 +89,10 @@ def nodes_are(hadoop, launcher, count=2):
 
 FIVE = ["-r", "worker:1", "-m", "256", "--task_gpus", "5"]
 BOTH = ["-r", "worker:1", "-m", "18000", "--task_gpus", "1"]
-NO_NODE = ("no node could hold worker, which asks for 18000 MiB, 1 vcores, 1 GPUs; "
-           "the largest of 2 nodes: 20000 MiB, 32 vcores, 2 GPUs")
+NO_NODE = (
+    "no node could hold worker, which asks for 18000 MiB, 1 vcores, 1 GPUs; "
+    "the largest of 2 nodes: 20000 MiB, 32 vcores, 2 GPUs"
+)
 
 
 def test_memory_and_gpus_of_different_nodes_are_a_warning(hadoop, launcher):

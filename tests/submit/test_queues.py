@@ -11,8 +11,15 @@ from tf_yarn_ops.errors import (
 @pytest.mark.slow
 def test_queues_by_their_full_path_and_queues_that_are_made_when_named(place):
     place.launcher().submit(job(queue="root.low"))
-    place.yarn.queues.append({"type": "capacitySchedulerQueueInfo", "queueName": "users", "queuePath": "root.users",
-                              "state": "RUNNING", "autoCreationEligibility": "flexible"})
+    place.yarn.queues.append(
+        {
+            "type": "capacitySchedulerQueueInfo",
+            "queueName": "users",
+            "queuePath": "root.users",
+            "state": "RUNNING",
+            "autoCreationEligibility": "flexible",
+        }
+    )
     for queue in ("root.users.ann", "users.ann", "root.users.team.ann"):
         place.launcher().submit(job(queue=queue))
     for queue in ("root.others.ann", "ann", "low.ann"):

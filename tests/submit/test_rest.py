@@ -31,26 +31,44 @@ def entries(document):
 def test_the_body_is_what_skeins_driver_would_send(place):
     place.yarn.labels = {"gpu": True}
     launcher = place.launcher()
-    spec = job(queue="low", priority=3, tags=["Mine"], node_label="gpu", am_memory=2048, am_vcores=2,
-               acls=Acls(view_users=["bob", "eve"], view_groups=["staff"], modify_users=["*"]))
+    spec = job(
+        queue="low",
+        priority=3,
+        tags=["Mine"],
+        node_label="gpu",
+        am_memory=2048,
+        am_vcores=2,
+        acls=Acls(view_users=["bob", "eve"], view_groups=["staff"], modify_users=["*"]),
+    )
     assert launcher.submit(spec) == ID
     body = dict(place.body())
     container = body.pop("am-container-spec")
     assert body == {
-        "application-id": ID, "application-name": "digits", "application-type": "skein", "queue": "low",
-        "priority": 3, "max-app-attempts": 1, "unmanaged-AM": False,
-        "keep-containers-across-application-attempts": False, "resource": {"memory": 2048, "vCores": 2},
-        "application-tags": {"tag": ["mine", "tfy-job"]}, "app-node-label-expression": "gpu",
+        "application-id": ID,
+        "application-name": "digits",
+        "application-type": "skein",
+        "queue": "low",
+        "priority": 3,
+        "max-app-attempts": 1,
+        "unmanaged-AM": False,
+        "keep-containers-across-application-attempts": False,
+        "resource": {"memory": 2048, "vCores": 2},
+        "application-tags": {"tag": ["mine", "tfy-job"]},
+        "app-node-label-expression": "gpu",
     }
     environment = entries(container["environment"])
     assert environment["CLASSPATH"] == ".ytf.zip<CPS>./*<CPS>/etc/hadoop/conf<CPS>/opt/hadoop/*"
     assert (environment["SKEIN_APPLICATION_ID"], environment["HADOOP_USER_NAME"], environment["LANG"]) == (
-        ID, USER, "C.UTF-8")
+        ID,
+        USER,
+        "C.UTF-8",
+    )
     assert "UseSerialGC" in environment["JDK_JAVA_OPTIONS"]
     assert container["commands"]["command"] == (
         "test -e .skein.jar || exit 86; exec {{JAVA_HOME}}/bin/java -Xmx128M -Dskein.log.level=INFO -Dskein.log.directory=<LOG_DIR> "
         f"com.anaconda.skein.ApplicationMaster viewfs://mini/user/{USER}/.skein/{ID} "
-        "><LOG_DIR>/application.master.log 2>&1")
+        "><LOG_DIR>/application.master.log 2>&1"
+    )
     assert entries(container["application-acls"]) == {"VIEW_APP": "bob,eve staff", "MODIFY_APP": "*"}
     resources = entries(container["local-resources"])
     assert {".skein.jar", ".skein.crt", ".skein.pem", ".skein.proto", ".ytf.zip", ".ytf.job.json"} <= set(resources)
@@ -105,7 +123,8 @@ def test_docker_containers_see_the_folders_that_the_site_names(place):
     env = read_proto(place).services["worker"].env
     assert env["YARN_CONTAINER_RUNTIME_DOCKER_IMAGE"] == "image:1"
     assert env["YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS"] == (
-        "/opt/hadoop:/opt/hadoop:ro,/usr/java:/usr/java:ro,/data:/data:ro")
+        "/opt/hadoop:/opt/hadoop:ro,/usr/java:/usr/java:ro,/data:/data:ro"
+    )
 
 
 def test_options_of_the_masters_java_can_be_switched_off(place):
@@ -113,27 +132,35 @@ def test_options_of_the_masters_java_can_be_switched_off(place):
     assert "JDK_JAVA_OPTIONS" not in entries(place.body()["am-container-spec"]["environment"])
 
 
-@pytest.mark.parametrize("queue, says", [
-    ("defualt", r"no queue 'defualt' \(did you mean 'default'\?\); the cluster has closed, default, low"),
-    ("closed", "queue 'closed' is STOPPED and takes no applications; these do: default, low"),
-    ("root", "queue 'root' has queues below it"),
-])
+@pytest.mark.parametrize(
+    "queue, says",
+    [
+        ("defualt", r"no queue 'defualt' \(did you mean 'default'\?\); the cluster has closed, default, low"),
+        ("closed", "queue 'closed' is STOPPED and takes no applications; these do: default, low"),
+        ("root", "queue 'root' has queues below it"),
+    ],
+)
 def test_a_queue_that_takes_nothing_is_refused_before_an_id_is_reserved(place, queue, says):
     with pytest.raises(SubmissionRejected, match=says):
         place.launcher().submit(job(queue=queue))
     assert not place.yarn.count("POST", "/")
 
 
-@pytest.mark.parametrize("values, says", [
-    ({"tasks": {"worker": TaskSpec(memory=99999)}}, "worker asks for 99999 MiB.*maximum allocation is 16384 MiB"),
-    ({"tasks": {"worker": TaskSpec(instances=2, indices={1: {"vcores": 99}})}}, "worker:1 asks for .* 99 vcores"),
-    ({"am_memory": 20000}, "the application master asks for 20000 MiB"),
-    ({"tensorboard": TensorBoard(memory=20000), "output": "/x"}, "tensorboard asks for 20000 MiB"),
-    ({"tasks": {"worker": TaskSpec(gpus=3)}}, "3 GPUs; the cluster's maximum .* 2 GPUs"),
-])
+@pytest.mark.parametrize(
+    "values, says",
+    [
+        ({"tasks": {"worker": TaskSpec(memory=99999)}}, "worker asks for 99999 MiB.*maximum allocation is 16384 MiB"),
+        ({"tasks": {"worker": TaskSpec(instances=2, indices={1: {"vcores": 99}})}}, "worker:1 asks for .* 99 vcores"),
+        ({"am_memory": 20000}, "the application master asks for 20000 MiB"),
+        ({"tensorboard": TensorBoard(memory=20000), "output": "/x"}, "tensorboard asks for 20000 MiB"),
+        ({"tasks": {"worker": TaskSpec(gpus=3)}}, "3 GPUs; the cluster's maximum .* 2 GPUs"),
+    ],
+)
 def test_what_is_above_the_maximum_allocation_is_impossible(place, values, says):
     if "tasks" in values and values["tasks"]["worker"].indices:
-        values = JobSpec.from_dict({"command": "true", "tasks": {"worker": {"instances": 2, "indices": {1: {"vcores": 99}}}}})
+        values = JobSpec.from_dict(
+            {"command": "true", "tasks": {"worker": {"instances": 2, "indices": {1: {"vcores": 99}}}}}
+        )
     else:
         values = job(**values)
     with pytest.raises(ResourcesImpossible, match=says) as raised:
@@ -145,16 +172,22 @@ def test_what_is_above_the_maximum_allocation_is_impossible(place, values, says)
 def test_no_node_that_could_hold_it_is_a_warning_or_refused(place, caplog):
     place.yarn.nodes = [{"state": "RUNNING", "totalResource": amount(4096, 8)}]
     spec = job(tasks={"worker": TaskSpec(memory=512, gpus=1)})
-    with pytest.raises(ResourcesImpossible, match=r"no node could hold worker, .* 1 GPUs; the largest of 1 nodes: 4096"):
+    with pytest.raises(
+        ResourcesImpossible, match=r"no node could hold worker, .* 1 GPUs; the largest of 1 nodes: 4096"
+    ):
         place.launcher(strict_placement=True).submit(spec)
     place.launcher().submit(spec)
     assert "no node could hold worker" in caplog.text
 
 
 def test_a_refused_submission_leaves_nothing(place):
-    place.yarn.faults.append(lambda method, path: (
-        403, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "user may not submit"}}')
-                             if (method, path) == ("POST", "/ws/v1/cluster/apps") else None)
+    place.yarn.faults.append(
+        lambda method, path: (
+            (403, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "user may not submit"}}')
+            if (method, path) == ("POST", "/ws/v1/cluster/apps")
+            else None
+        )
+    )
     with pytest.raises(SubmissionRejected, match="user may not submit"):
         place.launcher().submit(job())
     assert place.directories() == []
@@ -163,8 +196,9 @@ def test_a_refused_submission_leaves_nothing(place):
 def test_yarns_late_refusal_is_a_refusal(place):
     def refuse(method, path):
         if path.endswith(ID) and ID in place.yarn.apps:
-            place.yarn.apps[ID].update(state="FAILED", finalStatus="FAILED",
-                                       diagnostics="Application submitted by user to unknown queue: x")
+            place.yarn.apps[ID].update(
+                state="FAILED", finalStatus="FAILED", diagnostics="Application submitted by user to unknown queue: x"
+            )
 
     place.yarn.faults.append(refuse)
     with pytest.raises(SubmissionRejected, match="unknown queue: x"):

@@ -40,7 +40,11 @@ def test_the_bytes_do_not_depend_on_compiled_modules(flags):
 
 def test_every_module_of_ours_and_of_the_packages_has_its_byte_code():
     found = members()
-    sources = {name for name in found if name.endswith(".py")} - {"__main__.py", "program/sitecustomize.py", "tf_yarn_ops/__init__.py"}
+    sources = {name for name in found if name.endswith(".py")} - {
+        "__main__.py",
+        "program/sitecustomize.py",
+        "tf_yarn_ops/__init__.py",
+    }
     assert {name for name in found if name.endswith(".pyc")} == {f"{name}c" for name in sources}
     assert "tf_yarn_ops/runtime/agent/agent.py" in sources
 
@@ -68,10 +72,15 @@ def run_with_an_old_python(tmp_path, *programs):
     target = tmp_path / "runtime.zip"
     target.write_bytes(runtime_zip())
     for name in programs:
-        (tmp_path / name).write_text(f"#!/bin/sh\necho {name} \"$@\"\n")
+        (tmp_path / name).write_text(f'#!/bin/sh\necho {name} "$@"\n')
         (tmp_path / name).chmod(0o755)
-    return subprocess.run([sys.executable, "-c", OLD, str(target), "agent", "worker"], capture_output=True, text=True,
-                          timeout=60, env={"PATH": str(tmp_path)})
+    return subprocess.run(
+        [sys.executable, "-c", OLD, str(target), "agent", "worker"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PATH": str(tmp_path)},
+    )
 
 
 def test_a_python_that_is_too_old_says_what_is_needed_and_where(tmp_path):

@@ -142,19 +142,25 @@ def test_skeins_answer_is_the_id_and_its_environment_names_nobody_else(place):
     until(lambda: not alive(seen["pid"]))
 
 
-@pytest.mark.parametrize(("child", "error"), [
-    ("print('refused Call From h/1.2.3.4 to rm:8032 failed on connection exception: Connection refused')", ClusterUnreachable),
-    ("print('refused Cannot create directory /x. Name node is in safe mode.')", ClusterUnreachable),
-    ("print('refused Operation category READ is not supported in state standby')", ClusterUnreachable),
-    ("print('refused java.net.UnknownHostException: rm')", ClusterUnreachable),
-    ("print('refused java.io.IOException: Broken pipe')", ClusterUnreachable),
-    ("print('broken Unable to connect to driver')", ClusterUnreachable),
-    ("print('refused User ann cannot submit applications to queue root.low')", SubmissionRejected),
-    ("print('refused File does not exist: hdfs://n/x')", SubmissionRejected),
-    ("import os; os.kill(os.getpid(), 9)", ClusterUnreachable),
-    ("import sys; sys.exit('java.net.ConnectException: Connection refused')", ClusterUnreachable),
-    ("import sys; sys.exit('no such class')", SubmissionRejected),
-])
+@pytest.mark.parametrize(
+    ("child", "error"),
+    [
+        (
+            "print('refused Call From h/1.2.3.4 to rm:8032 failed on connection exception: Connection refused')",
+            ClusterUnreachable,
+        ),
+        ("print('refused Cannot create directory /x. Name node is in safe mode.')", ClusterUnreachable),
+        ("print('refused Operation category READ is not supported in state standby')", ClusterUnreachable),
+        ("print('refused java.net.UnknownHostException: rm')", ClusterUnreachable),
+        ("print('refused java.io.IOException: Broken pipe')", ClusterUnreachable),
+        ("print('broken Unable to connect to driver')", ClusterUnreachable),
+        ("print('refused User ann cannot submit applications to queue root.low')", SubmissionRejected),
+        ("print('refused File does not exist: hdfs://n/x')", SubmissionRejected),
+        ("import os; os.kill(os.getpid(), 9)", ClusterUnreachable),
+        ("import sys; sys.exit('java.net.ConnectException: Connection refused')", ClusterUnreachable),
+        ("import sys; sys.exit('no such class')", SubmissionRejected),
+    ],
+)
 def test_absent_cluster_is_not_a_refusal(place, monkeypatch, child, error):
     """What may succeed in a moment is retryable; a scheduler gives up for good what is refused."""
     monkeypatch.setattr(skeinsubmitter, "_START", child)
@@ -168,7 +174,9 @@ class Alarm(BaseException):
     """As Airflow's time limit is."""
 
 
-@pytest.mark.parametrize("error", [Alarm("time is up"), KeyboardInterrupt(), ClusterUnreachable("no answer in time")], ids=repr)
+@pytest.mark.parametrize(
+    "error", [Alarm("time is up"), KeyboardInterrupt(), ClusterUnreachable("no answer in time")], ids=repr
+)
 @pytest.mark.parametrize("identity", [ME, None], ids=["identity", "no identity"])
 def test_submission_without_an_id_is_taken_back(place, monkeypatch, identity, error):
     def submit(self, spec, tags):
@@ -183,13 +191,16 @@ def test_submission_without_an_id_is_taken_back(place, monkeypatch, identity, er
     assert place.yarn.apps[ID]["state"] == "KILLED"
 
 
-@pytest.mark.parametrize(("child", "left"), [
-    ("import sys; sys.exit(3)", []),
-    ("import os; os.kill(os.getpid(), 9)", []),
-    ("print('refused java.io.EOFException')", []),
-    ("print('broken no reason given')", []),
-    ("print('refused User ann cannot submit applications to queue root.low')", [ID]),
-])
+@pytest.mark.parametrize(
+    ("child", "left"),
+    [
+        ("import sys; sys.exit(3)", []),
+        ("import os; os.kill(os.getpid(), 9)", []),
+        ("print('refused java.io.EOFException')", []),
+        ("print('broken no reason given')", []),
+        ("print('refused User ann cannot submit applications to queue root.low')", [ID]),
+    ],
+)
 @pytest.mark.parametrize("identity", [ME, None], ids=["identity", "no identity"])
 def test_a_client_that_ends_without_a_clear_answer_may_have_submitted(place, monkeypatch, identity, child, left):
     """What it submitted first is killed; after a refusal there is nothing to look for."""
@@ -238,8 +249,13 @@ def test_unstarted_client_spares_the_application_of_another(place, monkeypatch, 
         cluster = replace(cluster, secure=True, negotiates=False)
     else:
         monkeypatch.setattr(sys, "executable", "/none/python")
-    place.yarn.faults.append(lambda method, path: place.yarn.add(application(
-        1, user=USER, applicationTags=",".join(ME.tags))) and None if path.endswith("/scheduler") else None)
+    place.yarn.faults.append(
+        lambda method, path: (
+            place.yarn.add(application(1, user=USER, applicationTags=",".join(ME.tags))) and None
+            if path.endswith("/scheduler")
+            else None
+        )
+    )
     with pytest.raises((ClusterUnreachable, KerberosRefused)):
         Launcher(cluster, submit_with="skein", environ=place.environ).ensure(job(), ME)
     assert place.yarn.apps[ID]["state"] == "RUNNING"
@@ -251,14 +267,18 @@ def test_the_priority_that_skein_can_not_give_is_given_behind_it(place, caplog):
     asked = [(method, path.rpartition("/")[2], body) for method, path, _, _, body in place.yarn.requests]
     changed = asked.index(("PUT", "priority", {"priority": 3}))
     assert (len(looks), asked[changed - 1][:2]) == (7, ("GET", ID)), "not while its master is launched"
-    place.yarn.faults.append(lambda method, path: (403, {"Content-Type": "application/json"}, "{}")
-                             if path.endswith("/priority") else None)
+    place.yarn.faults.append(
+        lambda method, path: (403, {"Content-Type": "application/json"}, "{}") if path.endswith("/priority") else None
+    )
     assert place.launcher().submit(replace(job(), priority=3)) == SECOND
     assert f"{SECOND} has no priority in YARN: " in caplog.text
 
 
 def test_directories_of_those_who_are_gone_are_swept_here_too(place, tmp_path):
-    place.yarn.conf |= {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}"}
+    place.yarn.conf |= {
+        "fs.defaultFS": "viewfs://mini",
+        "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}",
+    }
     left = tmp_path / f"user/{USER}/.skein/application_{STAMP}_0099"
     left.mkdir(parents=True)
     place.yarn.add(application(99, "KILLED", user=USER))
@@ -278,9 +298,13 @@ def test_what_yarn_would_refuse_is_refused_before_java_starts(place):
 
 
 def test_where_queues_and_nodes_can_not_be_read_yarn_decides(place):
-    place.yarn.faults.append(lambda method, path: (
-        403, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "not for you"}}')
-                             if path.endswith(("/scheduler", "/nodes")) else None)
+    place.yarn.faults.append(
+        lambda method, path: (
+            (403, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "not for you"}}')
+            if path.endswith(("/scheduler", "/nodes"))
+            else None
+        )
+    )
     assert place.launcher().submit(job()) == ID
 
 
@@ -313,10 +337,12 @@ def test_what_was_submitted_the_moment_before_a_cancel_is_killed(place):
 
 def test_the_java_client_does_not_outlive_a_killed_launcher(place):
     place.launcher(hangs=True)
-    script = ("import sys; from tf_yarn_ops.hadoop.cluster import discover; from tf_yarn_ops.launch.launcher import Launcher; "
-              "from tf_yarn_ops.job.spec import JobSpec, TaskSpec; "
-              "Launcher(discover(sys.argv[1]), submit_with='skein').submit("
-              "JobSpec(tasks={'worker': TaskSpec(instances=1, memory=512)}, command='true'))")
+    script = (
+        "import sys; from tf_yarn_ops.hadoop.cluster import discover; from tf_yarn_ops.launch.launcher import Launcher; "
+        "from tf_yarn_ops.job.spec import JobSpec, TaskSpec; "
+        "Launcher(discover(sys.argv[1]), submit_with='skein').submit("
+        "JobSpec(tasks={'worker': TaskSpec(instances=1, memory=512)}, command='true'))"
+    )
     with subprocess.Popen([sys.executable, "-c", script, place.url], env=place.environ) as launcher:
         try:
             pid = place.driver()["pid"]
@@ -329,29 +355,43 @@ def test_the_java_client_does_not_outlive_a_killed_launcher(place):
 
 def test_client_that_submits_as_another_user_is_logged_once(place):
     launcher = place.launcher(user="ceo")
-    with pytest.raises(SubmissionRejected, match=f"{ID} runs as 'ceo', not as '{USER}': the Hadoop client here submits"):
+    with pytest.raises(
+        SubmissionRejected, match=f"{ID} runs as 'ceo', not as '{USER}': the Hadoop client here submits"
+    ):
         launcher.ensure(job(), ME)
     assert {name: app["state"] for name, app in place.yarn.apps.items()} == {ID: "KILLED"}
 
 
-SUBMIT = ("import sys; from tf_yarn_ops.hadoop.cluster import discover; from tf_yarn_ops.launch.launcher import Launcher; "
-          "from tf_yarn_ops.job.spec import JobSpec, TaskSpec; "
-          "Launcher(discover(sys.argv[1]), submit_with='skein').submit("
-          "JobSpec(tasks={'worker': TaskSpec(instances=1, memory=512)}, command='true'))")
+SUBMIT = (
+    "import sys; from tf_yarn_ops.hadoop.cluster import discover; from tf_yarn_ops.launch.launcher import Launcher; "
+    "from tf_yarn_ops.job.spec import JobSpec, TaskSpec; "
+    "Launcher(discover(sys.argv[1]), submit_with='skein').submit("
+    "JobSpec(tasks={'worker': TaskSpec(instances=1, memory=512)}, command='true'))"
+)
 
 
-@pytest.mark.parametrize("number, known", [(signal.SIGINT, False), (signal.SIGKILL, False), (signal.SIGKILL, True)],
-                         ids=["Ctrl-C", "SIGKILL", "SIGKILL after YARN has accepted it"])
+@pytest.mark.parametrize(
+    "number, known",
+    [(signal.SIGINT, False), (signal.SIGKILL, False), (signal.SIGKILL, True)],
+    ids=["Ctrl-C", "SIGKILL", "SIGKILL after YARN has accepted it"],
+)
 def test_an_unfinished_upload_leaves_no_key(place, tmp_path, number, known):
     """Ctrl-C reaches the whole group of processes; after SIGKILL only the Java client's parent is left."""
-    place.yarn.conf |= {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}"}
+    place.yarn.conf |= {
+        "fs.defaultFS": "viewfs://mini",
+        "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}",
+    }
     left, folders = tmp_path / f"user/{USER}/.skein/{ID}", tmp_path / "tmp"
     folders.mkdir()
     place.launcher(hangs=True, left=left)
     if known:
         place.yarn.add(application(1, user=USER))
-    with subprocess.Popen([sys.executable, "-c", SUBMIT, place.url], start_new_session=True, stderr=subprocess.DEVNULL,
-                          env=place.environ | {"TMPDIR": str(folders)}) as client:
+    with subprocess.Popen(
+        [sys.executable, "-c", SUBMIT, place.url],
+        start_new_session=True,
+        stderr=subprocess.DEVNULL,
+        env=place.environ | {"TMPDIR": str(folders)},
+    ) as client:
         try:
             pid = place.driver()["pid"]
             assert (left / ".skein.pem").exists() and list(folders.iterdir())
@@ -400,14 +440,21 @@ def test_key_outside_of_staging_url_is_deleted_by_hadoops_client(place, tmp_path
     """Skein's client stages on the default file system."""
     left = tmp_path / f"user/{USER}/.skein/{ID}"
     place.launcher(hangs=True, left=left)
-    place.yarn.faults.append(lambda method, path: (200, {"Content-Type": "application/json"}, '{"boolean": false}')
-                             if path.startswith("/webhdfs/") else None)
+    place.yarn.faults.append(
+        lambda method, path: (
+            (200, {"Content-Type": "application/json"}, '{"boolean": false}') if path.startswith("/webhdfs/") else None
+        )
+    )
     if client:
         place.program("hadoop", '#!/bin/sh\nfor url; do :; done\nrm -r "${url#file:}"\n')
-    cluster = discover(place.url, {"HOME": "/nowhere", "HADOOP_USER_NAME": USER},
-                       site=Site(staging_url="hdfs://other:8020", webhdfs=(place.url,)))
-    launcher = Launcher(cluster, submit_with="skein",
-                        environ=place.environ | {"PATH": f"{place.folder / 'bin'}:/usr/bin:/bin"})
+    cluster = discover(
+        place.url,
+        {"HOME": "/nowhere", "HADOOP_USER_NAME": USER},
+        site=Site(staging_url="hdfs://other:8020", webhdfs=(place.url,)),
+    )
+    launcher = Launcher(
+        cluster, submit_with="skein", environ=place.environ | {"PATH": f"{place.folder / 'bin'}:/usr/bin:/bin"}
+    )
     thread, result = in_thread(launcher.ensure, job(), ME)
     place.driver()
     launcher.cancel("told to")
@@ -418,21 +465,32 @@ def test_key_outside_of_staging_url_is_deleted_by_hadoops_client(place, tmp_path
     assert (told in caplog.text) is not client
 
 
-@pytest.mark.parametrize("said, sentence", [
-    ("java.lang.NoClassDefFoundError: org/apache/hadoop/mapreduce/security/TokenCache", "lacks hadoop-mapreduce-client-core"),
-    ("java.lang.IllegalArgumentException: No rules applied to ann@X.COM", "Java finds no krb5.conf for the realm"),
-    ("KrbException: Cannot locate default realm", "Java finds no krb5.conf for the realm"),
-    ("ERROR: JAVA_HOME /none does not exist.", "JAVA_HOME leads to no Java"),
-    ("FileNotFoundError: [Errno 2] No such file or directory: '/none/bin/java'", "JAVA_HOME leads to no Java"),
-    ("INFO client.DefaultNoHARMFailoverProxyProvider: Connecting to ResourceManager at /0.0.0.0:8032\n"
-     "INFO ipc.Client: Retrying connect to server: 0.0.0.0/0.0.0.0:8032. Already tried 0 time(s)",
-     "Hadoop's client does not know where"),
-    ("SIMPLE authentication is not enabled.  Available:[TOKEN, KERBEROS]", "Hadoop's client does not use Kerberos"),
-])
+@pytest.mark.parametrize(
+    "said, sentence",
+    [
+        (
+            "java.lang.NoClassDefFoundError: org/apache/hadoop/mapreduce/security/TokenCache",
+            "lacks hadoop-mapreduce-client-core",
+        ),
+        ("java.lang.IllegalArgumentException: No rules applied to ann@X.COM", "Java finds no krb5.conf for the realm"),
+        ("KrbException: Cannot locate default realm", "Java finds no krb5.conf for the realm"),
+        ("ERROR: JAVA_HOME /none does not exist.", "JAVA_HOME leads to no Java"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: '/none/bin/java'", "JAVA_HOME leads to no Java"),
+        (
+            "INFO client.DefaultNoHARMFailoverProxyProvider: Connecting to ResourceManager at /0.0.0.0:8032\n"
+            "INFO ipc.Client: Retrying connect to server: 0.0.0.0/0.0.0.0:8032. Already tried 0 time(s)",
+            "Hadoop's client does not know where",
+        ),
+        ("SIMPLE authentication is not enabled.  Available:[TOKEN, KERBEROS]", "Hadoop's client does not use Kerberos"),
+    ],
+)
 def test_a_hidden_cause_gets_a_sentence(place, monkeypatch, said, sentence):
     monkeypatch.setattr(submitting, "_LEFTOVER_SECONDS", 0.1)
-    monkeypatch.setattr(skeinsubmitter, "_START",
-                        f"import pathlib, sys; pathlib.Path(sys.argv[2], 'driver.log').write_text({said!r}); print('broken no reason given')")
+    monkeypatch.setattr(
+        skeinsubmitter,
+        "_START",
+        f"import pathlib, sys; pathlib.Path(sys.argv[2], 'driver.log').write_text({said!r}); print('broken no reason given')",
+    )
     with pytest.raises(SubmissionRejected, match=rf"could not submit \(no reason given\): .*{sentence}"):
         place.launcher().submit(job())
 

@@ -28,10 +28,22 @@ def resource(name, type_="FILE"):
 def rendered(spec):
     application = build(spec, CLUSTER.site)
     files = {key: resource(f"files/{number}", key[1]) for number, key in enumerate(sources(application))}
-    staged = Staged(resource("skein.jar"), resource("crt"), resource("pem"),
-                    {name: resource(f"{name}.sh") for name in application.services}, files)
-    body = build_body(application, staged, resource("proto"), application_id=ID, cluster=CLUSTER, tags={"tfy-1", *application.tags},
-                      priority=spec.priority)
+    staged = Staged(
+        resource("skein.jar"),
+        resource("crt"),
+        resource("pem"),
+        {name: resource(f"{name}.sh") for name in application.services},
+        files,
+    )
+    body = build_body(
+        application,
+        staged,
+        resource("proto"),
+        application_id=ID,
+        cluster=CLUSTER,
+        tags={"tfy-1", *application.tags},
+        priority=spec.priority,
+    )
     message = skein_proto.ApplicationSpec.FromString(build_proto(application, staged))
     return json.dumps(body, indent=1) + "\n---\n" + text_format.MessageToString(message)
 

@@ -45,7 +45,9 @@ class Access:
 
 def plain(hadoop):
     """Return the access to a cluster without Kerberos, as the user of the tests."""
-    return Access(hadoop, Site(), {**os.environ, **hadoop.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"})
+    return Access(
+        hadoop, Site(), {**os.environ, **hadoop.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    )
 
 
 @contextmanager
@@ -53,10 +55,18 @@ def by_keytab(hadoop, folder, user="alice"):
     """Give the access of a user of a secured cluster who has the address, the CA and a keytab, and neither Java nor gcc."""
     file = folder / "site.yaml"
     authority = {"ca_file": str(hadoop.ca_file)} if hadoop.ca_file else {}
-    file.write_text(yaml.safe_dump({"resourcemanager": hadoop.resourcemanager_url, "keytab": str(hadoop.keytab(user)), **authority}))
+    file.write_text(
+        yaml.safe_dump({"resourcemanager": hadoop.resourcemanager_url, "keytab": str(hadoop.keytab(user)), **authority})
+    )
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    environ = {**kept, "PATH": "/nowhere", "KRB5_CONFIG": str(hadoop.krb5_conf), "YTF_SITE": str(file),
-               "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    environ = {
+        **kept,
+        "PATH": "/nowhere",
+        "KRB5_CONFIG": str(hadoop.krb5_conf),
+        "YTF_SITE": str(file),
+        "PYTHONPATH": str(ROOT),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KRB5_CONFIG", environ["KRB5_CONFIG"])  # for clients in this process
         yield Access(hadoop, find_site({"YTF_SITE": str(file)}), environ)

@@ -86,5 +86,7 @@ def digits():
 
 def variables(**values):
     """Airflow Variables as the environment names them; the nodes are this machine, and their Python is ours."""
-    return {f"AIRFLOW_VAR_{name.upper()}": value for name, value in {
-        "tf_environment": f"venv://{sys.prefix}", **values}.items()}
+    return {
+        f"AIRFLOW_VAR_{name.upper()}": value
+        for name, value in {"tf_environment": f"venv://{sys.prefix}", **values}.items()
+    }

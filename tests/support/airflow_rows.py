@@ -33,8 +33,12 @@ class Yarn:
 
     def __init__(self, hadoop):
         self.hadoop = hadoop
-        self.client = httpx.Client(base_url=f"{hadoop.resourcemanager_url}/ws/v1/cluster", timeout=30, trust_env=False,
-                                   headers={"Accept": "application/json"})
+        self.client = httpx.Client(
+            base_url=f"{hadoop.resourcemanager_url}/ws/v1/cluster",
+            timeout=30,
+            trust_env=False,
+            headers={"Accept": "application/json"},
+        )
         self.launcher = Launcher(discover(hadoop.resourcemanager_url, environ={}))
 
     def applications(self, run):
@@ -58,8 +62,11 @@ class Yarn:
 
     def kill(self, application_id):
         """Kill as a stranger does, without a word of ours."""
-        answer = self.client.put(f"/apps/{application_id}/state", json={"state": "KILLED"},
-                                 params={"user.name": self.report(application_id)["user"]})
+        answer = self.client.put(
+            f"/apps/{application_id}/state",
+            json={"state": "KILLED"},
+            params={"user.name": self.report(application_id)["user"]},
+        )
         assert answer.is_success, answer.text
 
     def programs(self, application_id):
@@ -70,8 +77,11 @@ class Yarn:
     def processes(self, application_id):
         """Return the pids of all that YARN has started for an application: master, coordinator and agents too."""
         name = application_id.encode()
-        return [pid for pid, variables in environments()
-                if pid != os.getpid() and any(name in variable for variable in variables)]
+        return [
+            pid
+            for pid, variables in environments()
+            if pid != os.getpid() and any(name in variable for variable in variables)
+        ]
 
     def directories(self):
         """Return the names of the applications' directories in HDFS."""
@@ -80,6 +90,7 @@ class Yarn:
 
     def training(self, run, seconds=JOB):
         """Wait until a program of the run trains; give its application."""
+
         def runs():
             return next((item for item in self.live(run) if self.programs(item)), None)
 
@@ -101,7 +112,9 @@ class Yarn:
         """Assert that the run's applications have ended like this, in this order, and left nothing. Return their ids."""
         ended = self.gone(run, seconds)
         assert [(item["state"], item["finalStatus"]) for item in ended] == list(endings), (
-            [(item["id"], item["state"], item["diagnostics"][:500]) for item in ended], run.log()[-4000:])
+            [(item["id"], item["state"], item["diagnostics"][:500]) for item in ended],
+            run.log()[-4000:],
+        )
         return [item["id"] for item in ended]
 
 
@@ -131,6 +144,7 @@ def row(*kinds, continues=None):
     continues : test, optional
         The row that is played before this one, also if its test is not selected. No other row continues it.
     """
+
     def decorate(body):
         @pytest.mark.parametrize("kind", kinds)
         def test(under_way, kind):

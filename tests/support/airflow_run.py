@@ -34,20 +34,24 @@ class Run:
         """Return a column of the task instance from Airflow's database: the API server takes 40 ms of CPU for an answer."""
         database = f"file:{self.site.home}/airflow.db?mode=ro"
         with contextlib.closing(sqlite3.connect(database, timeout=30, uri=True)) as connection:
-            found = connection.execute(f"SELECT {column} FROM task_instance WHERE dag_id = ? AND run_id = ? AND task_id = ?",
-                                       (self.dag, self.id, self.task)).fetchone()
+            found = connection.execute(
+                f"SELECT {column} FROM task_instance WHERE dag_id = ? AND run_id = ? AND task_id = ?",
+                (self.dag, self.id, self.task),
+            ).fetchone()
         return found and found[0]
 
     def until_state(self, *states, seconds=90):
         """Wait for the task's state, and give the task instance."""
+
         def there():
             return self.peek("state") in states and (instance := self.instance())["state"] in states and instance
 
         try:
             return until(there, seconds, 1)
         except AssertionError:
-            raise AssertionError(f"{self} is {self.task_state()} after {seconds} s, not {' or '.join(states)}:\n"
-                                 f"{self.log()[-6000:]}") from None
+            raise AssertionError(
+                f"{self} is {self.task_state()} after {seconds} s, not {' or '.join(states)}:\n{self.log()[-6000:]}"
+            ) from None
 
     def is_deferral_seen(self):
         """Return whether the scheduler has seen the exit of a worker that has deferred the task."""
@@ -62,13 +66,22 @@ class Run:
         self.site.call("PATCH", self.path, state=state)
 
     def clear(self):
-        self.site.call("POST", f"dags/{self.dag}/clearTaskInstances", dry_run=False, dag_run_id=self.id,
-                       task_ids=[self.task], only_failed=False, reset_dag_runs=True)
+        self.site.call(
+            "POST",
+            f"dags/{self.dag}/clearTaskInstances",
+            dry_run=False,
+            dag_run_id=self.id,
+            task_ids=[self.task],
+            only_failed=False,
+            reset_dag_runs=True,
+        )
 
     def xcom(self, key="return_value", task=None):
         """Return the value of an XCom; None if there is none."""
-        response = self.site.client.get(f"/api/v2/{self.path}/taskInstances/{task or self.task}/xcomEntries/{key}",
-                                        params={"deserialize": "false", "stringify": "false"})
+        response = self.site.client.get(
+            f"/api/v2/{self.path}/taskInstances/{task or self.task}/xcomEntries/{key}",
+            params={"deserialize": "false", "stringify": "false"},
+        )
         if response.status_code == 404:
             return None
         assert response.is_success, response.text
@@ -84,13 +97,21 @@ class Run:
         if not found.is_success:
             return ""
         attempt = attempt or max(1, found.json()["try_number"])
-        response = self.site.client.get(f"/api/v2/{self.path}/taskInstances/{self.task}/logs/{attempt}",
-                                        params={"full_content": "true"}, headers={"Accept": "application/json"})
+        response = self.site.client.get(
+            f"/api/v2/{self.path}/taskInstances/{self.task}/logs/{attempt}",
+            params={"full_content": "true"},
+            headers={"Accept": "application/json"},
+        )
         if response.status_code == 404:
             return ""
         lines = response.json()["content"]
-        return "\n".join(line if isinstance(line, str) else f"{line.get('timestamp') or ''} {line['event']}"
-                         + (f" {line['error_detail']}" if line.get("error_detail") else "") for line in lines)
+        return "\n".join(
+            line
+            if isinstance(line, str)
+            else f"{line.get('timestamp') or ''} {line['event']}"
+            + (f" {line['error_detail']}" if line.get("error_detail") else "")
+            for line in lines
+        )
 
     def log_file(self, attempt=1):
         """Return the path of a worker's log below the folder of logs."""
@@ -98,6 +119,7 @@ class Run:
 
     def worker(self):
         """Wait for the process that runs the task and its supervisor. Return both."""
+
         def found():
             pid = self.peek("pid")
             return pid and psutil.pid_exists(pid) and psutil.Process(pid)

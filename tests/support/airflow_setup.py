@@ -59,4 +59,10 @@ class OutletEvents(dict):
 
 def context_of(task_instance):
     dag_run = SimpleNamespace(clear_number=task_instance.clear_number)
-    return {"ti": task_instance, "dag_run": dag_run, "outlet_events": OutletEvents(), "ds": "2026-11-21", "run_id": task_instance.run_id}
+    return {
+        "ti": task_instance,
+        "dag_run": dag_run,
+        "outlet_events": OutletEvents(),
+        "ds": "2026-11-21",
+        "run_id": task_instance.run_id,
+    }

@@ -111,7 +111,9 @@ if "scheduler" in sys.argv:
 
 def plain_environ():
     """Return the environment of this process without any setting of an Airflow or a Hadoop."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "AWS_", "HADOOP", "YTF_"))}
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "AWS_", "HADOOP", "YTF_"))
+    }
 
 
 def migrated_database(tmp_path_factory):
@@ -124,8 +126,15 @@ def migrated_database(tmp_path_factory):
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (home / "done").exists():
             environ = {**plain_environ(), "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
-            done = subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], env=environ, text=True, timeout=300,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=home)
+            done = subprocess.run(
+                [sys.executable, "-m", "airflow", "db", "migrate"],
+                env=environ,
+                text=True,
+                timeout=300,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=home,
+            )
             assert done.returncode == 0, done.stdout[-4000:]
             (home / "done").touch()
     return database
@@ -188,8 +197,14 @@ class AirflowSite:
     def start(self, name):
         with open(self.home / f"{name}.log", "ab") as log:
             self.running[name] = subprocess.Popen(
-                [sys.executable, "-m", "airflow", *COMPONENTS[name]], env=self.environ, stdin=subprocess.DEVNULL,
-                stdout=log, stderr=log, start_new_session=True, cwd=self.home)
+                [sys.executable, "-m", "airflow", *COMPONENTS[name]],
+                env=self.environ,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                cwd=self.home,
+            )
 
     def stop(self, name, number=signal.SIGTERM, timeout=60):
         """End one of the four with all its children; SIGTERM lets it end them itself."""
@@ -225,6 +240,7 @@ class AirflowSite:
 
     def await_ready(self):
         """Wait until all four are at work and every DAG is known."""
+
         def healthy():
             for name, process in self.running.items():
                 assert process.poll() is None, f"{name} has ended:\n{self.tail(name)}"
@@ -255,6 +271,7 @@ class AirflowSite:
 
     def call(self, method, path, **body):
         """Change something. One at a time, and again where SQLite was locked: Airflow then answers 500."""
+
         def answered():
             response = self.client.request(method, f"/api/v2/{path}", json=body or None)
             return response if response.status_code != 500 else None

@@ -34,8 +34,13 @@ class Site:
         """End an application as its coordinator would."""
         final = "SUCCEEDED" if reason is Reason.SUCCEEDED else "FAILED"
         report = JobReport(name, reason=reason, message=values.pop("message", "it ended"), **values)
-        self.yarn.apps[name].update(state="FINISHED", finalStatus=final, diagnostics=compose_diagnostics(report),
-                                    launchTime=STAMP + 1000, finishedTime=STAMP + 5000)
+        self.yarn.apps[name].update(
+            state="FINISHED",
+            finalStatus=final,
+            diagnostics=compose_diagnostics(report),
+            launchTime=STAMP + 1000,
+            finishedTime=STAMP + 5000,
+        )
 
     @contextmanager
     def ending(self, name=ID, **values):
@@ -50,7 +55,9 @@ class Site:
         """Say of the first application that its master could not be launched."""
         words = "failed 1 times due to Error launching appattempt_1_0001_000001. Got exception: java.io.EOFException"
         failed = {"state": "FAILED", "finalStatus": "FAILED", "diagnostics": words}
-        thread = threading.Thread(target=lambda: (until(lambda: ID in self.yarn.apps), self.yarn.apps[ID].update(failed)))
+        thread = threading.Thread(
+            target=lambda: (until(lambda: ID in self.yarn.apps), self.yarn.apps[ID].update(failed))
+        )
         thread.start()
         yield
         thread.join()
@@ -79,14 +86,24 @@ def deferral(operator, ti=None):
 
 def task_log(capsys):
     """Return the messages that the operator and the trigger have logged."""
-    logged = re.findall(r"\[(?:info|warning|error) *\] (.*?) *\[[\w.]*tf_yarn_ops\.airflow\.[\w.]+\]", capsys.readouterr().out)
+    logged = re.findall(
+        r"\[(?:info|warning|error) *\] (.*?) *\[[\w.]*tf_yarn_ops\.airflow\.[\w.]+\]", capsys.readouterr().out
+    )
     return [line for line in logged if "outside of the Task Runner" not in line]
 
 
 def report_of(reason=Reason.TASK_FAILED, **values):
     task = TaskReport("worker:1", "failed", exit_code=3, host="node1", log_tail="one\ntwo\nthree\n")
-    return JobReport(ID, **{"reason": reason, "message": "it ended", "tasks": (TaskReport("worker:0"), task),
-                            "first_failure": "worker:1"} | values)
+    return JobReport(
+        ID,
+        **{
+            "reason": reason,
+            "message": "it ended",
+            "tasks": (TaskReport("worker:0"), task),
+            "first_failure": "worker:1",
+        }
+        | values,
+    )
 
 
 class Running(threading.Thread):

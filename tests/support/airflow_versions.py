@@ -56,10 +56,24 @@ class Airflow:
         """Install the version and make an empty database."""
         venv, home = folder / "venv", folder / "home"
         _run([sys.executable, "-m", "uv", "venv", "--quiet", "--python", sys.executable, venv])
-        _run([sys.executable, "-m", "uv", "pip", "sync", "--quiet", "--python", venv / "bin" / "python", _PINS / f"{self.number}.txt"],
-             env=os.environ | read_pip_settings(os.environ))
-        _run([venv / "bin" / "python", "-m", "airflow", "db", "migrate"],
-             env={**plain_environ(), "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"})
+        _run(
+            [
+                sys.executable,
+                "-m",
+                "uv",
+                "pip",
+                "sync",
+                "--quiet",
+                "--python",
+                venv / "bin" / "python",
+                _PINS / f"{self.number}.txt",
+            ],
+            env=os.environ | read_pip_settings(os.environ),
+        )
+        _run(
+            [venv / "bin" / "python", "-m", "airflow", "db", "migrate"],
+            env={**plain_environ(), "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"},
+        )
 
     def environ(self, home, database):
         """Return the environment of an Airflow in a folder, with a copy of an empty database.
@@ -79,6 +93,13 @@ class Airflow:
 
 
 def _run(words, **options):
-    ran = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                         timeout=_SECONDS, **options)
+    ran = subprocess.run(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=_SECONDS,
+        **options,
+    )
     assert ran.returncode == 0, ran.stdout[-4000:]

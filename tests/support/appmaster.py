@@ -140,15 +140,22 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
         self.server.stop(None)
 
     def job_file(self, base_port):
-        return dump_job(build_runtime_job(self.spec, JobContext(base_port, self.resourcemanagers, "tester", history=self.history,
-                                                           mirror=self.mirror)))
+        return dump_job(
+            build_runtime_job(
+                self.spec,
+                JobContext(base_port, self.resourcemanagers, "tester", history=self.history, mirror=self.mirror),
+            )
+        )
 
     def lay_out(self, folder, base_port=0):
         folder.mkdir()
         base_port = base_port or self.base_port
-        for name, content in ((RUNTIME_FILE, runtime_zip()), (".skein.crt", self.credentials.certificate),
-                              (".skein.pem", self.credentials.key),
-                              (JOB_FILE, self.job_file(base_port))):
+        for name, content in (
+            (RUNTIME_FILE, runtime_zip()),
+            (".skein.crt", self.credentials.certificate),
+            (".skein.pem", self.credentials.key),
+            (JOB_FILE, self.job_file(base_port)),
+        ):
             (folder / name).write_bytes(content)
         return folder
 
@@ -156,8 +163,15 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
         address = {"SKEIN_APPMASTER_ADDRESS": self.address, "SKEIN_APPLICATION_ID": APPLICATION, "NM_HOST": "127.0.0.1"}
         inherited = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
         with open(folder / "log", "wb") as log:
-            return subprocess.Popen(command, cwd=folder, env={**inherited, **address, **env}, stdout=log,
-                                    stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+            return subprocess.Popen(
+                command,
+                cwd=folder,
+                env={**inherited, **address, **env},
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
 
     def add(self, service):
         with self.lock:
@@ -166,8 +180,11 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
             self.containers.append(container)
             if container.id not in self.hold:
                 self.lay_out(container.folder, self.agents_see)
-                env = {"SKEIN_CONTAINER_ID": container.id, "CONTAINER_ID": f"container_{container.id}",
-                       "NM_HTTP_PORT": "1"}
+                env = {
+                    "SKEIN_CONTAINER_ID": container.id,
+                    "CONTAINER_ID": f"container_{container.id}",
+                    "NM_HTTP_PORT": "1",
+                }
                 command = [self.python, "-I", "-S", RUNTIME_FILE, "agent", service, APPLICATION]
                 container.process = self.run(command, container.folder, env)
                 container.state = "RUNNING"
@@ -224,12 +241,19 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
     def getContainers(self, request, context):
         self.hiccup("getContainers", context)
         with self.lock:
-            return skein_pb2.ContainersResponse(containers=[
-                skein_pb2.Container(service_name=c.service, instance=c.instance, state=STATES.Value(c.state),
-                                    exit_message=c.message,
-                                    yarn_node_http_address=self.nodes.get(c.id, "127.0.0.1:8042") if c.process else "")
-                for c in self.containers if not request.states or STATES.Value(c.state) in request.states
-            ])
+            return skein_pb2.ContainersResponse(
+                containers=[
+                    skein_pb2.Container(
+                        service_name=c.service,
+                        instance=c.instance,
+                        state=STATES.Value(c.state),
+                        exit_message=c.message,
+                        yarn_node_http_address=self.nodes.get(c.id, "127.0.0.1:8042") if c.process else "",
+                    )
+                    for c in self.containers
+                    if not request.states or STATES.Value(c.state) in request.states
+                ]
+            )
 
     def killContainer(self, request, context):
         container = self.container(f"{request.service_name}_{request.instance}")

@@ -73,8 +73,10 @@ class Site(AzkabanServer):
 
     def applications(self, execution):
         """Return what YARN knows of an execution, oldest first."""
-        return sorted(self.launcher.resourcemanager.find(tags=[f"azkaban.flow.execid:{execution.execid}"]),
-                      key=lambda application: application["id"])
+        return sorted(
+            self.launcher.resourcemanager.find(tags=[f"azkaban.flow.execid:{execution.execid}"]),
+            key=lambda application: application["id"],
+        )
 
     def live(self, execution):
         """Return the ids of an execution's live applications."""

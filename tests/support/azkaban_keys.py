@@ -1,6 +1,5 @@
 """Properties of small jobs of the type, and how they are read."""
 
-
 import pytest
 
 from tf_yarn_ops.azkaban.job import read_azkaban_job

@@ -57,6 +57,7 @@ def made_once(name, sources, make):
 
 def fetch_jars():
     """Return the folder of Azkaban's jars, which Maven fetches."""
+
     def fetch(folder):
         ran = subprocess.run(
             ["mvn", "--quiet", "--batch-mode", "--file", HERE / "pom.xml", "dependency:copy-dependencies",
@@ -81,8 +82,21 @@ def compile_server():
     sources = sorted(HERE.rglob("*.java"))
 
     def compile_into(folder):
-        subprocess.run([java.home / "bin" / "javac", "-nowarn", "-Xlint:none", "-cp", os.pathsep.join(jars),
-                        "-d", folder, *map(str, sources)], check=True, timeout=120, capture_output=True)
+        subprocess.run(
+            [
+                java.home / "bin" / "javac",
+                "-nowarn",
+                "-Xlint:none",
+                "-cp",
+                os.pathsep.join(jars),
+                "-d",
+                folder,
+                *map(str, sources),
+            ],
+            check=True,
+            timeout=120,
+            capture_output=True,
+        )
 
     name = f"azkaban-server-{VERSION}-java{java.version}"
     return os.pathsep.join([*jars, str(made_once(name, [HERE / "pom.xml", *sources], compile_into))])
@@ -186,8 +200,18 @@ class AzkabanServer:
             with zipfile.ZipFile(project) as archive:
                 archive.extractall(directory)
         execution = self.executions[execid] = Execution(self, execid, directory)
-        self._send(do="flow", execid=execid, directory=str(directory), plugins=str(self.plugins), flow=flow, url=url,
-                   logs=str(execution.logs), project=name, parameters=parameters or {}, newer=newer)
+        self._send(
+            do="flow",
+            execid=execid,
+            directory=str(directory),
+            plugins=str(self.plugins),
+            flow=flow,
+            url=url,
+            logs=str(execution.logs),
+            project=name,
+            parameters=parameters or {},
+            newer=newer,
+        )
         return execution
 
     def run(self, project, flow, **options):
@@ -260,8 +284,9 @@ class Execution:
 
     def messages(self, job, attempt=0):
         """Return the log's messages, without time and level."""
-        return [re.sub(r"^\S+ \S+ \S+ \S+ (INFO|ERROR|WARN) - ", "", line)
-                for line in self.log(job, attempt).splitlines()]
+        return [
+            re.sub(r"^\S+ \S+ \S+ \S+ (INFO|ERROR|WARN) - ", "", line) for line in self.log(job, attempt).splitlines()
+        ]
 
     def all_logs(self):
         """Return all logs, for a person who reads a failure."""

@@ -52,15 +52,23 @@ def browsing(browser=None, *, dark=False, width=1280, height=900, scripts=True, 
         With ``page.complaints``, the list of errors so far.
     """
     with contextlib.nullcontext(browser) if browser else chromium() as one:
-        context = one.new_context(color_scheme="dark" if dark else "light", java_script_enabled=scripts,
-                                  viewport={"width": width, "height": height})
+        context = one.new_context(
+            color_scheme="dark" if dark else "light",
+            java_script_enabled=scripts,
+            viewport={"width": width, "height": height},
+        )
         try:
             page = context.new_page()
             page.set_default_timeout(PATIENCE)
             page.set_default_navigation_timeout(PATIENCE)
             page.complaints = []
-            page.on("console", lambda message: message.type == "error" and page.complaints.append(
-                f"{message.text} ({message.location.get('url')})"))
+            page.on(
+                "console",
+                lambda message: (
+                    message.type == "error"
+                    and page.complaints.append(f"{message.text} ({message.location.get('url')})")
+                ),
+            )
             page.on("pageerror", lambda error: page.complaints.append(str(error)))
             yield page
             unexpected = [text for text in page.complaints if not any(known in text for known in errors)]

@@ -64,8 +64,14 @@ class Client:
         words[-1:-1] = [] if run_id is None else ["--run_id", run_id]
         self.rig, self.identity = rig, Identity(f"ytf-submit {run_id}")
         self.process = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=rig.folder,
-            env={**rig.access.environ, **env})
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=rig.folder,
+            env={**rig.access.environ, **env},
+        )
         self.lines = []
         if gap in ("before", "during", "after"):
             self.read_until("stopped")

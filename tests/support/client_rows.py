@@ -14,8 +14,12 @@ ROWS = MATRIX.rows
 #: A client of a secured cluster has nothing on PATH.
 BASH, ENV = shutil.which("bash"), shutil.which("env")
 
-GAPS = {"before": "before the submission", "during": "during the submission", "after": "just after the submission",
-        "waiting": "while it waits"}
+GAPS = {
+    "before": "before the submission",
+    "during": "during the submission",
+    "after": "just after the submission",
+    "waiting": "while it waits",
+}
 BY_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
@@ -38,6 +42,7 @@ def signalled(number, gap):
         assert len(known) <= 1
         ids = {*known, *filter(None, [report["application_id"]])}
         return Outcome(Reason(report["reason"]), seconds, tuple(ids), rig.left(*ids), report["message"])
+
     return play
 
 
@@ -56,6 +61,7 @@ def killed(gap):
         assert (code, again.applications()) == (0, [report["application_id"]])
         return Outcome(Reason(report["reason"]), seconds, tuple(again.applications()),
                        rig.left(*again.applications()))  # fmt: skip
+
     return play
 
 

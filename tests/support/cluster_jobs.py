@@ -14,6 +14,7 @@ def job(command="true", **values):
 
 def until_it_runs(launcher, application_id):
     """Wait until all tasks of a job run."""
+
     def tasks_run():
         report = launcher.report(application_id)
         assert report.reason is None, report

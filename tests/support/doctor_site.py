@@ -10,9 +10,18 @@ USER = current_user({})
 INFO, NEW = "/ws/v1/cluster/info", "/ws/v1/cluster/apps/new-application"
 REMOTE = '{"RemoteException": {"exception": "ForbiddenException", "message": "App submission via REST is disabled."}}'
 HTML = "<html><title>Welcome</title><body>Please log in</body></html>"
-LEAF = {"type": "capacitySchedulerLeafQueueInfo", "queueName": "default", "queuePath": "root.default", "state": "RUNNING",
-        "absoluteCapacity": 80.0, "absoluteMaxCapacity": 100.0, "numApplications": 3, "maxApplications": 8000,
-        "maxParallelApps": 2**31 - 1, "maxApplicationLifetime": 86400}
+LEAF = {
+    "type": "capacitySchedulerLeafQueueInfo",
+    "queueName": "default",
+    "queuePath": "root.default",
+    "state": "RUNNING",
+    "absoluteCapacity": 80.0,
+    "absoluteMaxCapacity": 100.0,
+    "numApplications": 3,
+    "maxApplications": 8000,
+    "maxParallelApps": 2**31 - 1,
+    "maxApplicationLifetime": 86400,
+}
 
 
 def question(yarn, site=None, **values):
@@ -34,9 +43,12 @@ def outcomes(diagnosis):
 
 def answers(path, status, text="", kind="application/json", **headers):
     """Return a change of the fake: requests for a path get this answer."""
+
     def change(yarn):
-        yarn.faults.append(lambda method, asked: (status, {"Content-Type": kind, **headers}, text)
-                           if asked.startswith(path) else None)
+        yarn.faults.append(
+            lambda method, asked: (status, {"Content-Type": kind, **headers}, text) if asked.startswith(path) else None
+        )
+
     return change
 
 

@@ -20,12 +20,16 @@ def event_file(steps, first=0):
 
     target = io.BytesIO()
     writer = RecordWriter(target)
-    histogram = HistogramProto(min=-1, max=1, num=10, sum=0, sum_squares=5, bucket_limit=[-0.5, 0, 0.5, 1],
-                               bucket=[2, 3, 3, 2])
+    histogram = HistogramProto(
+        min=-1, max=1, num=10, sum=0, sum_squares=5, bucket_limit=[-0.5, 0, 0.5, 1], bucket=[2, 3, 3, 2]
+    )
     image = Summary.Image(height=EDGE, width=EDGE, colorspace=3, encoded_image_string=_png())
     for step in range(first, first + steps):
-        values = [Summary.Value(tag=SCALAR, simple_value=1 / (step + 1)), Summary.Value(tag=IMAGE, image=image),
-                  Summary.Value(tag=HISTOGRAM, histo=histogram)]
+        values = [
+            Summary.Value(tag=SCALAR, simple_value=1 / (step + 1)),
+            Summary.Value(tag=IMAGE, image=image),
+            Summary.Value(tag=HISTOGRAM, histo=histogram),
+        ]
         writer.write(Event(wall_time=time.time(), step=step, summary=Summary(value=values)).SerializeToString())
     return target.getvalue()
 

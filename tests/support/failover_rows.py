@@ -29,7 +29,8 @@ from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 #: A client that knows one address, and stops in a gap.
-CLIENT = """\
+CLIENT = (
+    """\
 import json, sys
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.hadoop.cluster import discover
@@ -43,10 +44,13 @@ def stop(name):
         print("stopped", flush=True)
         sys.stdin.readline()
 
-""" + STOP_IN_GAPS + """
+"""
+    + STOP_IN_GAPS
+    + """
 launcher = Launcher(discover(url))
 launcher.ensure(JobSpec.from_dict(json.loads(spec)), Identity(key))
 """
+)
 
 
 def gated(hadoop, name, **fields):
@@ -60,8 +64,13 @@ def standby_url(hadoop):
 
 def client_in(access, identity, gap, spec):
     words = [access.hadoop.resourcemanager_url, json.dumps(spec.to_dict()), identity.key, gap]
-    process = subprocess.Popen([sys.executable, "-c", CLIENT, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               env=access.environ, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", CLIENT, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=access.environ,
+        text=True,
+    )
     assert process.stdout.readline() == "stopped\n"
     return process
 
@@ -88,8 +97,11 @@ def a_gateway_that_asks_the_standby_is_no_obstacle(hadoop, authority, folder):
     (folder / "token").write_text("a.b.c")
     (folder / "token").chmod(0o600)
     with serving_knox(knox, authority.server("127.0.0.1")) as topology:
-        cluster = discover(f"{topology}/yarn", {"HOME": "/nowhere"}, site=Site(
-            ca_file=str(authority.file), gateway_token_file=str(folder / "token")))
+        cluster = discover(
+            f"{topology}/yarn",
+            {"HOME": "/nowhere"},
+            site=Site(ca_file=str(authority.file), gateway_token_file=str(folder / "token")),
+        )
         resourcemanager = cluster.resourcemanager()
         assert resourcemanager.info()["haState"] == "STANDBY"
         name, _ = resourcemanager.new_application()
@@ -106,11 +118,19 @@ def a_gateway_with_a_path_for_each_works(hadoop, authority, folder):
     (folder / "token").write_text("a.b.c")
     (folder / "token").chmod(0o600)
     with ExitStack() as stack:
-        topologies = [stack.enter_context(serving_knox(Knox(url, hadoop.namenode_url, hadoop.settings.user),
-                                                       authority.server("127.0.0.1")))
-                      for url in (standby_url(hadoop), hadoop.settings.web_address(hadoop.active("rm")))]
-        site = Site(resourcemanager=[f"{topology}/yarn" for topology in topologies], ca_file=str(authority.file), webhdfs=[topologies[0]],
-                    gateway_token_file=str(folder / "token"), staging="/user/{user}/by-gateway")
+        topologies = [
+            stack.enter_context(
+                serving_knox(Knox(url, hadoop.namenode_url, hadoop.settings.user), authority.server("127.0.0.1"))
+            )
+            for url in (standby_url(hadoop), hadoop.settings.web_address(hadoop.active("rm")))
+        ]
+        site = Site(
+            resourcemanager=[f"{topology}/yarn" for topology in topologies],
+            ca_file=str(authority.file),
+            webhdfs=[topologies[0]],
+            gateway_token_file=str(folder / "token"),
+            staging="/user/{user}/by-gateway",
+        )
         with closing(Launcher(discover(None, {"HOME": "/nowhere"}, site=site))) as launcher:
             spec, gate = gated(hadoop, "gateway")
             application = launcher.submit(spec)
@@ -119,7 +139,9 @@ def a_gateway_with_a_path_for_each_works(hadoop, authority, folder):
             gate.touch()
             report = launcher.wait(application, timeout=180)
             assert report.reason is Reason.SUCCEEDED, report
-            assert [found["id"] for found in launcher.resourcemanager.find(user=launcher.cluster.user)].count(application) == 1
+            assert [found["id"] for found in launcher.resourcemanager.find(user=launcher.cluster.user)].count(
+                application
+            ) == 1
 
 
 def trained_once(launcher, identity, report):
@@ -178,7 +200,9 @@ def nothing_is_lost_when_the_resourcemanager_is_killed(access, launcher):
             gate.touch()
         assert killing.result().reason is Reason.KILLED
         ended = [*reports.result(), waiting.result()]
-    assert {(report.reason, len(report.rounds), report.tasks[0].starts) for report in ended} == {(Reason.SUCCEEDED, 1, 1)}
+    assert {(report.reason, len(report.rounds), report.tasks[0].starts) for report in ended} == {
+        (Reason.SUCCEEDED, 1, 1)
+    }
     for client in clients.values():
         client.wait(60)
     until(lambda: not launcher.list() and not directories(launcher), 60, 0.5)
@@ -210,8 +234,14 @@ def nothing_is_lost_when_the_namenode_is_killed(access, launcher):
         gate.touch()
         assert launcher.wait(running, timeout=180).reason is Reason.SUCCEEDED
         words = [*YTF, "logs", report.application_id]
-        until(lambda: "word-for-the-log" in subprocess.run(
-            words, capture_output=True, text=True, timeout=90, env=access.environ).stdout, 60, 1)
+        until(
+            lambda: (
+                "word-for-the-log"
+                in subprocess.run(words, capture_output=True, text=True, timeout=90, env=access.environ).stdout
+            ),
+            60,
+            1,
+        )
         for client in clients.values():
             client.wait(60)
         sweep_directories(launcher.staging(), launcher.resourcemanager)

@@ -52,12 +52,16 @@ class FakeAzkaban:
     def page(self, values):
         """Return a job's page, with links to the files of properties that it inherits, or the page of such a file."""
         if "prop" in values:
-            rows = "".join(f'<td class="property-key">{name}</td>\n<td>{html.escape(text)}</td>'
-                           for name, text in self.properties[values["prop"]].items())
+            rows = "".join(
+                f'<td class="property-key">{name}</td>\n<td>{html.escape(text)}</td>'
+                for name, text in self.properties[values["prop"]].items()
+            )
             return f"<html>{rows}</html>"
         assert values["job"] in self.jobs and values["flow"] == "inner", values
-        links = "".join(f'<a href="/manager?project={PROJECT}&flow=inner&job={values["job"]}&prop={file}&propNode=inner">{file}</a>'
-                        for file in self.properties)
+        links = "".join(
+            f'<a href="/manager?project={PROJECT}&flow=inner&job={values["job"]}&prop={file}&propNode=inner">{file}</a>'
+            for file in self.properties
+        )
         return f'<html><td class="property-key">type</td>{links}</html>'
 
     def answer(self, path, values):
@@ -72,23 +76,52 @@ class FakeAzkaban:
                 if self.locked:
                     return {**told, "message": f"Flow {FLOW} for project {PROJECT} is locked.", "execid": -1}
                 if values.get("concurrentOption", "skip") == "skip" and any(
-                        found["status"] == "RUNNING" for found in self.executions.values()):
-                    return {**told, "error": f"Error submitting flow {FLOW}. Flow {FLOW} is already running. Skipping "
-                                             "execution.", "execid": -1}
-                parameters = {name[len("flowOverride["):-1]: value for name, value in values.items()
-                              if name.startswith("flowOverride[")}
+                    found["status"] == "RUNNING" for found in self.executions.values()
+                ):
+                    return {
+                        **told,
+                        "error": f"Error submitting flow {FLOW}. Flow {FLOW} is already running. Skipping execution.",
+                        "execid": -1,
+                    }
+                parameters = {
+                    name[len("flowOverride[") : -1]: value
+                    for name, value in values.items()
+                    if name.startswith("flowOverride[")
+                }
                 execution = self.add("PREPARING", **parameters)
-                return {**told, "message": f"Execution queued successfully with exec id {execution}", "execid": execution}
+                return {
+                    **told,
+                    "message": f"Execution queued successfully with exec id {execution}",
+                    "execid": execution,
+                }
             case "/manager", "fetchFlowExecutions":
                 told = {"project": values["project"]}
                 if values["project"] != PROJECT:
                     return {**told, "error": f"Project {values['project']} doesn't exist."}
-                listed = [{"execId": number, "flowId": FLOW, "projectId": 7, "status": found["status"], "submitUser": USER,
-                           "submitTime": 1700000000000, "startTime": -1, "endTime": -1}
-                          for number, found in sorted(self.executions.items(), reverse=True) if values["flow"] == FLOW]
+                listed = [
+                    {
+                        "execId": number,
+                        "flowId": FLOW,
+                        "projectId": 7,
+                        "status": found["status"],
+                        "submitUser": USER,
+                        "submitTime": 1700000000000,
+                        "startTime": -1,
+                        "endTime": -1,
+                    }
+                    for number, found in sorted(self.executions.items(), reverse=True)
+                    if values["flow"] == FLOW
+                ]
                 start, length = int(values["start"]), int(values["length"])
-                return {**told, "projectId": 7, "flow": values["flow"], "total": len(listed), "from": start,
-                        "length": length, "executions": listed[start:start + length]}
+                return {
+                    **told,
+                    "projectId": 7,
+                    "flow": values["flow"],
+                    "total": len(listed),
+                    "from": start,
+                    "length": length,
+                    "executions": listed[start : start + length],
+                }
             case "/manager", "fetchflowgraph":
                 told = {"project": values["project"]}
                 if values["project"] != PROJECT:
@@ -100,17 +133,36 @@ class FakeAzkaban:
                 return {**told, "flow": FLOW, "nodes": [embedded]}
             case "/manager", "fetchJobInfo":
                 own = self.jobs[values["jobName"]]
-                return {"project": PROJECT, "jobName": values["jobName"], "jobType": own["type"], "generalParams": own,
-                        "overrideParams": own}
+                return {
+                    "project": PROJECT,
+                    "jobName": values["jobName"],
+                    "jobType": own["type"],
+                    "generalParams": own,
+                    "overrideParams": own,
+                }
             case "/executor", ("flowInfo" | "fetchexecflow") as name:
                 found = self.executions.get(int(values["execid"]))
                 if found is None:
                     return {"error": f"Cannot find execution '{values['execid']}'"}
                 if name == "fetchexecflow":
-                    return {"execid": int(values["execid"]), "project": PROJECT, "projectId": 7, "flowId": FLOW, "id": FLOW,
-                            "submitUser": USER, "status": found["status"], "attempt": 0, "nodes": []}
-                return {"flowParam": found["parameters"], "disabled": found["disabled"], "nodeStatus": {},
-                        "failureAction": "finishCurrent", "concurrentOptions": "ignore"}
+                    return {
+                        "execid": int(values["execid"]),
+                        "project": PROJECT,
+                        "projectId": 7,
+                        "flowId": FLOW,
+                        "id": FLOW,
+                        "submitUser": USER,
+                        "status": found["status"],
+                        "attempt": 0,
+                        "nodes": [],
+                    }
+                return {
+                    "flowParam": found["parameters"],
+                    "disabled": found["disabled"],
+                    "nodeStatus": {},
+                    "failureAction": "finishCurrent",
+                    "concurrentOptions": "ignore",
+                }
             case "/manager", name:
                 return {"project": values.get("project"), "error": f"Cannot execute command {name}"}
         return {"project": values["project"]}
@@ -121,7 +173,9 @@ def _handler(azkaban):
         def handle_one(self):
             split = urlsplit(self.path)
             body = self.rfile.read(int(self.headers.get("content-length") or 0)).decode()
-            values = {key: found[-1] for key, found in parse_qs(f"{split.query}&{body}", keep_blank_values=True).items()}
+            values = {
+                key: found[-1] for key, found in parse_qs(f"{split.query}&{body}", keep_blank_values=True).items()
+            }
             azkaban.requests.append((self.path, values))
             for fault in list(azkaban.faults):
                 if told := fault(split.path, values):
@@ -139,8 +193,11 @@ def _handler(azkaban):
             if self.command == "GET":
                 return self.reply(200, JSON, json.dumps({"error": "session"}))
             if self.headers.get("x-requested-with") == "XMLHttpRequest":
-                return self.reply(200, JSON, json.dumps({"status": "error", "action": "login",
-                                                         "message": "Invalid Session. Need to re-login"}))
+                return self.reply(
+                    200,
+                    JSON,
+                    json.dumps({"status": "error", "action": "login", "message": "Invalid Session. Need to re-login"}),
+                )
             return self.reply(200, JSON, "<html>Enter username and password</html>")
 
         do_GET = do_POST = handle_one

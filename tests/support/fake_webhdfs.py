@@ -73,13 +73,23 @@ class FakeWebHdfs:
         if operation == "GETFILESTATUS" and any(name.startswith(f"{path}/") for name in self.files):
             return 200, {}, {"FileStatus": {**self.status(path), "type": "DIRECTORY"}}
         if operation == "LISTSTATUS":
-            below = {name[len(path) + 1:].partition("/") for name in self.files if name.startswith(f"{path}/")}
+            below = {name[len(path) + 1 :].partition("/") for name in self.files if name.startswith(f"{path}/")}
             entries = {name: {"type": "DIRECTORY"} if slash else {} for name, slash, _ in below}
-            return 200, {}, {"FileStatuses": {"FileStatus": [
-                {**self.status(f"{path}/{name}"), "pathSuffix": name, **changes} for name, changes in entries.items()]}}
+            return (
+                200,
+                {},
+                {
+                    "FileStatuses": {
+                        "FileStatus": [
+                            {**self.status(f"{path}/{name}"), "pathSuffix": name, **changes}
+                            for name, changes in entries.items()
+                        ]
+                    }
+                },
+            )
         if operation == "OPEN" and path in self.files:
             offset = int(parameters["offset"])
-            return 200, {}, self.files[path][offset:offset + int(parameters["length"])]
+            return 200, {}, self.files[path][offset : offset + int(parameters["length"])]
         if operation in ("OPEN", "GETFILESTATUS"):
             return 404, {}, remote("FileNotFoundException")
         if operation == "DELETE":
@@ -87,8 +97,15 @@ class FakeWebHdfs:
         return 400, {}, remote("UnsupportedOperationException", operation)
 
     def status(self, path):
-        return {"pathSuffix": "", "type": "FILE", "length": len(self.files.get(path, b"")), "accessTime": 1, "owner": "ann",
-                "modificationTime": self.times.get(path, 1), "permission": self.modes.get(path, "644")}
+        return {
+            "pathSuffix": "",
+            "type": "FILE",
+            "length": len(self.files.get(path, b"")),
+            "accessTime": 1,
+            "owner": "ann",
+            "modificationTime": self.times.get(path, 1),
+            "permission": self.modes.get(path, "644"),
+        }
 
 
 def remote(exception, message="no"):
@@ -106,9 +123,13 @@ def serving_files():
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             parameters = {name: values[0] for name, values in parse_qs(split.query).items()}
             status, headers, document = files.answer(
-                self.command, unquote(split.path).removeprefix("/webhdfs/v1"), parameters, body)
-            self.reply(status, headers | {"Content-Type": "application/json"},
-                       document if isinstance(document, bytes) else json.dumps(document))
+                self.command, unquote(split.path).removeprefix("/webhdfs/v1"), parameters, body
+            )
+            self.reply(
+                status,
+                headers | {"Content-Type": "application/json"},
+                document if isinstance(document, bytes) else json.dumps(document),
+            )
 
         do_GET = do_PUT = do_POST = do_DELETE = handle_any
 

@@ -12,8 +12,10 @@ from support.tokens import token_text
 
 STAMP = 1700000000000
 CONF = {
-    "fs.defaultFS": "hdfs://namenode:8020", "dfs.namenode.http-address": "namenode:9870",
-    "yarn.application.classpath": "/etc/hadoop/conf, /opt/hadoop/*", "hadoop.security.authentication": "simple",
+    "fs.defaultFS": "hdfs://namenode:8020",
+    "dfs.namenode.http-address": "namenode:9870",
+    "yarn.application.classpath": "/etc/hadoop/conf, /opt/hadoop/*",
+    "hadoop.security.authentication": "simple",
 }
 #: Requests that cancel a token.
 CANCELS = (("DELETE", "/ws/v1/cluster/delegation-token"), ("PUT", "/webhdfs/v1/"))
@@ -22,15 +24,32 @@ LIVE = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 
 def amount(memory, vcores, gpus=0):
     values = {"memory-mb": memory, "vcores": vcores, "yarn.io/gpu": gpus}
-    return {"memory": memory, "vCores": vcores, "resourceInformations": {
-        "resourceInformation": [{"name": name, "value": value} for name, value in values.items()]}}
+    return {
+        "memory": memory,
+        "vCores": vcores,
+        "resourceInformations": {
+            "resourceInformation": [{"name": name, "value": value} for name, value in values.items()]
+        },
+    }
 
 
 def application(number=1, state="RUNNING", **fields):
-    document = {"id": f"application_{STAMP}_{number:04d}", "user": "ann", "name": "digits", "queue": "root.default",
-                "state": state, "finalStatus": "UNDEFINED", "trackingUrl": "", "diagnostics": "",
-                "applicationType": "skein", "applicationTags": "", "startedTime": STAMP, "launchTime": 0,
-                "finishedTime": 0, "elapsedTime": 1000}
+    document = {
+        "id": f"application_{STAMP}_{number:04d}",
+        "user": "ann",
+        "name": "digits",
+        "queue": "root.default",
+        "state": state,
+        "finalStatus": "UNDEFINED",
+        "trackingUrl": "",
+        "diagnostics": "",
+        "applicationType": "skein",
+        "applicationTags": "",
+        "startedTime": STAMP,
+        "launchTime": 0,
+        "finishedTime": 0,
+        "elapsedTime": 1000,
+    }
     return document | fields
 
 
@@ -45,9 +64,10 @@ class FakeYarn:
         self.pages = {}  # further paths: (content type, text)
         self.maximum = amount(16384, 32, 2)
         self.nodes = [{"state": "RUNNING", "totalResource": amount(16384, 32, 2)}]
-        self.queues = [{"type": "capacitySchedulerLeafQueueInfo", "queueName": name, "queuePath": f"root.{name}",
-                        "state": state} for name, state in (("default", "RUNNING"), ("low", "RUNNING"),
-                                                            ("closed", "STOPPED"))]
+        self.queues = [
+            {"type": "capacitySchedulerLeafQueueInfo", "queueName": name, "queuePath": f"root.{name}", "state": state}
+            for name, state in (("default", "RUNNING"), ("low", "RUNNING"), ("closed", "STOPPED"))
+        ]
         self.labels = {}  # name: whether it is exclusive
         self.user_seen = None
         self.rights = {}  # of SUBMIT_APPLICATIONS and ADMINISTER_QUEUE, what the question for a user's right answers
@@ -98,16 +118,28 @@ class FakeYarn:
         if path == "/webhdfs/v1/" and parameters.get("op") == "GETDELEGATIONTOKEN":
             return self.give("WEBHDFS delegation", parameters["renewer"], lambda text: {"Token": {"urlString": text}})
         if part == "/info":
-            return 200, {"clusterInfo": {"hadoopVersion": "3.4.3", "haState": self.ha_state, "startedOn": self.started_on}}
+            return 200, {
+                "clusterInfo": {"hadoopVersion": "3.4.3", "haState": self.ha_state, "startedOn": self.started_on}
+            }
         if part == "/userinfo":
             return 200, {"rmLoginUser": "yarn", "requestedUser": self.user_seen or parameters.get("user.name")}
         if part == "/scheduler":
-            return 200, {"scheduler": {"schedulerInfo": {
-                "type": "capacityScheduler", "queueName": "root", "queuePath": "root",
-                "maximumAllocation": self.maximum, "queues": {"queue": self.queues}}}}
+            return 200, {
+                "scheduler": {
+                    "schedulerInfo": {
+                        "type": "capacityScheduler",
+                        "queueName": "root",
+                        "queuePath": "root",
+                        "maximumAllocation": self.maximum,
+                        "queues": {"queue": self.queues},
+                    }
+                }
+            }
         if part.endswith("/access"):
             allowed = self.rights.get(parameters["queue-acl-type"])
-            return (404, {}) if allowed is None else (200, {"allowed": str(allowed).lower(), "user": parameters["user"]})
+            return (
+                (404, {}) if allowed is None else (200, {"allowed": str(allowed).lower(), "user": parameters["user"]})
+            )
         if part == "/nodes":
             return 200, {"nodes": {"node": self.nodes}}
         if part == "/get-node-labels":
@@ -116,15 +148,26 @@ class FakeYarn:
         if part == "/apps/new-application":
             with self.lock:
                 number, self.next_number = self.next_number, self.next_number + 1
-            return 200, {"application-id": f"application_{STAMP}_{number:04d}",
-                         "maximum-resource-capability": self.maximum}
+            return 200, {
+                "application-id": f"application_{STAMP}_{number:04d}",
+                "maximum-resource-capability": self.maximum,
+            }
         if part == "/apps" and method == "POST":
             if body.get("application-tags") == {"tag": []}:  # as Hadoop 2.10 answers
                 return 400, {"RemoteException": {"message": "a list of tags is empty"}}
             tags = ",".join(body.get("application-tags", {"tag": []})["tag"])
-            known = self.apps.setdefault(body["application-id"], application(
-                int(body["application-id"][-4:]), "ACCEPTED", user=parameters["user.name"], applicationTags=tags,
-                name=body["application-name"], queue=body["queue"], launchTime=STAMP))
+            known = self.apps.setdefault(
+                body["application-id"],
+                application(
+                    int(body["application-id"][-4:]),
+                    "ACCEPTED",
+                    user=parameters["user.name"],
+                    applicationTags=tags,
+                    name=body["application-name"],
+                    queue=body["queue"],
+                    launchTime=STAMP,
+                ),
+            )
             known.setdefault("body", body)
             return 202, None
         if part == "/apps":
@@ -156,20 +199,30 @@ class FakeYarn:
     def fits(self, app, parameters):
         tags = set(filter(None, parameters.get("applicationTags", "").split(",")))
         states = list(filter(None, parameters.get("states", "").split(",")))
-        return ((not tags or tags & set(app["applicationTags"].split(",")))
-                and (not states or app["state"] in states)
-                and app["finishedTime"] >= int(parameters.get("finishedTimeBegin", 0))
-                and parameters.get("user", app["user"]) == app["user"])
+        return (
+            (not tags or tags & set(app["applicationTags"].split(",")))
+            and (not states or app["state"] in states)
+            and app["finishedTime"] >= int(parameters.get("finishedTimeBegin", 0))
+            and parameters.get("user", app["user"]) == app["user"]
+        )
 
     def about(self, method, words, body):
         app = self.apps.get(words[0])
         if app is None:
-            return 404, {"RemoteException": {"exception": "NotFoundException",
-                                             "message": f"java.lang.Exception: app with id: {words[0]} not found"}}
+            return 404, {
+                "RemoteException": {
+                    "exception": "NotFoundException",
+                    "message": f"java.lang.Exception: app with id: {words[0]} not found",
+                }
+            }
         if words[1:] == ["state"] and method == "PUT":
             if app["state"] in LIVE:
-                app.update(state="KILLED", finalStatus="KILLED", finishedTime=STAMP + 5000,
-                           diagnostics=f"Application killed by user. {body.get('diagnostics', '')}")
+                app.update(
+                    state="KILLED",
+                    finalStatus="KILLED",
+                    finishedTime=STAMP + 5000,
+                    diagnostics=f"Application killed by user. {body.get('diagnostics', '')}",
+                )
             return 202, {"state": app["state"]}
         if words[1:] == ["state"]:
             return 200, {"state": app["state"]}
@@ -185,10 +238,14 @@ class FakeYarn:
 
 def stand_by(yarn, active=""):
     """Let a `FakeYarn` answer as a standby: /info and /conf by itself, every other request by a redirect."""
+
     def fault(method, path):
         if path.endswith("/info"):
-            return (200, {"Content-Type": "application/json"},
-                    '{"clusterInfo": {"haState": "STANDBY", "hadoopVersion": "3.4.3"}}')
+            return (
+                200,
+                {"Content-Type": "application/json"},
+                '{"clusterInfo": {"haState": "STANDBY", "hadoopVersion": "3.4.3"}}',
+            )
         if path == "/conf":
             return None
         if active:

@@ -16,7 +16,9 @@ def table_below(heading):
     faults = {}
     for row in PARTS[heading]:
         faults.setdefault(row.reason.value, []).append(row.fault)
-    return "| ends as | faults |\n|---|---|\n" + "\n".join(f"| `{reason}` | {'; '.join(found)} |" for reason, found in faults.items())
+    return "| ends as | faults |\n|---|---|\n" + "\n".join(
+        f"| `{reason}` | {'; '.join(found)} |" for reason, found in faults.items()
+    )
 
 
 if __name__ == "__main__":

@@ -101,8 +101,9 @@ class Matrix:
         left = threading.Semaphore(0)
         with ThreadPoolExecutor(AT_ONCE) as pool, ThreadPoolExecutor(1) as single:
             played = {row.fault: pool.submit(_play, row, rig, left) for row in together}
-            played |= {row.fault: single.submit(_play_alone, row, rig, left, len(together))
-                       for row in rows if row.alone}
+            played |= {
+                row.fault: single.submit(_play_alone, row, rig, left, len(together)) for row in rows if row.alone
+            }
             yield played
             for future in played.values():
                 future.cancel()
@@ -174,10 +175,12 @@ class Rig:
 
     def live(self, application, seconds=180):
         """Wait until all commands of a job have started."""
+
         def started():
             report = self.launcher.report(application)
             assert report.reason is None, report
             return report if report.tasks and all(task.starts for task in report.tasks) else None
+
         return until(started, seconds)
 
     def strike(self, spec, blow, timeout=280, expect=None):
@@ -259,8 +262,11 @@ class Rig:
 
     def agents(self, application, service="worker"):
         """Return the pids of the agents of a service."""
-        return [pid for pid, words in processes_of(application)
-                if f".ytf.zip agent {service} {application}" in words and "bash" not in words]
+        return [
+            pid
+            for pid, words in processes_of(application)
+            if f".ytf.zip agent {service} {application}" in words and "bash" not in words
+        ]
 
     def commands(self, application):
         """Return the pids of all processes of users' commands."""
@@ -276,14 +282,19 @@ class Rig:
 
     def master(self, application):
         """Return the pid of Skein's application master."""
-        return next(pid for pid, words in processes_of(application)
-                    if "com.anaconda.skein.ApplicationMaster" in words and "bash" not in words)
+        return next(
+            pid
+            for pid, words in processes_of(application)
+            if "com.anaconda.skein.ApplicationMaster" in words and "bash" not in words
+        )
 
     def coordinator_port(self, application):
         """Return the port on which the coordinator listens, from its own log."""
+
         def said():
             text = Path(f"/proc/{self.coordinator(application)}/fd/1").read_text(errors="replace")
             return re.search(r"Listening on port (\d+)", text)
+
         return int(until(said, 60, 0.1)[1])
 
     def container(self, application, task="worker:0"):
@@ -310,8 +321,11 @@ def kill(pids, number=signal.SIGKILL):
 
 def processes_of(application):
     """Return pid and command line of every living process whose environment names the application."""
-    return [(pid, _read(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace")) for pid in _pids()
-            if application.encode() in _read(pid, "environ") and pid != os.getpid() and _living(pid)]
+    return [
+        (pid, _read(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace"))
+        for pid in _pids()
+        if application.encode() in _read(pid, "environ") and pid != os.getpid() and _living(pid)
+    ]
 
 
 def _pids():

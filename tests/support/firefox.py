@@ -51,14 +51,25 @@ class FirefoxPage:
 
     def evaluate(self, expression):
         """Return the value of a JavaScript expression: a string, a number, a boolean or None."""
-        answer = self._send("script.evaluate", expression=expression, target={"context": self._context}, awaitPromise=True)
+        answer = self._send(
+            "script.evaluate", expression=expression, target={"context": self._context}, awaitPromise=True
+        )
         assert answer["type"] == "success", answer["exceptionDetails"]["text"]
         return answer["result"].get("value")
 
     def press(self, key):
         """Press a key of the keyboard, by its code point of WebDriver or as a character."""
-        self._send("input.performActions", context=self._context, actions=[
-            {"type": "key", "id": "keyboard", "actions": [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]}])
+        self._send(
+            "input.performActions",
+            context=self._context,
+            actions=[
+                {
+                    "type": "key",
+                    "id": "keyboard",
+                    "actions": [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}],
+                }
+            ],
+        )
 
 
 @contextlib.contextmanager
@@ -71,7 +82,11 @@ def firefox():
         with log.open("w") as stream:
             process = subprocess.Popen(
                 [program, "--headless", "--no-remote", "--profile", folder, "--remote-debugging-port", "0"],
-                stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, start_new_session=True)
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=stream,
+                start_new_session=True,
+            )
         try:
             address = until(lambda: re.search(r"listening on (ws://\S+)", log.read_text()), what=log.read_text)[1]
             with connect(f"{address}/session", proxy=None, max_size=None) as socket:

@@ -31,7 +31,10 @@ def pinned_python(name):
     def make(folder):
         uv, venv = [sys.executable, "-m", "uv"], folder / "venv"
         _run([*uv, "venv", "--quiet", "--python", sys.executable, venv])
-        _run([*uv, "pip", "sync", "--quiet", "--python", venv / "bin" / "python", pins], env=os.environ | read_pip_settings(os.environ))
+        _run(
+            [*uv, "pip", "sync", "--quiet", "--python", venv / "bin" / "python", pins],
+            env=os.environ | read_pip_settings(os.environ),
+        )
 
     folder = made_once("{}-python{}.{}".format(name, *sys.version_info), [pins], make)
     return str(folder / "venv" / "bin" / "python")
@@ -41,7 +44,10 @@ def pytorch_python():
     """Return an interpreter that has PyTorch for the CPU, and the variables that it needs."""
     folder = made_once("debian-pytorch", [Path(__file__)], _make_pytorch)
     libraries = sorted({str(file.parent) for file in folder.rglob("*.so.*")})
-    return DEBIANS_PYTHON, {"PYTHONPATH": str(folder / "usr/lib/python3/dist-packages"), "LD_LIBRARY_PATH": ":".join(libraries)}
+    return DEBIANS_PYTHON, {
+        "PYTHONPATH": str(folder / "usr/lib/python3/dist-packages"),
+        "LD_LIBRARY_PATH": ":".join(libraries),
+    }
 
 
 def _make_pytorch(folder):
@@ -57,7 +63,14 @@ def _make_pytorch(folder):
 
 
 def _run(words, **options):
-    ran = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                         timeout=_SECONDS, **options)
+    ran = subprocess.run(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=_SECONDS,
+        **options,
+    )
     assert ran.returncode == 0, ran.stdout[-4000:]
     return ran.stdout

@@ -59,14 +59,18 @@ def execute(groups, *words):
     if words[0] == "--module-gpu":
         values = dict(zip(words[1::2], words[2::2], strict=True))
         denied = filter(None, values.get("--excluded_gpus", "").split(","))
-        (groups / values["--container_id"] / "devices.deny").write_text("".join(f"c 195:{minor} rwm\n" for minor in denied))
+        (groups / values["--container_id"] / "devices.deny").write_text(
+            "".join(f"c 195:{minor} rwm\n" for minor in denied)
+        )
     elif words[0] != "--checksetup":
         _, user, command, *rest = words
         _COMMANDS[command](user, *rest)
 
 
 def make_folders(user, application, local_dirs, log_dirs, container="."):
-    local = [Path(entry, "usercache", user, "appcache", application, container) for entry in local_dirs.split(_SEPARATOR)]
+    local = [
+        Path(entry, "usercache", user, "appcache", application, container) for entry in local_dirs.split(_SEPARATOR)
+    ]
     for folder in (*local, *(Path(entry, application, container) for entry in log_dirs.split(_SEPARATOR))):
         folder.mkdir(parents=True, exist_ok=True)
     return local[0]

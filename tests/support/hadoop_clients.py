@@ -15,6 +15,8 @@ def environ(tmp_path, **variables):
 
 def write_conf(folder, name="core-site.xml", **values):
     folder.mkdir(exist_ok=True)
-    items = "".join(f"<property><name>{key.replace('__', '.')}</name><value>{value}</value></property>"
-                    for key, value in values.items())
+    items = "".join(
+        f"<property><name>{key.replace('__', '.')}</name><value>{value}</value></property>"
+        for key, value in values.items()
+    )
     (folder / name).write_text(f"<configuration>{items}</configuration>")

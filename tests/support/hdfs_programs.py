@@ -44,10 +44,20 @@ if __name__ == "__main__":
     main()
 """
 FSSPEC_RESULT = {
-    "grown": "one\ntwo\n", "text": "one\ntwo\nthree", "ranges": True, "listed": ["b", "big", "c"],
-    "faults": ["FileNotFoundError", "FileNotFoundError", "FileExistsError", "IsADirectoryError", "OSError",
-               "NotADirectoryError"],
-    "spawned": [True, False]}
+    "grown": "one\ntwo\n",
+    "text": "one\ntwo\nthree",
+    "ranges": True,
+    "listed": ["b", "big", "c"],
+    "faults": [
+        "FileNotFoundError",
+        "FileNotFoundError",
+        "FileExistsError",
+        "IsADirectoryError",
+        "OSError",
+        "NotADirectoryError",
+    ],
+    "spawned": [True, False],
+}
 
 #: With TensorFlow; it ends while a dataset reads.
 TENSORFLOW = """
@@ -105,10 +115,22 @@ endless = iter(records.repeat().batch(50).prefetch(4))
 next(endless)
 """
 TENSORFLOW_RESULT = {
-    "text": "line\nline\n", "top": ["a", "checkpoints", "logs", "model", "records", "y"],
-    "faults": ["NotFoundError", "FailedPreconditionError", "NotFoundError"], "records": 15000, "same": True,
-    "restored": True, "events": 3, "flushed": True,
-    "checkpoints": ["checkpoint", "ckpt-2.data-00000-of-00001", "ckpt-2.index", "ckpt-3.data-00000-of-00001", "ckpt-3.index"]}
+    "text": "line\nline\n",
+    "top": ["a", "checkpoints", "logs", "model", "records", "y"],
+    "faults": ["NotFoundError", "FailedPreconditionError", "NotFoundError"],
+    "records": 15000,
+    "same": True,
+    "restored": True,
+    "events": 3,
+    "flushed": True,
+    "checkpoints": [
+        "checkpoint",
+        "ckpt-2.data-00000-of-00001",
+        "ckpt-2.index",
+        "ckpt-3.data-00000-of-00001",
+        "ckpt-3.index",
+    ],
+}
 
 #: With Pandas and PyArrow: columns written, and read again. Other formats: examples/formats.
 TABLES = """
@@ -151,5 +173,10 @@ with open(os.environ["YTF_RESULT_FILE"], "w") as file:
                "rows": rows, "signals": signals,
                "listed": sorted(info.base_name for info in files.get_file_info(pyarrow.fs.FileSelector(path)))}, file)
 """
-LIBHDFS_RESULT = {"type": ["HadoopFileSystem", "HadoopFileSystem"], "end": "onetwo", "rows": 1000, "signals": [15],
-                  "listed": ["a", "table.parquet"]}
+LIBHDFS_RESULT = {
+    "type": ["HadoopFileSystem", "HadoopFileSystem"],
+    "end": "onetwo",
+    "rows": 1000,
+    "signals": [15],
+    "listed": ["a", "table.parquet"],
+}

@@ -24,8 +24,13 @@ def jars():
         target.parent.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=".httpfs-", dir=target.parent))
         for jar in _JARS:
-            subprocess.run(["mvn", "-q", "-B", _COPY, f"-Dartifact={jar}", f"-DoutputDirectory={folder}"], check=True,
-                           cwd=folder, stdin=subprocess.DEVNULL, timeout=600)
+            subprocess.run(
+                ["mvn", "-q", "-B", _COPY, f"-Dartifact={jar}", f"-DoutputDirectory={folder}"],
+                check=True,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                timeout=600,
+            )
         try:
             folder.rename(target)
         except OSError:  # another process was faster
@@ -36,13 +41,20 @@ def jars():
 def let_act_for_others(hadoop):
     """Let the daemons' user act for other users, in the NameNode that runs."""
     file, user = hadoop.settings.configuration / "core-site.xml", hadoop.settings.user
-    rows = "".join(f"<property><name>hadoop.proxyuser.{user}.{what}</name><value>*</value></property>"
-                   for what in ("hosts", "groups"))
+    rows = "".join(
+        f"<property><name>hadoop.proxyuser.{user}.{what}</name><value>*</value></property>"
+        for what in ("hosts", "groups")
+    )
     text = file.read_text()
     if rows not in text:
         file.write_text(text.replace("</configuration>", f"{rows}</configuration>"))
-    subprocess.run(["hdfs", "dfsadmin", "-refreshSuperUserGroupsConfiguration"], check=True, timeout=60,
-                   env={**os.environ, **hadoop.environ}, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        ["hdfs", "dfsadmin", "-refreshSuperUserGroupsConfiguration"],
+        check=True,
+        timeout=60,
+        env={**os.environ, **hadoop.environ},
+        stdout=subprocess.DEVNULL,
+    )
 
 
 @contextmanager
@@ -55,17 +67,31 @@ def running_httpfs(hadoop, folder):
         port = held.getsockname()[1]
     for name in ("conf", "log", "temp"):
         (home / name).mkdir(parents=True)
-    values = {"httpfs.http.hostname": "127.0.0.1", "httpfs.http.port": port, "httpfs.hadoop.config.dir": settings.configuration,
-              # bob may use HttpFS for ann, as a gateway's user may
-              "httpfs.proxyuser.bob.hosts": "*", "httpfs.proxyuser.bob.groups": "*"}
+    values = {
+        "httpfs.http.hostname": "127.0.0.1",
+        "httpfs.http.port": port,
+        "httpfs.hadoop.config.dir": settings.configuration,
+        # bob may use HttpFS for ann, as a gateway's user may
+        "httpfs.proxyuser.bob.hosts": "*",
+        "httpfs.proxyuser.bob.groups": "*",
+    }
     rows = "".join(f"<property><name>{name}</name><value>{value}</value></property>" for name, value in values.items())
     (home / "conf" / "httpfs-site.xml").write_text(f"<configuration>{rows}</configuration>")
     (home / "conf" / "httpfs-signature.secret").write_text("a secret of the test")
-    folders = [f"-Dhttpfs.{name}.dir={home / where}" for name, where in (
-        ("home", ""), ("config", "conf"), ("log", "log"), ("temp", "temp"))]
-    command = [f"{settings.java_home}/bin/java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *folders,
-               "-cp", f"{settings.hadoop}/jars/*:{jars()}/*:{home}/conf:{settings.configuration}",
-               "org.apache.hadoop.fs.http.server.HttpFSServerWebServer"]
+    folders = [
+        f"-Dhttpfs.{name}.dir={home / where}"
+        for name, where in (("home", ""), ("config", "conf"), ("log", "log"), ("temp", "temp"))
+    ]
+    command = [
+        f"{settings.java_home}/bin/java",
+        "-Xmx128m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        *folders,
+        "-cp",
+        f"{settings.hadoop}/jars/*:{jars()}/*:{home}/conf:{settings.configuration}",
+        "org.apache.hadoop.fs.http.server.HttpFSServerWebServer",
+    ]
     with (home / "out.log").open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=home)
 

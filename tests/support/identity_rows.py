@@ -36,7 +36,8 @@ def claimed(launcher, identity):
 
 
 #: A client in a process of its own; it stops at a gap, which is named on its command line.
-CLIENT = """\
+CLIENT = (
+    """\
 import json, os, signal, sys, time
 from tf_yarn_ops.launch import launcher as launchers
 from tf_yarn_ops.hadoop.cluster import discover
@@ -53,7 +54,9 @@ def stop(name):
         print("stopped", flush=True)
         sys.stdin.readline()
 
-""" + STOP_IN_GAPS + """
+"""
+    + STOP_IN_GAPS
+    + """
 identity = Identity(key)
 try:
     report = launcher.ensure(JobSpec.from_dict(json.loads(spec)), identity)
@@ -63,12 +66,18 @@ try:
 except Cancelled:
     sys.exit(143)
 """
+)
 
 
 def client_in(access, identity, gap, command="sleep 600"):
     words = [access.hadoop.resourcemanager_url, json.dumps(job(command).to_dict()), identity.key, gap]
-    process = subprocess.Popen([sys.executable, "-c", CLIENT, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               env=access.environ, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", CLIENT, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=access.environ,
+        text=True,
+    )
     assert process.stdout.readline() == "stopped\n"
     return process
 
@@ -150,8 +159,11 @@ def play_at_once(access, launcher, kills=(*GAPS, "waiting"), terms=(*GAPS, "wait
     """Play the rows, a few at a time, with SIGKILL and SIGTERM in these gaps."""
     rows = [(killed_in_a_gap_and_called_again_trains_once, gap) for gap in kills]
     rows += [(term_in_a_gap_leaves_nothing, gap) for gap in terms]
-    rows += [(a_failed_attempt_is_not_repeated_but_the_next_one_trains,), (a_stale_older_generation_wakes_up,),
-             (a_race_trains_once,)]
+    rows += [
+        (a_failed_attempt_is_not_repeated_but_the_next_one_trains,),
+        (a_stale_older_generation_wakes_up,),
+        (a_race_trains_once,),
+    ]
     with ThreadPoolExecutor(4) as pool:
         played = [pool.submit(row, access, launcher, *more) for row, *more in rows]
     for row in played:

@@ -66,13 +66,24 @@ class Kdc:
 [logging]
   kdc = FILE:{folder}/kdc.log
 """)
-        self.variables = {"KRB5_CONFIG": str(self.config), "KRB5_KDC_PROFILE": str(folder / "kdc.conf"),
-                          "KRB5RCACHENAME": f"dfl:{folder}/rcache", "PATH": SYSTEM_PATH, "TMPDIR": str(folder)}
+        self.variables = {
+            "KRB5_CONFIG": str(self.config),
+            "KRB5_KDC_PROFILE": str(folder / "kdc.conf"),
+            "KRB5RCACHENAME": f"dfl:{folder}/rcache",
+            "PATH": SYSTEM_PATH,
+            "TMPDIR": str(folder),
+        }
 
     def tool(self, *command, **variables):
         """Run a program of MIT Kerberos."""
-        subprocess.run(command, env=self.variables | variables, check=True, timeout=60, stdin=subprocess.DEVNULL,
-                       capture_output=True)
+        subprocess.run(
+            command,
+            env=self.variables | variables,
+            check=True,
+            timeout=60,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+        )
 
     @contextmanager
     def running(self, **variables):
@@ -81,8 +92,13 @@ class Kdc:
         for name, keytab in (("ann", self.user_keytab), ("HTTP/localhost", self.service_keytab)):
             self.tool("kadmin.local", "-q", f"addprinc -randkey {name}")
             self.tool("kadmin.local", "-q", f"ktadd -k {keytab} {name}")
-        kdc = subprocess.Popen(["krb5kdc", "-n"], env=self.variables | variables, stdin=subprocess.DEVNULL,
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        kdc = subprocess.Popen(
+            ["krb5kdc", "-n"],
+            env=self.variables | variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         try:
             until(self.listens)
             yield self
@@ -163,8 +179,10 @@ class SecureYarn(FakeYarn):
             self.cookies[cookie], self.owners[cookie] = self.cookie_uses, principal
         if self.false_proof:
             answer = base64.b64encode(secrets.token_bytes(len(answer))).decode()
-        return principal, {"WWW-Authenticate": f"Negotiate {answer}",
-                           "Set-Cookie": f"hadoop.auth={cookie}; Path=/; HttpOnly"}
+        return principal, {
+            "WWW-Authenticate": f"Negotiate {answer}",
+            "Set-Cookie": f"hadoop.auth={cookie}; Path=/; HttpOnly",
+        }
 
 
 def _guarded(yarn):
@@ -211,5 +229,5 @@ def serving(yarn):
     """Serve a `SecureYarn` as localhost, the name that the KDC knows; sets and gives its URL."""
     with running(_guarded(yarn)) as server:
         yarn.url = f"http://localhost:{server.server_port}"
-        yarn.conf |= {"fs.defaultFS": "hdfs://localhost:8020", "dfs.namenode.http-address": yarn.url[len("http://"):]}
+        yarn.conf |= {"fs.defaultFS": "hdfs://localhost:8020", "dfs.namenode.http-address": yarn.url[len("http://") :]}
         yield yarn.url

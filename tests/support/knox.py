@@ -22,7 +22,16 @@ import httpx
 from support.http_server import Handler, running
 
 TOPOLOGY = "/gateway/default"
-_HOP = {"content-encoding", "connection", "transfer-encoding", "content-length", "keep-alive", "date", "server", "set-cookie"}
+_HOP = {
+    "content-encoding",
+    "connection",
+    "transfer-encoding",
+    "content-length",
+    "keep-alive",
+    "date",
+    "server",
+    "set-cookie",
+}
 _NOT_FORWARDED = {"host", "authorization", "cookie", "accept-encoding", "connection", "content-length"}
 
 
@@ -92,7 +101,9 @@ class Knox:
         if path.startswith("/webhdfs/v1/"):
             return self.namenode + self.tail(path, parameters), self.hide_datanode
         if path.startswith("/resourcemanager/v1/"):
-            return self.resourcemanager + self.tail(f"/ws{path.removeprefix('/resourcemanager')}/", parameters), self.hide_addresses
+            return self.resourcemanager + self.tail(
+                f"/ws{path.removeprefix('/resourcemanager')}/", parameters
+            ), self.hide_addresses
         if re.match(r"/resourcemanager/proxy/[^/]+/ws/v1/", path) and inner:
             where = {name: inner.pop(name) for name in ("scheme", "host", "port")}
             return self.joined(where, path.removeprefix("/resourcemanager"), {**parameters, **inner}), None
@@ -116,7 +127,9 @@ class Knox:
     def hide_datanode(self, headers, content):
         found = urlsplit(dict(headers).get("Location", ""))
         if found.netloc:
-            query = self.encrypt(scheme=found.scheme, host=found.hostname, port=str(found.port), **dict(parse_qsl(found.query)))
+            query = self.encrypt(
+                scheme=found.scheme, host=found.hostname, port=str(found.port), **dict(parse_qsl(found.query))
+            )
             place = f"{self.url}{TOPOLOGY}/webhdfs/data/v1{quote(unquote(found.path), '/=')}?{query}"
             headers = [(name, place if name == "Location" else value) for name, value in headers]
         return headers, content
@@ -143,8 +156,11 @@ def _handler(knox):
     class Gateway(Handler):
         def serve(self):
             split = urlsplit(self.path)
-            content = self.rfile.read(int(self.headers.get("content-length") or 0)) if "content-length" in self.headers \
+            content = (
+                self.rfile.read(int(self.headers.get("content-length") or 0))
+                if "content-length" in self.headers
                 else b"".join(self.chunks())
+            )
             status, headers, answer = self.answered(split, content)
             knox.requests.append((self.command, split.path, status))
             self.send_response_only(status)
@@ -169,7 +185,9 @@ def _handler(knox):
             if url is None or not split.path.startswith(f"{TOPOLOGY}/"):
                 return 404, [("Content-Type", "text/html")], b"<html><h2>HTTP ERROR 404 Not Found</h2></html>"
             headers = {name: value for name, value in self.headers.items() if name.lower() not in _NOT_FORWARDED}
-            status, headers, answer = knox.ask(self.command, url, headers, b"" if path.startswith("/webhdfs/v1/") else content)
+            status, headers, answer = knox.ask(
+                self.command, url, headers, b"" if path.startswith("/webhdfs/v1/") else content
+            )
             return (status, *rewrite(headers, answer)) if rewrite else (status, headers, answer)
 
         do_GET = do_POST = do_PUT = do_DELETE = serve

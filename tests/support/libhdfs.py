@@ -32,15 +32,46 @@ def libhdfs_folder(environ):
         (folder / "lib.rs").touch()
         _run(["cargo", "vendor", "--quiet", "crates"], folder)
         source = folder / "crates/hdfs-sys/libhdfs/hdfs_3_3"
-        headers = [source.parent, source, source / "include", source / "os", source / "os/posix", java / "include", java / "include/linux"]
-        _run(["gcc", "-shared", "-fPIC", "-O2", "-w", "-fcommon", "-o", "libhdfs.so", *(f"-I{header}" for header in headers),
-              *sorted(source.glob("*.c")), *sorted(source.glob("os/posix/*.c")), f"-L{java}/lib/server", "-ljvm"], folder)
+        headers = [
+            source.parent,
+            source,
+            source / "include",
+            source / "os",
+            source / "os/posix",
+            java / "include",
+            java / "include/linux",
+        ]
+        _run(
+            [
+                "gcc",
+                "-shared",
+                "-fPIC",
+                "-O2",
+                "-w",
+                "-fcommon",
+                "-o",
+                "libhdfs.so",
+                *(f"-I{header}" for header in headers),
+                *sorted(source.glob("*.c")),
+                *sorted(source.glob("os/posix/*.c")),
+                f"-L{java}/lib/server",
+                "-ljvm",
+            ],
+            folder,
+        )
         shutil.rmtree(folder / "crates")
 
     return made_once("libhdfs", [Path(__file__)], make)
 
 
 def _run(command, folder):
-    ran = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                         text=True, timeout=300)
+    ran = subprocess.run(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+    )
     assert ran.returncode == 0, ran.stdout[-4000:]

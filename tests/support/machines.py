@@ -9,7 +9,14 @@ from tf_yarn_ops.minicluster.daemon_settings import Settings
 
 def make_settings(directory=Path("/clusters/one"), kind=Settings, **options):
     """Return settings whose ports count from 10000."""
-    settings = kind(directory=directory, hadoop=Path("/cache/hadoop"), java_home=Path("/opt/jdk"), user="ada", memory=16384, **options)
+    settings = kind(
+        directory=directory,
+        hadoop=Path("/cache/hadoop"),
+        java_home=Path("/opt/jdk"),
+        user="ada",
+        memory=16384,
+        **options,
+    )
     return replace(settings, ports={name: 10000 + number for number, name in enumerate(settings.port_names)})
 
 
@@ -33,7 +40,10 @@ def write_script(path, text):
 
 def write_java(folder, version, home=None):
     """Write a ``java`` that answers with its version; return its folder."""
-    write_script(folder / "bin" / "java", f'echo "    java.home = {home or folder}" >&2\necho "    java.version = {version}" >&2\n')
+    write_script(
+        folder / "bin" / "java",
+        f'echo "    java.home = {home or folder}" >&2\necho "    java.version = {version}" >&2\n',
+    )
     return folder / "bin"
 
 
@@ -44,7 +54,8 @@ def make_machine(folder, patch):
         folder / "bin" / "mvn",
         f"echo call >> {folder}/calls\n"
         'for a in "$@"; do case "$a" in -DoutputDirectory=*) out="${a#*=}" ;; esac; done\n'
-        'mkdir -p "$out" && touch "$out/hadoop-common-3.4.3.jar"\n')
+        'mkdir -p "$out" && touch "$out/hadoop-common-3.4.3.jar"\n',
+    )
     patch.setenv("PATH", f"{folder}/bin:/usr/bin:/bin")
     patch.setenv("JAVA_HOME", f"{folder}/jdk")
     patch.setenv("YTF_CACHE", f"{folder}/cache")

@@ -17,9 +17,17 @@ def write_many(root, folder, number, until, days=90, user="ann"):
     for one in range(number):
         reason = REASONS[one % len(REASONS)]
         ended = until - days * DAY * one / number
-        document = {**kinds[reason], "application_id": application_id(number - one), "name": NAMES[one % len(NAMES)],
-                    "user": user, "queue": ("default", "low", "nightly")[one % 3], "finished_at": ended,
-                    "started_at": ended - 300 - one % 900, "queue_seconds": float(one % 240), "metrics": {"loss": one / number}}
+        document = {
+            **kinds[reason],
+            "application_id": application_id(number - one),
+            "name": NAMES[one % len(NAMES)],
+            "user": user,
+            "queue": ("default", "low", "nightly")[one % 3],
+            "finished_at": ended,
+            "started_at": ended - 300 - one % 900,
+            "queue_seconds": float(one % 240),
+            "metrics": {"loss": one / number},
+        }
         path = root / record_path(folder, application_id(number - one), ended).lstrip("/")
         if path.parent not in made:
             path.parent.mkdir(parents=True, exist_ok=True)

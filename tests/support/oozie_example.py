@@ -26,8 +26,13 @@ def retrain_twice(server, folder):
     start = int(time.time()) // 60 * 60 - 600
     times = [start, start + 60]
     root = hadoop.default_filesystem
-    env = {**os.environ, "YTF_RESOURCEMANAGER": hadoop.resourcemanager_url, "YTF_SITE": "", "OOZIE_URL": server.url,
-           "PYTHONPATH": str(ROOT)}
+    env = {
+        **os.environ,
+        "YTF_RESOURCEMANAGER": hadoop.resourcemanager_url,
+        "YTF_SITE": "",
+        "OOZIE_URL": server.url,
+        "PYTHONPATH": str(ROOT),
+    }
 
     def run(*words):
         done = subprocess.run(words, cwd=EXAMPLE, env=env, capture_output=True, text=True, timeout=300, check=False)
@@ -43,16 +48,43 @@ def retrain_twice(server, folder):
     for day in folders:
         server.files.create(f"{day}/_SUCCESS", b"", 0o644)
 
-    run(*YTF, "oozie", "package", "job.yaml", "--workflow", "workflow.xml", "--frequency", "1m", "--start", stamp(times[0]),
-        "--end", stamp(times[1] + 60), "--data", "/digits/days/${YEAR}-${MONTH}-${DAY}T${HOUR}${MINUTE}",
-        "--property", f"models={root}/models/digits", "--property", f"tensorflow={sys.prefix}", "--python", str(BARE), "--pex", "--sla-end", "30m",
-        "--out", str(folder / "digits"), "--app-path", "/apps/digits")
+    run(
+        *YTF,
+        "oozie",
+        "package",
+        "job.yaml",
+        "--workflow",
+        "workflow.xml",
+        "--frequency",
+        "1m",
+        "--start",
+        stamp(times[0]),
+        "--end",
+        stamp(times[1] + 60),
+        "--data",
+        "/digits/days/${YEAR}-${MONTH}-${DAY}T${HOUR}${MINUTE}",
+        "--property",
+        f"models={root}/models/digits",
+        "--property",
+        f"tensorflow={sys.prefix}",
+        "--python",
+        str(BARE),
+        "--pex",
+        "--sla-end",
+        "30m",
+        "--out",
+        str(folder / "digits"),
+        "--app-path",
+        "/apps/digits",
+    )
     coordinator = run(*YTF, "oozie", "run", str(folder / "digits"))
     ended = server.wait(coordinator, "SUCCEEDED", "DONEWITHERROR", "KILLED", "FAILED", seconds=600)
     assert ended["status"] == "SUCCEEDED", ended
 
-    outputs = [javaproperties.loads(server.data(action["externalId"], "train"))
-               for action in sorted(ended["actions"], key=lambda action: action["nominalTime"])]
+    outputs = [
+        javaproperties.loads(server.data(action["externalId"], "train"))
+        for action in sorted(ended["actions"], key=lambda action: action["nominalTime"])
+    ]
     stamps = [stamp(one, "%Y%m%d%H%M") for one in times]
     assert [one["metric.started_from"] for one in outputs] == ["nothing", stamps[0]]
     assert [one["output_path"] for one in outputs] == [f"{root}/models/digits/{one}" for one in stamps]

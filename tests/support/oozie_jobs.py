@@ -78,8 +78,13 @@ class Site:
         self.yarn = Yarn(self.hadoop)
         # Rows in several threads share these clients, and an idle connection of one may be closed by another.
         alone = httpx.Limits(max_keepalive_connections=0)
-        self.yarn.client = httpx.Client(base_url=self.yarn.client.base_url, timeout=60, trust_env=False, limits=alone,
-                                        headers={"Accept": "application/json"})
+        self.yarn.client = httpx.Client(
+            base_url=self.yarn.client.base_url,
+            timeout=60,
+            trust_env=False,
+            limits=alone,
+            headers={"Accept": "application/json"},
+        )
         server.client = httpx.Client(trust_env=False, timeout=60, limits=alone, cookies=closed_jar())
         self.filesystem = self.hadoop.default_filesystem
 
@@ -90,8 +95,13 @@ class Site:
 
     def ytf(self, *words, folder, code=0):
         """Call ``ytf oozie`` in a folder; return what it printed to stdout and stderr. None stands for any exit code."""
-        env = {**os.environ, "YTF_RESOURCEMANAGER": self.hadoop.resourcemanager_url, "YTF_SITE": "", "OOZIE_URL": self.server.url,
-               "PYTHONPATH": str(ROOT)}
+        env = {
+            **os.environ,
+            "YTF_RESOURCEMANAGER": self.hadoop.resourcemanager_url,
+            "YTF_SITE": "",
+            "OOZIE_URL": self.server.url,
+            "PYTHONPATH": str(ROOT),
+        }
         done = subprocess.run([*YTF, "oozie", *words], cwd=folder, env=env, capture_output=True, text=True, timeout=300)
         assert code in (None, done.returncode), done.stderr
         return done.stdout.strip(), done.stderr
@@ -106,8 +116,9 @@ class Site:
                 "name": name, "environment": f"venv://{sys.prefix}", "tags": [name],
                 "tasks": {"worker": {"instances": 1, "memory": 256}}, **one["job"]}))  # fmt: skip
         if listed is document:
-            (folder / "job.yaml").write_text(yaml.safe_dump({
-                "name": name, "jobs": [one | {"job": f"{one['name']}.yaml"} for one in listed]}))
+            (folder / "job.yaml").write_text(
+                yaml.safe_dump({"name": name, "jobs": [one | {"job": f"{one['name']}.yaml"} for one in listed]})
+            )
         if flow:
             (folder / "flow.xml").write_text(flow)
             options += ("--workflow", "flow.xml")
@@ -125,12 +136,26 @@ class Site:
     def give_home(self, user):
         """Make the home directory of a user."""
         self.files.makedirs(f"/user/{user}", 0o755)
-        answer = httpx.put(f"{self.hadoop.namenode_url}/webhdfs/v1/user/{user}", trust_env=False, params={
-            "op": "SETOWNER", "owner": user, "group": user, "user.name": self.hadoop.settings.user})
+        answer = httpx.put(
+            f"{self.hadoop.namenode_url}/webhdfs/v1/user/{user}",
+            trust_env=False,
+            params={"op": "SETOWNER", "owner": user, "group": user, "user.name": self.hadoop.settings.user},
+        )
         assert answer.is_success, answer.text
 
-    def package(self, name, command="true", *, more="", ok="end", error="failed", retry="", attempts=2,
-                names=WORKFLOW_NAMES, **job):
+    def package(
+        self,
+        name,
+        command="true",
+        *,
+        more="",
+        ok="end",
+        error="failed",
+        retry="",
+        attempts=2,
+        names=WORKFLOW_NAMES,
+        **job,
+    ):
         """Write an application whose action ``train`` runs the command once; return its folder in HDFS."""
         folder = f"/apps/{name}"
         document = {"name": name, "command": command, "environment": f"venv://{sys.prefix}", "tags": [name],
@@ -143,28 +168,51 @@ class Site:
                      f"<value>{attempts}</value></property></configuration>",
             arguments="".join(f"<argument>{escape(word)}</argument>" for word in words), folder=folder,
             variables="".join(f"<env-var>{item.variable}={variable(item)}</env-var>" for item in names))  # fmt: skip
-        self.write(f"{folder}/workflow.xml", WORKFLOW_XML.format(
-            name=name, shell=shell, retry=retry, ok=ok, error=error, more=more.format(filesystem=self.filesystem)))
+        self.write(
+            f"{folder}/workflow.xml",
+            WORKFLOW_XML.format(
+                name=name, shell=shell, retry=retry, ok=ok, error=error, more=more.format(filesystem=self.filesystem)
+            ),
+        )
         return folder
 
     def run(self, name, command="true", user=None, **options):
         """Package and start a workflow; return its `Run`."""
         folder = self.package(name, command, **options)
-        return Run(self, name, self.server.submit(
-            {"oozie.wf.application.path": f"{self.filesystem}{folder}", "oozie.use.system.libpath": "true"}, user), user)
+        return Run(
+            self,
+            name,
+            self.server.submit(
+                {"oozie.wf.application.path": f"{self.filesystem}{folder}", "oozie.use.system.libpath": "true"}, user
+            ),
+            user,
+        )
 
     def schedule(self, name, command, times, application=None):
         """Package and start a coordinator of so many minutes that are over; return its id and the data's folders."""
         folder = application or self.package(name, command, names=(*WORKFLOW_NAMES, *COORDINATOR_NAMES))
         start = self.began
-        data = [f"/data/{name}/{time.strftime('%Y%m%d%H%M', time.gmtime(start + 60 * number))}" for number in range(times)]
-        properties = "".join(f"<property><name>{item.name}</name><value>{item.expression}</value></property>"
-                             for item in COORDINATOR_NAMES)
-        self.write(f"{folder}/{name}/coordinator.xml", COORDINATOR_XML.format(
-            name=name, start=stamp(start), end=stamp(start + 60 * times), data=f"{self.filesystem}/data/{name}",
-            path=f"{self.filesystem}{folder}", properties=properties))
-        return self.server.submit({"oozie.coord.application.path": f"{self.filesystem}{folder}/{name}",
-                                   "oozie.use.system.libpath": "true"}), data
+        data = [
+            f"/data/{name}/{time.strftime('%Y%m%d%H%M', time.gmtime(start + 60 * number))}" for number in range(times)
+        ]
+        properties = "".join(
+            f"<property><name>{item.name}</name><value>{item.expression}</value></property>"
+            for item in COORDINATOR_NAMES
+        )
+        self.write(
+            f"{folder}/{name}/coordinator.xml",
+            COORDINATOR_XML.format(
+                name=name,
+                start=stamp(start),
+                end=stamp(start + 60 * times),
+                data=f"{self.filesystem}/data/{name}",
+                path=f"{self.filesystem}{folder}",
+                properties=properties,
+            ),
+        )
+        return self.server.submit(
+            {"oozie.coord.application.path": f"{self.filesystem}{folder}/{name}", "oozie.use.system.libpath": "true"}
+        ), data
 
 
 class Run:
@@ -226,8 +274,11 @@ class Run:
     def log(self):
         """Return what Oozie and the launchers say, for a person who reads a failure."""
         found = json.dumps(self.site.server.info(self.workflow), indent=1)
-        logs = [path for path in (self.site.hadoop.directory / "nm" / "logs").rglob("std*")
-                if self.workflow.encode() in path.read_bytes() or f"{self.id}".encode() in path.read_bytes()]
+        logs = [
+            path
+            for path in (self.site.hadoop.directory / "nm" / "logs").rglob("std*")
+            if self.workflow.encode() in path.read_bytes() or f"{self.id}".encode() in path.read_bytes()
+        ]
         return "\n".join([found, *(f"--- {path}\n{path.read_text(errors='replace')[-3000:]}" for path in sorted(logs))])
 
 

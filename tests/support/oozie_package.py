@@ -21,8 +21,11 @@ from tf_yarn_ops.terminal.signals import Interruption
 
 @contextmanager
 def oozie(*answer, coordinators=(), meanwhile=()):
-    handler = type("Oozie", (FakeOozie,), {"seen": [], "coordinators": coordinators, "meanwhile": [*meanwhile],
-                                           **({"answer": answer} if answer else {})})
+    handler = type(
+        "Oozie",
+        (FakeOozie,),
+        {"seen": [], "coordinators": coordinators, "meanwhile": [*meanwhile], **({"answer": answer} if answer else {})},
+    )
     with running(handler) as server:
         yield f"http://127.0.0.1:{server.server_port}/oozie", handler.seen
 
@@ -31,15 +34,20 @@ def oozie(*answer, coordinators=(), meanwhile=()):
 def cluster(folder):
     """Serve a ResourceManager whose file system is a folder here."""
     yarn = FakeYarn()
-    yarn.conf = {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{folder}",
-                 "yarn.resourcemanager.address": "rm:8032"}
+    yarn.conf = {
+        "fs.defaultFS": "viewfs://mini",
+        "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{folder}",
+        "yarn.resourcemanager.address": "rm:8032",
+    }
     with serving(yarn) as url:
         yield url
 
 
 NOW = datetime(2026, 11, 21, 10, 7, tzinfo=timezone.utc)
 PLACE = Place("hdfs://nn:8020/apps/digits", "hdfs://nn:8020", "rm:8032")
-JOB = "name: digits \"more\"\ncommand: python3 train.py\ntasks: {worker: 1}\nfiles: {train.py: train.py}\nqueue: science\n"
+JOB = (
+    'name: digits "more"\ncommand: python3 train.py\ntasks: {worker: 1}\nfiles: {train.py: train.py}\nqueue: science\n'
+)
 SMALL = "command: x\ntasks: {worker: 1}\n"
 JOBS = """name: nightly
 jobs:
@@ -70,12 +78,20 @@ ADDRESSES = ("--name-node", "hdfs://nn:8020", "--resource-manager", "rm:8032")
 
 def run(*words, **env):
     """Call ``ytf oozie`` in this process; return what `subprocess.run` would."""
-    clean = {name: value for name, value in os.environ.items()
-             if name not in ("YTF_RESOURCEMANAGER", "HADOOP_CONF_DIR", "OOZIE_URL")}
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("YTF_RESOURCEMANAGER", "HADOOP_CONF_DIR", "OOZIE_URL")
+    }
     out, err = io.StringIO(), io.StringIO()
-    with mock.patch.dict(os.environ, {**clean, "YTF_SITE": "", **env}, clear=True), \
-            mock.patch.object(sys, "argv", ["ytf", "oozie", *words]), redirect_stdout(out), redirect_stderr(err), \
-            Interruption() as interruption, pytest.raises(SystemExit) as ended:
+    with (
+        mock.patch.dict(os.environ, {**clean, "YTF_SITE": "", **env}, clear=True),
+        mock.patch.object(sys, "argv", ["ytf", "oozie", *words]),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        Interruption() as interruption,
+        pytest.raises(SystemExit) as ended,
+    ):
         program.run_command(ytf, "ytf", interruption)
     return subprocess.CompletedProcess(words, ended.value.code or 0, out.getvalue(), err.getvalue())
 

@@ -66,6 +66,7 @@ LAB = {
 
 def fetch():
     """Return the folder with Oozie's ``jars`` and the folder ``root`` around its web pages, which Maven fetches once."""
+
     def make(folder):
         java = find_java(os.environ)
         ran = subprocess.run(
@@ -78,8 +79,10 @@ def fetch():
         war = next((folder / "jars").glob("oozie-webapp-*.war"))
         with zipfile.ZipFile(war) as archive:
             # Its WEB-INF would map each servlet a second time, and every page would answer 503.
-            archive.extractall(folder / "root" / "webapp", [
-                name for name in archive.namelist() if not name.startswith(("WEB-INF/", "META-INF/"))])
+            archive.extractall(
+                folder / "root" / "webapp",
+                [name for name in archive.namelist() if not name.startswith(("WEB-INF/", "META-INF/"))],
+            )
         war.unlink()
 
     return made_once(f"oozie-{VERSION}", [HERE / "pom.xml"], make)
@@ -100,7 +103,9 @@ class OozieServer:
 
     def __init__(self, folder, cluster, settings=None):
         self.folder, self.cluster = Path(folder), cluster
-        self.files = discover(cluster.resourcemanager_url, environ={"HADOOP_USER_NAME": cluster.settings.user}).open_filesystem()
+        self.files = discover(
+            cluster.resourcemanager_url, environ={"HADOOP_USER_NAME": cluster.settings.user}
+        ).open_filesystem()
         self.installation = fetch()
         self.port = choose_ports(["oozie"])["oozie"]
         self.url = f"http://127.0.0.1:{self.port}/oozie"
@@ -110,21 +115,28 @@ class OozieServer:
         for name in ("conf", "data", "logs", "tmp"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         shutil.copytree(cluster.settings.configuration, self.folder / "hadoop")
-        (self.folder / "hadoop" / "mapred-site.xml").write_text(render_xml(
-            {"mapreduce.framework.name": "yarn", "mapreduce.jobhistory.address": "127.0.0.1:1"}))
+        (self.folder / "hadoop" / "mapred-site.xml").write_text(
+            render_xml({"mapreduce.framework.name": "yarn", "mapreduce.jobhistory.address": "127.0.0.1:1"})
+        )
         (self.folder / "conf" / "oozie-log4j.properties").write_text(_LOG4J)
-        (self.folder / "conf" / "oozie-site.xml").write_text(render_xml(LAB | {
-            "oozie.http.hostname": "127.0.0.1",
-            "oozie.http.port": str(self.port),
-            "oozie.base.url": self.url,
-            "oozie.jsp.tmp.dir": f"{self.folder}/tmp",
-            "oozie.service.HadoopAccessorService.hadoop.configurations": f"*={self.folder}/hadoop",
-            "oozie.service.HadoopAccessorService.action.configurations": f"*={self.folder}/hadoop",
-            "oozie.service.WorkflowAppService.system.libpath": SHARE_LIBRARY,
-            "oozie.service.JPAService.create.db.schema": "true",
-            "oozie.service.ProxyUserService.proxyuser.root.hosts": "*",
-            "oozie.service.ProxyUserService.proxyuser.root.groups": "*",
-        } | (settings or {})))
+        (self.folder / "conf" / "oozie-site.xml").write_text(
+            render_xml(
+                LAB
+                | {
+                    "oozie.http.hostname": "127.0.0.1",
+                    "oozie.http.port": str(self.port),
+                    "oozie.base.url": self.url,
+                    "oozie.jsp.tmp.dir": f"{self.folder}/tmp",
+                    "oozie.service.HadoopAccessorService.hadoop.configurations": f"*={self.folder}/hadoop",
+                    "oozie.service.HadoopAccessorService.action.configurations": f"*={self.folder}/hadoop",
+                    "oozie.service.WorkflowAppService.system.libpath": SHARE_LIBRARY,
+                    "oozie.service.JPAService.create.db.schema": "true",
+                    "oozie.service.ProxyUserService.proxyuser.root.hosts": "*",
+                    "oozie.service.ProxyUserService.proxyuser.root.groups": "*",
+                }
+                | (settings or {})
+            )
+        )
 
     def __enter__(self):
         self.share()
@@ -149,17 +161,29 @@ class OozieServer:
         java = find_java(os.environ)
         words = [java.executable, "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         words += [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("lang", "util", "net")]
-        words += [f"-Doozie.{name}.dir={self.folder}/{path}" for name, path in
-                  (("home", ""), ("config", "conf"), ("log", "logs"), ("data", "data"))]
+        words += [
+            f"-Doozie.{name}.dir={self.folder}/{path}"
+            for name, path in (("home", ""), ("config", "conf"), ("log", "logs"), ("data", "data"))
+        ]
         # In this order apache-el comes before the older jsp-api, which has the same classes.
         jars = sorted(map(str, (self.installation / "jars").glob("*.jar")))
-        words += [f"-Djava.io.tmpdir={self.folder}/tmp", "-cp",
-                  ":".join([f"{self.folder}/conf", f"{self.installation}/root", *jars]),
-                  "org.apache.oozie.server.EmbeddedOozieServer"]
+        words += [
+            f"-Djava.io.tmpdir={self.folder}/tmp",
+            "-cp",
+            ":".join([f"{self.folder}/conf", f"{self.installation}/root", *jars]),
+            "org.apache.oozie.server.EmbeddedOozieServer",
+        ]
         environ = {name: value for name, value in os.environ.items() if not name.startswith(("HADOOP_", "OOZIE_"))}
         with open(self.folder / "logs" / "server.log", "ab") as log:
-            self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                                            cwd=self.folder, env={**environ, "LANG": "C.UTF-8"}, start_new_session=True)
+            self.process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+                env={**environ, "LANG": "C.UTF-8"},
+                start_new_session=True,
+            )
         try:
             until(lambda: self.is_normal() or self.process.poll() is not None, PATIENCE)
             assert self.process.poll() is None, self.log()
@@ -187,22 +211,34 @@ class OozieServer:
     def ask(self, method, path, **options):
         """Return the answer's JSON, or its text."""
         answer = self.client.request(method, f"{self.url}/v2/{path}", **options)
-        assert answer.status_code < 300, f"{answer.status_code} {answer.headers.get('oozie-error-message')} {answer.text}"
+        assert answer.status_code < 300, (
+            f"{answer.status_code} {answer.headers.get('oozie-error-message')} {answer.text}"
+        )
         return answer.json() if "json" in answer.headers.get("content-type", "") else answer.text
 
     def submit(self, properties, user=None):
         """Submit a job as ``oozie job -run`` does; return its id."""
         user = user or self.cluster.settings.user
         action = {} if "oozie.coord.application.path" in properties else {"action": "start"}
-        return self.ask("POST", "jobs", params={"user.name": user, **action}, headers=_XML,
-                        content=configuration({"user.name": user, **properties}).encode())["id"]
+        return self.ask(
+            "POST",
+            "jobs",
+            params={"user.name": user, **action},
+            headers=_XML,
+            content=configuration({"user.name": user, **properties}).encode(),
+        )["id"]
 
     def change(self, job_id, action, user=None, properties=None, **parameters):
         """Kill, suspend, resume or rerun a job."""
         user = user or self.cluster.settings.user
         content = "" if properties is None else configuration({"user.name": user, **properties})
-        return self.ask("PUT", f"job/{job_id}", params={"user.name": user, "action": action, **parameters}, headers=_XML,
-                        content=content.encode())
+        return self.ask(
+            "PUT",
+            f"job/{job_id}",
+            params={"user.name": user, "action": action, **parameters},
+            headers=_XML,
+            content=content.encode(),
+        )
 
     def info(self, job_id):
         """Return what Oozie tells of a workflow, coordinator or action."""
@@ -238,6 +274,11 @@ class OozieServer:
 
 def configuration(properties):
     """Return Hadoop's XML of properties."""
-    return "<configuration>" + "".join(
-        f"<property><name>{escape(name)}</name><value>{escape(str(value))}</value></property>"
-        for name, value in properties.items()) + "</configuration>"
+    return (
+        "<configuration>"
+        + "".join(
+            f"<property><name>{escape(name)}</name><value>{escape(str(value))}</value></property>"
+            for name, value in properties.items()
+        )
+        + "</configuration>"
+    )

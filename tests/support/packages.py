@@ -44,8 +44,11 @@ scripts = {show-digits = "digits:show"}
 def make_wheel(folder, name, files, tag="py3-none-any"):
     """Write a wheel with version 1.0."""
     about = f"{name}-1.0.dist-info"
-    files = {**files, f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
-             f"{about}/WHEEL": f"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: {tag}\n"}
+    files = {
+        **files,
+        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{about}/WHEEL": f"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: {tag}\n",
+    }
     folder.mkdir(exist_ok=True, parents=True)
     with zipfile.ZipFile(folder / f"{name}-1.0-{tag}.whl", "w") as wheel:
         for path, text in files.items():
@@ -58,7 +61,9 @@ def make_project(folder):
     folder.mkdir(parents=True)
     (folder / "pyproject.toml").write_text(_PROJECT)
     (folder / "backend.py").write_text(_BACKEND)
-    (folder / "digits.py").write_text("import shapes, sys\ndef show():\n    print(sys.prefix, __file__, shapes.__file__, sep='\\n')\n")
+    (folder / "digits.py").write_text(
+        "import shapes, sys\ndef show():\n    print(sys.prefix, __file__, shapes.__file__, sep='\\n')\n"
+    )
     return folder
 
 

@@ -24,8 +24,11 @@ class Place:
     def __init__(self, yarn, root):
         root.mkdir()
         self.yarn, self.url, self.root = yarn, yarn.url, root
-        yarn.conf = {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{root}",
-                     "yarn.application.classpath": "/etc/hadoop/conf,/opt/hadoop/*"}
+        yarn.conf = {
+            "fs.defaultFS": "viewfs://mini",
+            "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{root}",
+            "yarn.application.classpath": "/etc/hadoop/conf,/opt/hadoop/*",
+        }
 
     def launcher(self, site=None, **options):
         return Launcher(self.cluster(site), **options)

@@ -11,6 +11,8 @@ YTF = [sys.executable, "-c", "from tf_yarn_ops.cli import main; main()"]
 
 
 def run(program, *words, env=None, timeout=60):
-    clean = {name: value for name, value in os.environ.items() if name not in ("YTF_RESOURCEMANAGER", "HADOOP_CONF_DIR")}
+    clean = {
+        name: value for name, value in os.environ.items() if name not in ("YTF_RESOURCEMANAGER", "HADOOP_CONF_DIR")
+    }
     return subprocess.run([*program, *words], capture_output=True, text=True, timeout=timeout, cwd=ROOT,
                           env={**clean, "YTF_SITE": "", **(env or {})}, stdin=subprocess.DEVNULL)  # fmt: skip

@@ -7,8 +7,11 @@ import subprocess
 import sys
 
 #: Where pyenv and uv keep interpreters that are not on PATH; first beside the interpreter that runs the tests.
-FOLDERS = (os.path.join(os.path.dirname(sys.base_prefix), "{release}.*/bin/python"),
-           "~/.pyenv/versions/{release}.*/bin/python", "~/.local/share/uv/python/cpython-{release}.*/bin/python")
+FOLDERS = (
+    os.path.join(os.path.dirname(sys.base_prefix), "{release}.*/bin/python"),
+    "~/.pyenv/versions/{release}.*/bin/python",
+    "~/.local/share/uv/python/cpython-{release}.*/bin/python",
+)
 
 
 def find_python(release):

@@ -33,9 +33,13 @@ class RealYarn(FakeYarn):
     def __init__(self, resourcemanager):
         super().__init__()
         self.in_vain = 0  # answers of a ResourceManager that recovers its applications
-        self.client = httpx.Client(base_url=resourcemanager, trust_env=False, timeout=30,
-                                   headers={"X-XSRF-HEADER": "x", "Accept": "application/json"},
-                                   event_hooks={"request": [_forget_who_asked]})
+        self.client = httpx.Client(
+            base_url=resourcemanager,
+            trust_env=False,
+            timeout=30,
+            headers={"X-XSRF-HEADER": "x", "Accept": "application/json"},
+            event_hooks={"request": [_forget_who_asked]},
+        )
 
     def answer(self, method, path, parameters, body):
         try:
@@ -53,9 +57,16 @@ class RealYarn(FakeYarn):
         user = document["user"]
         name = self.ask("POST", "/new-application", user=user).json()["application-id"]
         tags = [tag for tag in document["applicationTags"].split(",") if tag]
-        body = {"application-id": name, "application-name": document["name"], "application-type": "skein",
-                "unmanaged-AM": True, "queue": "default", "max-app-attempts": 1,
-                "am-container-spec": {"commands": {"command": "true"}}, "resource": {"memory": 64, "vCores": 1}}
+        body = {
+            "application-id": name,
+            "application-name": document["name"],
+            "application-type": "skein",
+            "unmanaged-AM": True,
+            "queue": "default",
+            "max-app-attempts": 1,
+            "am-container-spec": {"commands": {"command": "true"}},
+            "resource": {"memory": 64, "vCores": 1},
+        }
         answer = self.ask("POST", "", body | ({"application-tags": {"tag": tags}} if tags else {}), user)
         assert answer.status_code == 202, answer.text
         until(lambda: self.state(name) == "ACCEPTED")

@@ -52,8 +52,9 @@ class Recorder:
         async def relay(reader, writer):
             with contextlib.suppress(OSError):
                 to_reader, to_writer = await asyncio.open_connection("127.0.0.1", target, ssl=contexts[1])
-                await asyncio.gather(self._pump("agent", reader, to_writer),
-                                     self._pump("coordinator", to_reader, writer))
+                await asyncio.gather(
+                    self._pump("agent", reader, to_writer), self._pump("coordinator", to_reader, writer)
+                )
 
         serving = asyncio.start_server(relay, sock=self._socket, ssl=contexts[0])
         asyncio.run_coroutine_threadsafe(serving, self._loop).result(60)

@@ -17,8 +17,11 @@ KEY = "of-the-tests"
 def serving_pages(cluster, user_header="", boards=None):
     """Serve the pages as ``ytf ui`` does; yields their address."""
     library, listener = Library(cluster), listen_at(LOOPBACK, 0)
-    server = uvicorn.Server(uvicorn.Config(build_application(library, KEY, user_header, boards), log_config=None,
-                                           log_level="warning", lifespan="off"))
+    server = uvicorn.Server(
+        uvicorn.Config(
+            build_application(library, KEY, user_header, boards), log_config=None, log_level="warning", lifespan="off"
+        )
+    )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:

@@ -29,8 +29,11 @@ def processes_of(am):
         if not entry.name.isdigit():
             continue
         try:
-            if str(am.folder).encode() in (entry / "environ").read_bytes() and b"YTF_APPLICATION_ID" in (
-                entry / "environ").read_bytes() and (entry / "stat").read_text().rpartition(")")[2].split()[0] != "Z":
+            if (
+                str(am.folder).encode() in (entry / "environ").read_bytes()
+                and b"YTF_APPLICATION_ID" in (entry / "environ").read_bytes()
+                and (entry / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+            ):
                 left.append((entry / "cmdline").read_text())
         except OSError:
             continue

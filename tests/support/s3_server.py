@@ -24,13 +24,22 @@ class S3Server:
         self.address = f"http://127.0.0.1:{self.port}"
         self.log = folder / "moto.log"
         self.config = folder / "aws-config"
-        settings = {"aws_access_key_id": KEY, "aws_secret_access_key": SECRET, "region": "us-east-1",
-                    "endpoint_url": self.address}
+        settings = {
+            "aws_access_key_id": KEY,
+            "aws_secret_access_key": SECRET,
+            "region": "us-east-1",
+            "endpoint_url": self.address,
+        }
         lines = [f"{name} = {value}" for name, value in settings.items()]
         self.config.write_text("\n".join(["[default]", *lines, ""]))
         self.config.chmod(0o600)
-        self.client = boto3.Session().client("s3", aws_access_key_id=KEY, aws_secret_access_key=SECRET, region_name="us-east-1",
-                                             endpoint_url=self.address)
+        self.client = boto3.Session().client(
+            "s3",
+            aws_access_key_id=KEY,
+            aws_secret_access_key=SECRET,
+            region_name="us-east-1",
+            endpoint_url=self.address,
+        )
 
     def keys(self, bucket):
         return sorted(found["Key"] for found in self.client.list_objects_v2(Bucket=bucket).get("Contents", ()))
@@ -45,6 +54,7 @@ def s3_server(folder):
     server = S3Server(folder)
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(server.port)]
     with open(server.log, "ab") as log, subprocess.Popen(command, stdout=log, stderr=log, cwd=folder) as process:
+
         def answers():
             assert process.poll() is None, server.log.read_text()
             try:

@@ -12,7 +12,9 @@ TOKENS = {"renew-interval": 60_000, "max-lifetime": 100_000}
 #: A cookie is good for some seconds, so that clients need tickets again and again.
 EXPIRY = {"hadoop.http.authentication.token.validity": "15"} | {
     f"{daemon}.delegation.token.{key}": str(value)
-    for daemon in ("dfs.namenode", "yarn.resourcemanager") for key, value in TOKENS.items()}
+    for daemon in ("dfs.namenode", "yarn.resourcemanager")
+    for key, value in TOKENS.items()
+}
 
 
 @contextmanager
@@ -53,9 +55,22 @@ def kinit(cluster, environ, user, *options):
 def ask(cluster, environ, url, *options):
     """Send a request by curl, which makes SPNEGO by itself; return the HTTP status and the text of the answer."""
     ca = ["--cacert", str(cluster.ca_file)] if cluster.ca_file else []
-    command = ["curl", "--silent", "--show-error", "--max-time", "30", "--negotiate", "--user", ":", *ca,
-               "--location-trusted",  # from the standby to the active one
-               "--write-out", "\n%{http_code}", *options, url]
+    command = [
+        "curl",
+        "--silent",
+        "--show-error",
+        "--max-time",
+        "30",
+        "--negotiate",
+        "--user",
+        ":",
+        *ca,
+        "--location-trusted",  # from the standby to the active one
+        "--write-out",
+        "\n%{http_code}",
+        *options,
+        url,
+    ]
     ran = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0, ran.stderr
     text, _, status = ran.stdout.rpartition("\n")

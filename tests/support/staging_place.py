@@ -12,8 +12,16 @@ ID = "application_1_0001"
 
 
 def cluster_at(root, **site):
-    return Cluster(("http://rm:8088",), USER, USER, "viewfs://mini", "viewfs://mini", "/user/{user}/.skein",
-                   local_root=str(root), site=Site(**site))
+    return Cluster(
+        ("http://rm:8088",),
+        USER,
+        USER,
+        "viewfs://mini",
+        "viewfs://mini",
+        "/user/{user}/.skein",
+        local_root=str(root),
+        site=Site(**site),
+    )
 
 
 def cached(staging, root, content, name):

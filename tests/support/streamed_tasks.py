@@ -7,13 +7,22 @@ from support.fake_yarn import STAMP
 from support.waiting import until
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
-CONTAINERS = {name: f"container_{STAMP}_0001_01_00000{number}" for number, name in enumerate(("chief:0", "worker:0"), 2)}
+CONTAINERS = {
+    name: f"container_{STAMP}_0001_01_00000{number}" for number, name in enumerate(("chief:0", "worker:0"), 2)
+}
 
 
 def tasks_of(url, **fields):
-    return tuple(TaskReport(name, container_id=container, starts=1, **fields,
-                            log_url=f"{url}/node/containerlogs/{container}/ann/{name.partition(':')[0]}.log")
-                 for name, container in CONTAINERS.items())
+    return tuple(
+        TaskReport(
+            name,
+            container_id=container,
+            starts=1,
+            **fields,
+            log_url=f"{url}/node/containerlogs/{container}/ann/{name.partition(':')[0]}.log",
+        )
+        for name, container in CONTAINERS.items()
+    )
 
 
 def trains(site):

@@ -32,12 +32,20 @@ def settings_of(**options):
     return make_settings(kind=HadoopSettings, **options)
 
 
-@pytest.mark.parametrize("options", [{}, {"ha": True}, {"ha": True, "light": True}, {"kerberos": True, "https": True, "ha": True}, {"https": True}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"ha": True}, {"ha": True, "light": True}, {"kerberos": True, "https": True, "ha": True}, {"https": True}],
+)
 def test_every_address_is_a_port_of_its_own(options):
     settings = settings_of(**options)
     files = {name: site for name, site in read_sites(settings).items() if "/" not in name}
     sites = [*files.values(), settings.build_node_properties("nm")]
-    addresses = {name: value for site in sites for name, value in site.items() if re.search(r"address(\.minicluster)?(\.\w+2?)?$", name)}
+    addresses = {
+        name: value
+        for site in sites
+        for name, value in site.items()
+        if re.search(r"address(\.minicluster)?(\.\w+2?)?$", name)
+    }
     ports = {port for name, port in settings.ports.items() if name != "kdc"}
     assert {address.partition(":")[0] for address in addresses.values()} <= {settings.host, "127.0.0.1"}
     assert {int(address.rpartition(":")[2]) for address in addresses.values()} == ports
@@ -53,7 +61,9 @@ def test_pair_has_one_store_and_each_daemon_knows_its_name():
     assert sites["core-site.xml"]["fs.defaultFS"] == settings.default_filesystem == "hdfs://minicluster"
     arguments = {daemon.name: daemon.arguments for daemon in settings.list_daemons()}
     assert list(arguments) == ["zk", "nn", "nn2", "dn", "rm", "rm2", "nm"]
-    assert arguments["rm2"] == ("-Dyarn.resourcemanager.ha.id=rm2",) and arguments["nn2"] == ("-Ddfs.ha.namenode.id=nn2",)
+    assert arguments["rm2"] == ("-Dyarn.resourcemanager.ha.id=rm2",) and arguments["nn2"] == (
+        "-Ddfs.ha.namenode.id=nn2",
+    )
     for daemon in settings.list_daemons()[4:6]:  # the proxy for applications' pages does not see the arguments
         assert sites[f"{daemon.name}/yarn-site.xml"]["yarn.resourcemanager.ha.id"] == daemon.name
         words = daemons.build_command(settings, daemon)
@@ -68,9 +78,13 @@ def test_kerberos_changes_only_what_needs_it():
     for daemon in secured.list_daemons()[1:]:
         command = daemons.build_command(secured, daemon)
         assert flag in command
-        assert command[command.index("-cp") + 1].startswith("/cache/secured/classes:") == (daemon.name == "nm"), daemon.name
+        assert command[command.index("-cp") + 1].startswith("/cache/secured/classes:") == (daemon.name == "nm"), (
+            daemon.name
+        )
     assert not any("krb5" in word for daemon in plain.list_daemons() for word in daemons.build_command(plain, daemon))
-    seen = daemons.build_environment(secured, {"KRB5CCNAME": "FILE:/tmp/mine", "KRB5_CLIENT_KTNAME": "/tmp/keys", "PATH": "/bin"})
+    seen = daemons.build_environment(
+        secured, {"KRB5CCNAME": "FILE:/tmp/mine", "KRB5_CLIENT_KTNAME": "/tmp/keys", "PATH": "/bin"}
+    )
     assert flag in seen["JAVA_TOOL_OPTIONS"].split() and "krb5" not in seen["JDK_JAVA_OPTIONS"]
     assert not any(name.startswith("KRB5") for name in seen)
     assert secured.client_variables["KRB5_CONFIG"] == "/clusters/one/kerberos/krb5.conf"
@@ -84,12 +98,15 @@ def test_labels_are_read_and_checked_all_at_once():
         labels.check_labels({"nm3": "gpu", "nm2": "-x"}, 2)
 
 
-@pytest.mark.parametrize(("words", "message"), [
-    (["--kerberos", "--light"], "leave out --light or --kerberos"),
-    (["--ticket_lifetime", "60"], "needs a cluster with Kerberos (--kerberos)"),
-    (["--set", "a.b", "--set", "=c"], "a property is written as NAME=VALUE, not as 'a.b', ''"),
-    (["--label", "nm2=gpu"], "there is no node 'nm2', only nm"),
-])
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--kerberos", "--light"], "leave out --light or --kerberos"),
+        (["--ticket_lifetime", "60"], "needs a cluster with Kerberos (--kerberos)"),
+        (["--set", "a.b", "--set", "=c"], "a property is written as NAME=VALUE, not as 'a.b', ''"),
+        (["--label", "nm2=gpu"], "there is no node 'nm2', only nm"),
+    ],
+)
 def test_options_that_exclude_each_other_are_rejected(tmp_path, words, message):
     ran = CliRunner().invoke(hadoop, ["up", "--dir", str(tmp_path / "one"), *words])
     assert (ran.exit_code, message in ran.output) == (1, True), ran.output
@@ -101,7 +118,9 @@ def test_folder_keeps_its_version(machine):
     older = HadoopCluster(machine / "one", version="3.3.6")._install()
     assert older.hadoop == machine / "cache" / "hadoop-3.3.6"
     assert HadoopCluster(machine / "one")._install().version == "3.3.6"
-    with pytest.raises(MiniClusterError, match=r"one has data of Hadoop 3\.3\.6 without high availability: use another folder"):
+    with pytest.raises(
+        MiniClusterError, match=r"one has data of Hadoop 3\.3\.6 without high availability: use another folder"
+    ):
         HadoopCluster(machine / "one", version="3.4.3")._install()
 
 
@@ -117,12 +136,16 @@ def archiving(machine):
     (machine / "jdk" / "lib").mkdir()
     (machine / "jdk" / "lib" / "modules").write_text("of 17")
     java = machine / "jdk" / "bin" / "java"
-    java.write_text(java.read_text() + (
-        'case "$1" in -Xshare:dump)\n'
-        f'  [ -e {machine}/slow ] && {{ echo $$ >>{machine}/slow; exec sleep 600; }}\n'
-        f'  echo "$@" >>{machine}/dumps; [ -e {machine}/broken ] && {{ echo "no memory"; exit 1; }}\n'
-        '  for a in "$@"; do case "$a" in -XX:SharedArchiveFile=*) touch "${a#*=}" ;; esac; done; exit 0 ;;\n'
-        "esac\n"))
+    java.write_text(
+        java.read_text()
+        + (
+            'case "$1" in -Xshare:dump)\n'
+            f"  [ -e {machine}/slow ] && {{ echo $$ >>{machine}/slow; exec sleep 600; }}\n"
+            f'  echo "$@" >>{machine}/dumps; [ -e {machine}/broken ] && {{ echo "no memory"; exit 1; }}\n'
+            '  for a in "$@"; do case "$a" in -XX:SharedArchiveFile=*) touch "${a#*=}" ;; esac; done; exit 0 ;;\n'
+            "esac\n"
+        )
+    )
     (machine / "hadoop" / "jars").mkdir(parents=True)
     return machine
 
@@ -154,7 +177,10 @@ def test_jars_lose_their_signatures_and_nothing_else(archiving):
     """An archive takes no class of a signed jar."""
     jar = archiving / "hadoop" / "jars" / "bcprov.jar"
     with zipfile.ZipFile(jar, "w") as signed:
-        signed.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\r\nMulti-Release: true\r\n\r\nName: A.class\r\nSHA-256-Digest: x\r\n")
+        signed.writestr(
+            "META-INF/MANIFEST.MF",
+            "Manifest-Version: 1.0\r\nMulti-Release: true\r\n\r\nName: A.class\r\nSHA-256-Digest: x\r\n",
+        )
         for name in ("META-INF/BC.SF", "META-INF/BC.DSA", "A.class", "META-INF/versions/9/A.class"):
             signed.writestr(name, name)
     prepare(archiving)
@@ -205,7 +231,10 @@ def test_yarns_daemons_use_the_local_file_system_without_processes(minicluster):
     for name, value in additions.LOCAL_FILES.items():
         told = xml.etree.ElementTree.fromstring(httpx.get(f"{url}/conf", params={"name": name, "format": "xml"}).text)
         assert told.findtext("property/value") == value
-    folders = {name: (minicluster.directory / "nm" / "local" / name).stat().st_mode & 0o7777 for name in ("nmPrivate", "usercache", "filecache")}
+    folders = {
+        name: (minicluster.directory / "nm" / "local" / name).stat().st_mode & 0o7777
+        for name in ("nmPrivate", "usercache", "filecache")
+    }
     assert folders == {"nmPrivate": 0o700, "usercache": 0o755, "filecache": 0o755}
 
 
@@ -225,8 +254,18 @@ def test_local_file_system_answers_as_hadoops_own(minicluster, tmp_path):
         for words in (["-chmod", "1750", "folder"], ["-ls", "", "file/below", "missing"]):
             words = [word if word[:1] == "-" or word == "1750" else f"file://{tmp_path}/{word}" for word in words]
             ran = subprocess.run(
-                [f"{settings.java_home}/bin/java", "-cp", os.pathsep.join(folders), "org.apache.hadoop.fs.FsShell", *words],
-                capture_output=True, text=True, timeout=120, env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8"})
+                [
+                    f"{settings.java_home}/bin/java",
+                    "-cp",
+                    os.pathsep.join(folders),
+                    "org.apache.hadoop.fs.FsShell",
+                    *words,
+                ],
+                capture_output=True,
+                text=True,
+                timeout=120,
+                env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8"},
+            )
             said.append((ran.returncode, ran.stdout, re.findall(r"^(?:ls|chmod): .*", ran.stderr, re.M)))
         (tmp_path / "folder").chmod(0o710)
         return said
@@ -264,8 +303,21 @@ def test_daemons_and_application_masters_take_classes_from_archives(minicluster,
     for name, pid in [(daemon.name, daemon.pid) for daemon in minicluster.status().daemons]:
         assert f" {archives}/daemons.jsa\n" in Path(f"/proc/{pid}/maps").read_text(), name
     environ = {**os.environ, **minicluster.environ}
-    small = ["--submit_with", "rest", "--am_memory", "512", "-m", "256", "--environment", f"venv://{sys.prefix}", "-r", "worker:1"]
-    ran = subprocess.run([*SUBMIT, *small, f"touch {tmp_path}/runs; sleep 600"], env=environ, capture_output=True, text=True, timeout=120)
+    small = [
+        "--submit_with",
+        "rest",
+        "--am_memory",
+        "512",
+        "-m",
+        "256",
+        "--environment",
+        f"venv://{sys.prefix}",
+        "-r",
+        "worker:1",
+    ]
+    ran = subprocess.run(
+        [*SUBMIT, *small, f"touch {tmp_path}/runs; sleep 600"], env=environ, capture_output=True, text=True, timeout=120
+    )
     assert ran.returncode == 0, ran.stderr
     application = ran.stdout.strip()
     until((tmp_path / "runs").exists, 90)

@@ -7,8 +7,11 @@ import pytest
 from support.http_server import Handler, running
 
 
-@pytest.mark.parametrize("error, printed", [
-    (BrokenPipeError(), False), (ConnectionResetError(), False), (ssl.SSLError(), False), (KeyError("bug"), True)], ids=repr)
+@pytest.mark.parametrize(
+    "error, printed",
+    [(BrokenPipeError(), False), (ConnectionResetError(), False), (ssl.SSLError(), False), (KeyError("bug"), True)],
+    ids=repr,
+)
 def test_only_errors_of_handlers_are_printed(capsys, error, printed):
     with running(Handler) as server:
         try:

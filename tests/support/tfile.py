@@ -30,7 +30,7 @@ def utf(value):
 def record(container, logs, chunk=10):
     """Return a record of a container: its id, then its logs in chunks of some bytes."""
     value = b"".join(utf(name.encode()) + utf(str(len(content)).encode()) + content for name, content in logs.items())
-    parts = [value[start:start + chunk] for start in range(0, len(value), chunk)] or [b""]
+    parts = [value[start : start + chunk] for start in range(0, len(value), chunk)] or [b""]
     chunks = b"".join(number(-len(part)) + part for part in parts[:-1]) + number(len(parts[-1])) + parts[-1]
     key = utf(container.encode())
     return number(len(key)) + key + chunks

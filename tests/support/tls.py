@@ -29,14 +29,22 @@ class Authority:
 
     def _sign(self, name, key, constraints, hosts, days=(-1, 1)):
         now = datetime.now(timezone.utc)
-        builder = (x509.CertificateBuilder().subject_name(name).issuer_name(self.name).public_key(key.public_key())
-                   .serial_number(x509.random_serial_number())
-                   .not_valid_before(now + timedelta(days=days[0])).not_valid_after(now + timedelta(days=days[1]))
-                   .add_extension(constraints, critical=True)
-                   .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-                   .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False))
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(self.name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now + timedelta(days=days[0]))
+            .not_valid_after(now + timedelta(days=days[1]))
+            .add_extension(constraints, critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False)
+        )
         if constraints.ca:
-            builder = builder.add_extension(x509.KeyUsage(False, False, False, False, False, True, True, False, False), True)
+            builder = builder.add_extension(
+                x509.KeyUsage(False, False, False, False, False, True, True, False, False), True
+            )
         if hosts:
             names = [x509.IPAddress(ip_address(host)) if host[0].isdigit() else x509.DNSName(host) for host in hosts]
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
@@ -47,8 +55,12 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0])])
         file = self.folder / f"{hosts[0]}.pem"
-        file.write_bytes(self._sign(name, key, x509.BasicConstraints(False, None), hosts, days) + key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
+        file.write_bytes(
+            self._sign(name, key, x509.BasicConstraints(False, None), hosts, days)
+            + key.private_bytes(
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            )
+        )
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(file)
         return context

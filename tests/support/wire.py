@@ -27,8 +27,9 @@ class Wire:
 
 def coordinator_of(job):
     coordinator = Coordinator(job, "application_1_1", SkeinContainers(job))
-    coordinator.known = {f"{name}_{n}": Container(f"{name}_{n}", name, "RUNNING", "")
-                         for name in ("worker", "ps") for n in range(3)}
+    coordinator.known = {
+        f"{name}_{n}": Container(f"{name}_{n}", name, "RUNNING", "") for name in ("worker", "ps") for n in range(3)
+    }
     return coordinator
 
 
@@ -38,12 +39,37 @@ def job(**fields):
 
 
 def registration(container="worker_0", **fields):
-    return {"type": "register", "version": 1, "container": container, "nonce": f"of {container}", "host": "h",
-            "port": 2000, "round": 1, "start": 0, "yarn_container": "", "node_http": "", "unfit": None, **fields}
+    return {
+        "type": "register",
+        "version": 1,
+        "container": container,
+        "nonce": f"of {container}",
+        "host": "h",
+        "port": 2000,
+        "round": 1,
+        "start": 0,
+        "yarn_container": "",
+        "node_http": "",
+        "unfit": None,
+        **fields,
+    }
 
 
 def exited(**fields):
     """Return the message of a command that ended with exit code 0 after a minute."""
-    return {"type": "exited", "round": 1, "start": 1, "stopped": False, "code": 0, "signal": None, "seconds": 60.0,
-            "started_at": 1.0, "finished_at": 61.0, "cpu_seconds": 1.0, "peak_memory_mib": 1.0, "log_tail": "",
-            "result": None, **fields}
+    return {
+        "type": "exited",
+        "round": 1,
+        "start": 1,
+        "stopped": False,
+        "code": 0,
+        "signal": None,
+        "seconds": 60.0,
+        "started_at": 1.0,
+        "finished_at": 61.0,
+        "cpu_seconds": 1.0,
+        "peak_memory_mib": 1.0,
+        "log_tail": "",
+        "result": None,
+        **fields,
+    }

@@ -65,8 +65,9 @@ class Proxy:
     def moment(self, when, method, path, parameters):
         """Hold the client here, if it is to be held."""
         with self._lock:
-            stopping = (self.stop_at is not None and not self.held.is_set()
-                        and self.stop_at(when, method, path, parameters))
+            stopping = (
+                self.stop_at is not None and not self.held.is_set() and self.stop_at(when, method, path, parameters)
+            )
             if stopping:
                 self.held.set()
         if stopping or self.hangs:
@@ -97,8 +98,11 @@ def _handler(proxy):
 
         def ask(self, body):
             connection = http.client.HTTPConnection(*proxy.target, timeout=60)
-            headers = {name: value for name, value in self.headers.items()
-                       if name.lower() not in {*_HOP, "host", "accept-encoding"}}
+            headers = {
+                name: value
+                for name, value in self.headers.items()
+                if name.lower() not in {*_HOP, "host", "accept-encoding"}
+            }
             connection.request(self.command, self.path, body=body or None, headers=headers)
             answer = connection.getresponse()
             content = answer.read()
@@ -137,16 +141,26 @@ def namenode_address(hadoop):
 
 #: The gaps of a submission: at which daemon, and where. After each, the client knows more than before.
 GAPS = {
-    "reserved": ("nn", lambda when, method, path, said:
-                 when == "before" and said.get("op") == "MKDIRS" and path.endswith("/claims")),
-    "claimed": ("nn", lambda when, method, path, said:
-                when == "after" and said.get("op") == "RENAME" and "/claims/" in path),
-    "staging": ("nn", lambda when, method, path, said:
-                when == "after" and said.get("op") == "MKDIRS" and "/application_" in path),
-    "submitted": ("rm", lambda when, method, path, said:
-                  (when, method, path) == ("after", "POST", "/ws/v1/cluster/apps")),
-    "marked": ("rm", lambda when, method, path, said:
-               when == "before" and method == "PUT" and path.endswith("/timeout")),
+    "reserved": (
+        "nn",
+        lambda when, method, path, said: when == "before" and said.get("op") == "MKDIRS" and path.endswith("/claims"),
+    ),
+    "claimed": (
+        "nn",
+        lambda when, method, path, said: when == "after" and said.get("op") == "RENAME" and "/claims/" in path,
+    ),
+    "staging": (
+        "nn",
+        lambda when, method, path, said: when == "after" and said.get("op") == "MKDIRS" and "/application_" in path,
+    ),
+    "submitted": (
+        "rm",
+        lambda when, method, path, said: (when, method, path) == ("after", "POST", "/ws/v1/cluster/apps"),
+    ),
+    "marked": (
+        "rm",
+        lambda when, method, path, said: when == "before" and method == "PUT" and path.endswith("/timeout"),
+    ),
 }
 
 

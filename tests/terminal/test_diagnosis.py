@@ -22,8 +22,11 @@ def test_a_check_is_one_line():
 
 
 def test_what_to_do_stands_below_a_complaint():
-    assert lines(outcome="fault", message="it refused: no space left on the device, and no quota\nsecond line",
-                 advice="Ask the administrator for a directory, or set staging in site.yaml") == [
+    assert lines(
+        outcome="fault",
+        message="it refused: no space left on the device, and no quota\nsecond line",
+        advice="Ask the administrator for a directory, or set staging in site.yaml",
+    ) == [
         "fault    staging         it refused: no space left on the",
         "                         device, and no quota; second line",
         "         do: Ask the administrator for a directory, or set",

@@ -11,18 +11,21 @@ NOON = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
 NOON_UTC = 1795348800.0
 
 
-@pytest.mark.parametrize("text, moment", [
-    ("2026-11-22 12:00:00,123 INFO step 1", NOON),
-    ("2026-11-22 12:00:00.123456: I tensorflow/core/x.cc:1] y", NOON),
-    ("[2026-11-22T12:00:00Z] x", NOON_UTC),
-    ("2026-11-22T13:00:00+01:00 x", NOON_UTC),
-    ("2026-11-22 13:00:00 +0100 x", NOON_UTC),
-    ("W1122 12:00:00.5 12 x.py:1] y", NOON),
-    ("26/11/22 12:00:00 INFO x", NOON),
-    ("step 1 at 2026-11-22 12:00:00", None),
-    ("2026-99-22 12:00:00 x", None),
-    ("", None),
-])
+@pytest.mark.parametrize(
+    "text, moment",
+    [
+        ("2026-11-22 12:00:00,123 INFO step 1", NOON),
+        ("2026-11-22 12:00:00.123456: I tensorflow/core/x.cc:1] y", NOON),
+        ("[2026-11-22T12:00:00Z] x", NOON_UTC),
+        ("2026-11-22T13:00:00+01:00 x", NOON_UTC),
+        ("2026-11-22 13:00:00 +0100 x", NOON_UTC),
+        ("W1122 12:00:00.5 12 x.py:1] y", NOON),
+        ("26/11/22 12:00:00 INFO x", NOON),
+        ("step 1 at 2026-11-22 12:00:00", None),
+        ("2026-99-22 12:00:00 x", None),
+        ("", None),
+    ],
+)
 def test_the_time_in_front_of_a_line(text, moment):
     assert line_time(text, NOON) == moment
 

@@ -65,8 +65,10 @@ def test_data_in_a_pipe_is_unchanged(capsys):
 
 
 def test_log_of_the_package_is_escaped():
-    code = ("import logging, sys; from tf_yarn_ops.terminal.output import configure_logging; configure_logging(False);"
-            "logging.getLogger('tf_yarn_ops').warning('%s', sys.argv[1])")
+    code = (
+        "import logging, sys; from tf_yarn_ops.terminal.output import configure_logging; configure_logging(False);"
+        "logging.getLogger('tf_yarn_ops').warning('%s', sys.argv[1])"
+    )
     shown = subprocess.run([*YTF[:2], code, EVIL], capture_output=True, timeout=60).stderr.decode()
     assert "\\u001b[2J" in shown and not _RAW.search(shown)
 
@@ -81,9 +83,19 @@ def test_live_table_is_escaped(capsys):
     from rich.console import Console
 
     table = Table()
-    table.show(JobReport("application_1_1", name=EVIL, queue=EVIL, state="RUNNING", tracking_url=f"http://h/{EVIL}",
-                         tasks=(TaskReport("worker:0", "running", host=EVIL),
-                                TaskReport("tensorboard:0", "failed", exit_code=1, log_tail=EVIL))))
+    table.show(
+        JobReport(
+            "application_1_1",
+            name=EVIL,
+            queue=EVIL,
+            state="RUNNING",
+            tracking_url=f"http://h/{EVIL}",
+            tasks=(
+                TaskReport("worker:0", "running", host=EVIL),
+                TaskReport("tensorboard:0", "failed", exit_code=1, log_tail=EVIL),
+            ),
+        )
+    )
     Console(force_terminal=True, width=2000).print(table.render())
     shown = capsys.readouterr().out
     assert shown.count("\\u001b[2J") == 4 and not _RAW.search(_OWN.sub("", shown))
@@ -93,8 +105,13 @@ def test_live_table_is_escaped(capsys):
 def on_a_terminal(*words, **env):
     """Return all that a program writes to its terminal."""
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs,
-                               env={**os.environ, "COLUMNS": "3000", "TERM": "xterm", "YTF_SITE": "", **env})
+    process = subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "COLUMNS": "3000", "TERM": "xterm", "YTF_SITE": "", **env},
+    )
     os.close(theirs)
     shown = b""
     try:
@@ -117,11 +134,23 @@ def failed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("jobs")
     env = {"XDG_STATE_HOME": str(folder), "EVIL": EVIL, "HADOOP_CONF_DIR": "", "YTF_RESOURCEMANAGER": ""}
     result = json.dumps({EVIL: 0.5, "text": EVIL})
-    program = (f"import os, sys; open(os.environ['YTF_RESULT_FILE'], 'w').write({result!r});"
-               f"print('log', {EVIL!r}, flush=True); sys.exit({EVIL!r})")
+    program = (
+        f"import os, sys; open(os.environ['YTF_RESULT_FILE'], 'w').write({result!r});"
+        f"print('log', {EVIL!r}, flush=True); sys.exit({EVIL!r})"
+    )
     (folder / "train.py").write_text(program, encoding="utf-8")
-    shown = on_a_terminal(*SUBMIT, "--local", "-r", "worker:1", "-n", EVIL, "-s", str(folder / "train.py"),
-                          f"{SUBMIT[0]} ${{DTF_TASK_SCRIPT}}", **env)
+    shown = on_a_terminal(
+        *SUBMIT,
+        "--local",
+        "-r",
+        "worker:1",
+        "-n",
+        EVIL,
+        "-s",
+        str(folder / "train.py"),
+        f"{SUBMIT[0]} ${{DTF_TASK_SCRIPT}}",
+        **env,
+    )
     return env, re.search(r"local_\d+_\d+", shown)[0], shown
 
 
@@ -134,9 +163,23 @@ def test_submit_on_a_terminal_is_escaped(failed):
     assert holds_no_attack(failed[2]), failed[2]
 
 
-@pytest.mark.parametrize("words", [
-    "status APP", "status APP --json", "report APP", "wait APP", "logs APP", "logs -f APP", "logs APP --json",
-    "logs -f APP --json", "history", "history --json", "compare APP APP --all", "compare APP APP --json"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "status APP",
+        "status APP --json",
+        "report APP",
+        "wait APP",
+        "logs APP",
+        "logs -f APP",
+        "logs APP --json",
+        "logs -f APP --json",
+        "history",
+        "history --json",
+        "compare APP APP --all",
+        "compare APP APP --json",
+    ],
+)
 def test_command_on_a_terminal_is_escaped(failed, words):
     env, app, _ = failed
     shown = on_a_terminal(*YTF, *words.replace("APP", app).split(), "--resourcemanager", "local://", **env)
@@ -152,6 +195,7 @@ def test_list_on_a_terminal_is_escaped(yarn):
 
 def test_logs_in_a_pipe_are_unchanged(failed):
     env, app, _ = failed
-    done = subprocess.run([*YTF, "logs", app, "--resourcemanager", "local://"], env={**os.environ, **env},
-                          capture_output=True, timeout=60)
+    done = subprocess.run(
+        [*YTF, "logs", app, "--resourcemanager", "local://"], env={**os.environ, **env}, capture_output=True, timeout=60
+    )
     assert f"log {EVIL}\n" in done.stdout.decode()

@@ -10,18 +10,31 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport
 from tf_yarn_ops.terminal.output_properties import MAX_OUTPUT, format_outputs, outputs_of, write_output_file
 
-GOOD = JobReport("application_1_1", state="FINISHED", final_status="SUCCEEDED", reason=Reason.SUCCEEDED,
-                 output_path="hdfs:///models/a=b", tracking_url="http://rm:8088/proxy/application_1_1/",
-                 metrics={"accuracy": 0.97, "by class": {"a:b": 1}, "note": "ok", "empty": None})
+GOOD = JobReport(
+    "application_1_1",
+    state="FINISHED",
+    final_status="SUCCEEDED",
+    reason=Reason.SUCCEEDED,
+    output_path="hdfs:///models/a=b",
+    tracking_url="http://rm:8088/proxy/application_1_1/",
+    metrics={"accuracy": 0.97, "by class": {"a:b": 1}, "note": "ok", "empty": None},
+)
 
 
 def test_outputs_are_named_and_in_the_order_of_their_worth():
     text = format_outputs(outputs_of(GOOD, report_path="hdfs:///r.json"))
     assert text.splitlines() == [
-        "status=SUCCEEDED", "reason=SUCCEEDED", "application_id=application_1_1", "exit_code=0",
-        "output_path=hdfs:///models/a=b", "report_path=hdfs:///r.json",
+        "status=SUCCEEDED",
+        "reason=SUCCEEDED",
+        "application_id=application_1_1",
+        "exit_code=0",
+        "output_path=hdfs:///models/a=b",
+        "report_path=hdfs:///r.json",
         "tracking_url=http://rm:8088/proxy/application_1_1/",
-        "metric.accuracy=0.97", "metric.by_class.a_b=1", "metric.note=ok"]
+        "metric.accuracy=0.97",
+        "metric.by_class.a_b=1",
+        "metric.note=ok",
+    ]
     assert javaproperties.loads(text)["output_path"] == "hdfs:///models/a=b"
 
 
@@ -43,11 +56,16 @@ def test_a_value_needs_no_escape_sequence(value, written):
 _TEXTS = some.text(some.characters(), max_size=400)
 
 
-@given(some.dictionaries(_TEXTS, _TEXTS | some.floats(allow_nan=False) | some.dictionaries(_TEXTS, _TEXTS, max_size=2),
-                         max_size=12), _TEXTS)
+@given(
+    some.dictionaries(
+        _TEXTS, _TEXTS | some.floats(allow_nan=False) | some.dictionaries(_TEXTS, _TEXTS, max_size=2), max_size=12
+    ),
+    _TEXTS,
+)
 def test_every_report_fits_and_is_read_back_line_by_line(metrics, message):
-    report = JobReport("application_1_1", final_status="FAILED", reason=Reason.TASK_FAILED, metrics=metrics,
-                       message=message)
+    report = JobReport(
+        "application_1_1", final_status="FAILED", reason=Reason.TASK_FAILED, metrics=metrics, message=message
+    )
     text = format_outputs(outputs_of(report))
     assert len(text.encode()) <= MAX_OUTPUT
     assert "\\" not in text and "${" not in text and not set(text) & set("<>&\r\t\0")
@@ -56,8 +74,13 @@ def test_every_report_fits_and_is_read_back_line_by_line(metrics, message):
 
 
 def test_what_does_not_fit_is_counted_and_the_message_is_cut():
-    report = JobReport("application_1_1", final_status="FAILED", reason=Reason.TASK_FAILED, message="é" * 3000,
-                       metrics={f"m{number}": "x" * 90 for number in range(30)})
+    report = JobReport(
+        "application_1_1",
+        final_status="FAILED",
+        reason=Reason.TASK_FAILED,
+        message="é" * 3000,
+        metrics={f"m{number}": "x" * 90 for number in range(30)},
+    )
     text = format_outputs(outputs_of(report))
     pairs = javaproperties.loads(text)
     kept = [name for name in pairs if name.startswith("metric.")]
@@ -66,8 +89,12 @@ def test_what_does_not_fit_is_counted_and_the_message_is_cut():
 
 
 def test_outputs_that_are_read_are_the_last_to_be_left_out():
-    report = JobReport("application_1_1", final_status="SUCCEEDED", reason=Reason.SUCCEEDED,
-                       metrics={**{f"m{number}": number for number in range(300)}, "accuracy": 0.9})
+    report = JobReport(
+        "application_1_1",
+        final_status="SUCCEEDED",
+        reason=Reason.SUCCEEDED,
+        metrics={**{f"m{number}": number for number in range(300)}, "accuracy": 0.9},
+    )
     assert "metric.accuracy" not in javaproperties.loads(format_outputs(outputs_of(report)))
     pairs = javaproperties.loads(format_outputs(outputs_of(report), first=["metric.accuracy"]))
     assert (pairs["metric.accuracy"], pairs["status"]) == ("0.9", "SUCCEEDED")

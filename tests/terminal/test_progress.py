@@ -68,8 +68,13 @@ def test_a_line_a_minute_has_states_metrics_cpu_and_memory():
     usage = JobUsage(3.42, 5222.0, 8192, "worker:3", 0.923)
 
     def at(step, **fields):
-        return JobReport(APP, state="RUNNING", metrics={"step": step}, **fields,
-                         tasks=(task("ps:0", "running"), task("worker:3", "running")))
+        return JobReport(
+            APP,
+            state="RUNNING",
+            metrics={"step": step},
+            **fields,
+            tasks=(task("ps:0", "running"), task("worker:3", "running")),
+        )
 
     lines.changes(at(1), 0.0)
     using = "2 running, cpu 3.4 cores, memory 5.1 of 8.0 GiB, most used: worker:3 92 %"
@@ -101,8 +106,13 @@ print(json.dumps(shell.display_pub.outputs))
 
 
 def test_notebook_shows_the_table_in_its_cell(tmp_path):
-    ran = subprocess.run([sys.executable, "-c", NOTEBOOK], capture_output=True, text=True, timeout=100,
-                         env={**os.environ, "IPYTHONDIR": str(tmp_path)})
+    ran = subprocess.run(
+        [sys.executable, "-c", NOTEBOOK],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env={**os.environ, "IPYTHONDIR": str(tmp_path)},
+    )
     first, last = json.loads(ran.stdout or ran.stderr)
     assert last["update"] and first["transient"]["display_id"] == last["transient"]["display_id"]
     assert re.search(r"application_1_1.*&lt;b&gt;digits.*worker:0.*running", last["data"]["text/html"], re.DOTALL)

@@ -47,17 +47,33 @@ def test_every_reason_names_a_next_command(reason):
 
 
 MANY = JobReport(
-    APP, name="digits", state="RUNNING", submitted_at=1000.0,
+    APP,
+    name="digits",
+    state="RUNNING",
+    submitted_at=1000.0,
     concerns=(Concern("silent", "worker:7: no CPU and no output for 24 min 0 s.", ("worker:7",)),),
     progress="step 300 of 1000, about 11 min 40 s left",
-    tasks=tuple(TaskReport(f"worker:{index}", "failed" if index == 30 else "running", exit_code=3 if index == 30 else None,
-                           host=f"node{index % 4}.example.com", starts=1, started_at=1004.0) for index in range(40)))
+    tasks=tuple(
+        TaskReport(
+            f"worker:{index}",
+            "failed" if index == 30 else "running",
+            exit_code=3 if index == 30 else None,
+            host=f"node{index % 4}.example.com",
+            starts=1,
+            started_at=1004.0,
+        )
+        for index in range(40)
+    ),
+)
 
 
 def test_equal_tasks_are_one_row_behind_failed_and_silent_ones():
     lines = [line.split()[:3] for line in timeline(MANY, 1500.0)]
-    assert lines == [["worker:30", "failed", "exit"], ["worker:7", "running", "8"],
-                     ["worker:0-6,8-29,31-39", "running", "8"]]
+    assert lines == [
+        ["worker:30", "failed", "exit"],
+        ["worker:7", "running", "8"],
+        ["worker:0-6,8-29,31-39", "running", "8"],
+    ]
 
 
 @pytest.mark.parametrize("columns, bar", [(60, True), (54, False), (100, True)])
@@ -72,12 +88,16 @@ def test_concerns_and_progress_are_shown_by_report_and_wait():
     assert "progress      step 300 of 1000, about 11 min 40 s left" in text
     lines = Lines()
     assert "look: worker:7: no CPU and no output for 24 min 0 s." in lines.changes(MANY, 0.0)
-    older = replace(MANY, concerns=(Concern("silent", "worker:7: no CPU and no output for 25 min 0 s.", ("worker:7",)),))
+    older = replace(
+        MANY, concerns=(Concern("silent", "worker:7: no CPU and no output for 25 min 0 s.", ("worker:7",)),)
+    )
     assert not any("look" in line for line in lines.changes(older, 60.0))
 
 
 def test_excluded_nodes_are_shown_after_the_end_too():
-    report = JobReport("application_1_1", reason=Reason.SUCCEEDED, excluded_nodes={"n1:8042": "2 failures, the last: x"})
+    report = JobReport(
+        "application_1_1", reason=Reason.SUCCEEDED, excluded_nodes={"n1:8042": "2 failures, the last: x"}
+    )
     sentence = "Node n1:8042 is excluded: 2 failures, the last: x"
     assert f"  ! {sentence}" in describe(report, 0.0)
     assert sentence in render_parts(report.to_dict(), live=False)["concerns"]

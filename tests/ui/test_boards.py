@@ -96,7 +96,10 @@ def boards(place):
 
 @pytest.fixture
 def browser(place, boards, job, program):
-    with serving_pages(place, boards=boards) as pages, httpx.Client(base_url=pages.partition("?")[0], trust_env=False) as client:
+    with (
+        serving_pages(place, boards=boards) as pages,
+        httpx.Client(base_url=pages.partition("?")[0], trust_env=False) as client,
+    ):
         client.get(pages)
         yield client
 
@@ -135,7 +138,9 @@ def test_only_the_page_itself_starts_tensorboard(browser, program):
     for given in ({}, {"Sec-Fetch-Site": "same-site"}, {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "none"}):
         assert browser.post(BOARD, headers=given).status_code == 403
     assert browser.get(BOARD).status_code == 405
-    assert httpx.post(str(browser.base_url.join(BOARD)), headers=OURS, trust_env=False).status_code == 403, "without the key"
+    assert httpx.post(str(browser.base_url.join(BOARD)), headers=OURS, trust_env=False).status_code == 403, (
+        "without the key"
+    )
     assert browser.get(f"{BOARD}/").headers["location"] == PAGE
     assert not program.pids
 
@@ -159,9 +164,14 @@ def test_readers_of_a_team_start_no_tensorboard(place, job, program):
     assert not program.pids
 
 
-@pytest.mark.parametrize(("fault", "says"), [
-    ("missing", "TensorBoard is not installed on this machine; pip install tensorboard"),
-    ("failing", "TensorBoard ended with exit code 3"), ("no files", "viewfs://mini/models does not exist")])
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("missing", "TensorBoard is not installed on this machine; pip install tensorboard"),
+        ("failing", "TensorBoard ended with exit code 3"),
+        ("no files", "viewfs://mini/models does not exist"),
+    ],
+)
 def test_tensorboard_that_does_not_start_is_reported(browser, program, tmp_path, monkeypatch, fault, says):
     with monkeypatch.context() as patched:
         if fault == "missing":
@@ -208,14 +218,27 @@ def test_failed_tensorboard_that_starts_again_ends_no_other(place, job, boards, 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_tensorboard_ends_with_ytf_ui(tmp_path, number):
     made = Program(tmp_path / "bin")
-    environ = {**os.environ, "YTF_SITE": "", "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path),
-               "XDG_STATE_HOME": str(tmp_path), "HADOOP_USER_NAME": USER}
-    submitted = subprocess.run([*SUBMIT, "--local", "-r", "worker:1", "-o", str(tmp_path), "true"], env=environ,
-                               capture_output=True, text=True, timeout=60)
+    environ = {
+        **os.environ,
+        "YTF_SITE": "",
+        "PYTHONPATH": str(ROOT),
+        "TMPDIR": str(tmp_path),
+        "XDG_STATE_HOME": str(tmp_path),
+        "HADOOP_USER_NAME": USER,
+    }
+    submitted = subprocess.run(
+        [*SUBMIT, "--local", "-r", "worker:1", "-o", str(tmp_path), "true"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     name = re.search(r"local_\d+_\d+", submitted.stdout)[0]
     # The program is looked for beside the interpreter first.
     words = [sys.executable, "-c", f"import sys; sys.executable = {str(made.path.with_name('python'))!r}; {YTF[2]}"]
-    ui = subprocess.Popen([*words, "ui", "--resourcemanager", "local://", "--no-browser"], env=environ, stderr=subprocess.PIPE, text=True)
+    ui = subprocess.Popen(
+        [*words, "ui", "--resourcemanager", "local://", "--no-browser"], env=environ, stderr=subprocess.PIPE, text=True
+    )
     try:
         pages = re.search(r"http://\S+", ui.stderr.readline())[0]
         with httpx.Client(base_url=pages.partition("?")[0], trust_env=False) as client:

@@ -45,8 +45,11 @@ def job_of_curves(place, tmp_path):
 def test_ten_thousand_jobs_in_the_browser(place, pages, tmp_path, yarn):
     staging, now = StagingDirectory(place), time.time()
     write_many(tmp_path, place.history, JOBS, now - 3600, user=USER)
-    keep(staging.filesystem, place.history,
-         record(JOBS + 1, user=USER, name=EVIL, reason=Reason.TASK_FAILED, ended=now, tail=EVIL, options={EVIL: EVIL}))
+    keep(
+        staging.filesystem,
+        place.history,
+        record(JOBS + 1, user=USER, name=EVIL, reason=Reason.TASK_FAILED, ended=now, tail=EVIL, options={EVIL: EVIL}),
+    )
     assert len(read_all(records_of(staging))) == JOBS + 1  # as the sweep of a submission does, which writes the indexes
     with browsing() as page:
         page.goto(pages)
@@ -83,7 +86,9 @@ def test_ten_thousand_jobs_in_the_browser(place, pages, tmp_path, yarn):
         assert page.locator("#metrics polyline").count() == 1
         page.goto(f"{address}jobs/{application_id(99_999)}")
         assert re.search("Neither the history nor YARN knows", page.inner_text("body"))
-        page.complaints[:] = [text for text in page.complaints if "404" not in text]  # of the last page, which is unknown
+        page.complaints[:] = [
+            text for text in page.complaints if "404" not in text
+        ]  # of the last page, which is unknown
 
 
 def test_the_page_of_a_live_job_renews_itself_until_the_job_has_ended(place, pages, yarn):
@@ -93,8 +98,11 @@ def test_the_page_of_a_live_job_renews_itself_until_the_job_has_ended(place, pag
         tasks = (TaskReport("worker:0", "running", host="n1", starts=1),)
         curve = [[float(step), 1 / (step + 1)] for step in range(points)]
         document = build_status(
-            JobReport(LIVE, name=EVIL, state="RUNNING", tasks=tasks, tensorboard_url=f"http://nowhere/{TENSORBOARD_PAGE}"),
-            Facts(time.time(), series=[Series("worker:0", "loss", curve, points - 1.0, 0.5, time.time())]))
+            JobReport(
+                LIVE, name=EVIL, state="RUNNING", tasks=tasks, tensorboard_url=f"http://nowhere/{TENSORBOARD_PAGE}"
+            ),
+            Facts(time.time(), series=[Series("worker:0", "loss", curve, points - 1.0, 0.5, time.time())]),
+        )
         yarn.pages["/proxy/x/pages/ytf/status.json"] = "application/json", json.dumps(document)
 
     def points():
@@ -116,11 +124,19 @@ def test_the_page_of_a_live_job_renews_itself_until_the_job_has_ended(place, pag
         publish(9)
         until(lambda: points() == 9, 60)
 
-        keep(StagingDirectory(place).filesystem, place.history, record(7, user=USER, name=EVIL, reason=Reason.TASK_FAILED, tail="oh"))
+        keep(
+            StagingDirectory(place).filesystem,
+            place.history,
+            record(7, user=USER, name=EVIL, reason=Reason.TASK_FAILED, tail="oh"),
+        )
         yarn.apps[LIVE].update(application(7, "FINISHED", finalStatus="FAILED", finishedTime=1_700_000_300_000))
         until(lambda: page.title() == f"{EVIL}: TASK_FAILED", 60)
         assert "oh" in page.inner_text("#verdict") and page.locator("details[open]").count() == 1
-        assert page.inner_text("#log") == f"step 1 {EVIL}" and page.is_hidden("#stale") and page.evaluate("window.mine") == 1
+        assert (
+            page.inner_text("#log") == f"step 1 {EVIL}"
+            and page.is_hidden("#stale")
+            and page.evaluate("window.mine") == 1
+        )
         page.goto(f"{address}jobs/{LIVE}")
         assert page.get_attribute("body", "data-live") == "false"
 

@@ -10,7 +10,10 @@ from tf_yarn_ops.ui.commands import LOOPBACK, listen_at, ui
 
 
 def test_taken_port_is_reported():
-    with listen_at(LOOPBACK, 0) as listener, pytest.raises(SpecInvalid, match=r"can't be used .*; give another one with --port"):
+    with (
+        listen_at(LOOPBACK, 0) as listener,
+        pytest.raises(SpecInvalid, match=r"can't be used .*; give another one with --port"),
+    ):
         listen_at(LOOPBACK, listener.getsockname()[1])
 
 
@@ -24,7 +27,9 @@ def test_listening_for_others_without_tls_is_warned_about(yarn, monkeypatch):
     import uvicorn
 
     monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: None)
-    warned = CliRunner().invoke(ui, ["--resourcemanager", yarn.url, "--host", "0.0.0.0", "--user-header", "X-User", "--no-browser"])
+    warned = CliRunner().invoke(
+        ui, ["--resourcemanager", yarn.url, "--host", "0.0.0.0", "--user-header", "X-User", "--no-browser"]
+    )
     assert warned.exit_code == 0 and "without TLS" in warned.stderr and "can name any user in X-User" in warned.stderr
     quiet = CliRunner().invoke(ui, ["--resourcemanager", yarn.url, "--no-browser"])
     assert "TLS" not in quiet.stderr

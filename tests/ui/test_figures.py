@@ -11,8 +11,12 @@ def test_a_sparkline_spans_its_box():
 
 
 def test_reasons_are_counted_per_day():
-    jobs = [{"finished_at": 10.0, "reason": "TASK_FAILED"}, {"finished_at": DAY + 5.0, "reason": "SUCCEEDED"},
-            {"finished_at": DAY + 9.0, "reason": "TASK_FAILED"}, {"finished_at": 99 * DAY, "reason": "KILLED"}]
+    jobs = [
+        {"finished_at": 10.0, "reason": "TASK_FAILED"},
+        {"finished_at": DAY + 5.0, "reason": "SUCCEEDED"},
+        {"finished_at": DAY + 9.0, "reason": "TASK_FAILED"},
+        {"finished_at": 99 * DAY, "reason": "KILLED"},
+    ]
     found = count_reasons(jobs, 0.0, 2.5 * DAY)
     assert (found.names, found.totals, found.most) == (["SUCCEEDED", "TASK_FAILED"], [1, 2], 2)
     assert [bar.day for bar in found.bars] == ["1970-01-01", "1970-01-02", "1970-01-03"]
@@ -22,4 +26,5 @@ def test_reasons_are_counted_per_day():
 def test_waits_are_shown_by_queue():
     jobs = [{"queue": "low", "queue_seconds": float(seconds)} for seconds in range(1, 101)]
     assert [tuple(wait) for wait in count_waits([*jobs, {"queue": "x", "queue_seconds": None}])] == [
-        ("low", 100, 50.0, 95.0, 100.0)]
+        ("low", 100, 50.0, 95.0, 100.0)
+    ]

@@ -11,8 +11,10 @@ from tf_yarn_ops.staging.staging_directory import StagingDirectory
 
 def test_list_searches_names_users_and_reasons_of_live_jobs_too(site, yarn):
     yarn.add(application(9, "RUNNING", name="recommender-nightly", user="carol"))
-    shown = {query: [number for number in (1, 2, 3, 9) if application_id(number) in site(f"/?name={query}").text]
-             for query in ("IGIT", "carol", "task_fail", "nightly", "bob")}
+    shown = {
+        query: [number for number in (1, 2, 3, 9) if application_id(number) in site(f"/?name={query}").text]
+        for query in ("IGIT", "carol", "task_fail", "nightly", "bob")
+    }
     assert shown == {"IGIT": [1, 3], "carol": [9], "task_fail": [3], "nightly": [9], "bob": [3]}
 
 
@@ -23,7 +25,10 @@ def team(place, yarn):
     acls = {"acls": {"view_users": ["ann"]}}
     for made in (record(1, user="ann"), record(2, user="bob"), record(3, user="bob", options=acls, name="shared")):
         keep(files, place.acting_for(made["user"]).history, made)
-    with serving_pages(place, user_header="X-Forwarded-User") as url, httpx.Client(base_url=url.partition("?")[0], trust_env=False) as client:
+    with (
+        serving_pages(place, user_header="X-Forwarded-User") as url,
+        httpx.Client(base_url=url.partition("?")[0], trust_env=False) as client,
+    ):
         yield lambda path, reader: client.get(path, headers={"X-Forwarded-User": reader} if reader else {})
 
 

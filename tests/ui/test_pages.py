@@ -28,17 +28,34 @@ def test_the_list_shows_ended_and_live_jobs(site, yarn):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("query", "numbers"), [
-    ("?name=dig", [1, 3]), ("?state=FAILED", [3]), ("?state=task_failed", [3]), ("?since=7d", [1, 2]), ("?user=bob", [3])])
+@pytest.mark.parametrize(
+    ("query", "numbers"),
+    [
+        ("?name=dig", [1, 3]),
+        ("?state=FAILED", [3]),
+        ("?state=task_failed", [3]),
+        ("?since=7d", [1, 2]),
+        ("?user=bob", [3]),
+    ],
+)
 def test_the_list_is_filtered(site, query, numbers):
     text = site(f"/{query}").text
     assert [number for number in (1, 2, 3) if application_id(number) in text] == numbers
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", [f"/jobs/{application_id(3)}", "/reasons?since=90d", "/queues?since=90d",
-                                  f"/compare?app={application_id(2)}&app={application_id(3)}", f"/?name={EVIL}",
-                                  f"/?since={EVIL}", "/jobs/<script>"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"/jobs/{application_id(3)}",
+        "/reasons?since=90d",
+        "/queues?since=90d",
+        f"/compare?app={application_id(2)}&app={application_id(3)}",
+        f"/?name={EVIL}",
+        f"/?since={EVIL}",
+        "/jobs/<script>",
+    ],
+)
 def test_every_text_is_escaped(site, path):
     answer = site(path)
     assert EVIL not in answer.text and "alert(" not in answer.text.replace("&lt;script&gt;alert(", "")
@@ -63,7 +80,12 @@ def test_a_jobs_page_is_the_one_of_the_tracking_url(site, yarn):
 
 def test_a_comparison_says_first_what_differs(site):
     text = site(f"/compare?app={application_id(1)}&app={application_id(2)}").text
-    assert text.index("differs</th>") < text.index("</span> loss<") < text.index("equal</th>") < text.index("</span> command<")
+    assert (
+        text.index("differs</th>")
+        < text.index("</span> loss<")
+        < text.index("equal</th>")
+        < text.index("</span> command<")
+    )
     assert site("/compare?app=one").status_code == 400
     assert site(f"/compare?app={application_id(1)}&app={application_id(77)}").status_code == 404
 
@@ -76,8 +98,10 @@ def test_without_yarn_the_history_is_shown(site, yarn):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("path", "status"), [("/?since=soon", 400), ("/?state=fine", 400), ("/?skip=-1", 400),
-                                              ("/?skip=1e9", 400), ("/nowhere", 404)])
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/?since=soon", 400), ("/?state=fine", 400), ("/?skip=-1", 400), ("/?skip=1e9", 400), ("/nowhere", 404)],
+)
 def test_a_wrong_address_is_refused(site, path, status):
     assert site(path).status_code == status
 
@@ -124,6 +148,11 @@ def test_axe_finds_nothing_and_names_come_first_on_a_phone(pages, site, yarn):
         cell = page.locator("#jobs tbody tr >> nth=0").locator("td.text").first
         assert cell.inner_text() == "digits" and cell.bounding_box()["x"] < 100
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-        for path in ("/", "/reasons?since=90d", "/queues?since=90d", f"/compare?app={application_id(1)}&app={application_id(2)}"):
+        for path in (
+            "/",
+            "/reasons?since=90d",
+            "/queues?since=90d",
+            f"/compare?app={application_id(1)}&app={application_id(2)}",
+        ):
             page.goto(address + path)
             assert (path, complaints(page)) == (path, [])

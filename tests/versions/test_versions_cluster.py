@@ -35,7 +35,9 @@ WITHOUT_HTTPS = ("2.10.2",)
 LOSES_NODES = ("2.10.2",)
 
 _NAMED = os.environ.get("YTF_TEST_VERSIONS", "").split()
-_CHOSEN = list(VERSIONS) if _NAMED == ["all"] else _NAMED or [min(VERSIONS, key=list(VERSIONS).index), list(VERSIONS)[-1]]
+_CHOSEN = (
+    list(VERSIONS) if _NAMED == ["all"] else _NAMED or [min(VERSIONS, key=list(VERSIONS).index), list(VERSIONS)[-1]]
+)
 SLEEP = "sleep 300"
 
 
@@ -69,7 +71,9 @@ def succeeds_and_is_reported(hadoop, launcher):
     environ = {**os.environ, **hadoop.environ, "PYTHONPATH": str(ROOT)}
 
     def ask(*words):
-        return subprocess.run([*YTF, *words, application], capture_output=True, text=True, timeout=90, env=environ).stdout
+        return subprocess.run(
+            [*YTF, *words, application], capture_output=True, text=True, timeout=90, env=environ
+        ).stdout
 
     assert json.loads(ask("report", "--json"))["reason"] == "SUCCEEDED"
     until(lambda: "word-for-the-log" in ask("logs"), 60, 1)
@@ -136,12 +140,34 @@ def test_a_job_survives_a_restart_of_the_resourcemanager(hadoop, launcher):
 @pytest.mark.parametrize("version", _CHOSEN)
 def test_with_kerberos_a_keytab_is_enough(version, tmp_path):
     """Submit, follow and kill over HTTP, without Java."""
-    with (HadoopCluster(tmp_path / "secured", version=version, kerberos=True, https=version not in WITHOUT_HTTPS) as hadoop,
-          by_keytab(hadoop, tmp_path) as access, launcher_by(access) as launcher):
+    with (
+        HadoopCluster(
+            tmp_path / "secured", version=version, kerberos=True, https=version not in WITHOUT_HTTPS
+        ) as hadoop,
+        by_keytab(hadoop, tmp_path) as access,
+        launcher_by(access) as launcher,
+    ):
         doomed = launcher.submit(job(SLEEP))
-        ran = subprocess.run([*SUBMIT, "--submit_with", "rest", "--wait", "--json", "--environment", f"venv://{sys.prefix}",
-                              "-m", "256", "-r", "worker:1", "true"],
-                             capture_output=True, text=True, timeout=180, env=access.environ)
+        ran = subprocess.run(
+            [
+                *SUBMIT,
+                "--submit_with",
+                "rest",
+                "--wait",
+                "--json",
+                "--environment",
+                f"venv://{sys.prefix}",
+                "-m",
+                "256",
+                "-r",
+                "worker:1",
+                "true",
+            ],
+            capture_output=True,
+            text=True,
+            timeout=180,
+            env=access.environ,
+        )
         assert ran.returncode == 0, ran.stderr
         assert json.loads(ran.stdout)["user"] == "alice"
         assert launcher.kill(doomed, "enough").reason is Reason.KILLED

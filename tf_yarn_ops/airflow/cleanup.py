@@ -74,8 +74,9 @@ def over(key: str) -> str:
     return f"Ended by Airflow: its task {dag_id}.{task_id}{index} of run {run_id} is over ({state})"
 
 
-def end_abandoned(cluster: "Cluster", deployment: str, *, most: int | None = None, seconds: float | None = None,
-                  besides: str = "") -> list[str]:
+def end_abandoned(
+    cluster: "Cluster", deployment: str, *, most: int | None = None, seconds: float | None = None, besides: str = ""
+) -> list[str]:
     """Kill the live applications of a deployment whose tasks are over. Return their ids.
 
     Applications without a watching task stay: a submission of a command line, one by Skein's Java client, one that

@@ -30,13 +30,21 @@ class _TfYarnDecoratedOperator(DecoratedOperator, TensorFlowYarnOperator):
     _refused: tuple[str, ...] = ()
     _called = False
 
-    def __init__(self, *, python_callable: Callable[..., Any], op_args: Collection[Any] | None = None,
-                 op_kwargs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        python_callable: Callable[..., Any],
+        op_args: Collection[Any] | None = None,
+        op_kwargs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(python_callable=python_callable, op_args=op_args, op_kwargs=op_kwargs, **kwargs)
         self._given = frozenset(op_kwargs or ())
         if refused := [name for name in self._refused if kwargs.get(name) not in (None, True)]:
-            raise ValueError(f"{self.task_id}: {', '.join(refused)}: @task.tf_yarn runs the function, and waits for "
-                             "its value; @task.tf_yarn_cmd takes this option")
+            raise ValueError(
+                f"{self.task_id}: {', '.join(refused)}: @task.tf_yarn runs the function, and waits for "
+                "its value; @task.tf_yarn_cmd takes this option"
+            )
 
     def _arguments(self, context: Any) -> Mapping[str, Any] | None:
         """Return the keyword arguments of the function at the first call in a process, None afterwards."""
@@ -82,8 +90,12 @@ class _FunctionOperator(_TfYarnDecoratedOperator):
         # Of Airflow's context only what the function names: most of the rest can't travel.
         named = self._given | set(signature(self.python_callable).parameters)
         self._folder = TemporaryDirectory(prefix="ytf-function-")
-        archive = pack_function(self.python_callable, tuple(self.op_args),
-                                {name: value for name, value in kwargs.items() if name in named}, self._folder.name)
+        archive = pack_function(
+            self.python_callable,
+            tuple(self.op_args),
+            {name: value for name, value in kwargs.items() if name in named},
+            self._folder.name,
+        )
         given: Any = vars(self).get("archive") or {}
         if isinstance(given, Mapping):
             given = [f"{name}={source}" for name, source in given.items()]
@@ -139,8 +151,10 @@ def as_options(returned: Any) -> dict[str, Any]:
     if isinstance(returned, str) and returned.strip():
         return {"task_command": returned}
     if not isinstance(returned, Mapping) or not returned:
-        raise SpecInvalid(f"@task.tf_yarn_cmd: the function must return a task_command, or a mapping of options, "
-                          f"not {returned!r:.100}")
+        raise SpecInvalid(
+            f"@task.tf_yarn_cmd: the function must return a task_command, or a mapping of options, "
+            f"not {returned!r:.100}"
+        )
     known = ("spec", *OPERATOR_OPTIONS)
     faults = [f"{name}: unknown option{did_you_mean(str(name), known)}" for name in returned if name not in known]
     if faults:
@@ -173,8 +187,9 @@ def tf_yarn_cmd_task(python_callable: Callable[..., Any] | None = None, **kwargs
     return _decorate(_CommandOperator, python_callable, kwargs)
 
 
-def _decorate(operator: type[_TfYarnDecoratedOperator], python_callable: Callable[..., Any] | None,
-              kwargs: dict[str, Any]) -> TaskDecorator:
+def _decorate(
+    operator: type[_TfYarnDecoratedOperator], python_callable: Callable[..., Any] | None, kwargs: dict[str, Any]
+) -> TaskDecorator:
     # The annotation of the function must not split a report, or a value whose names nobody knows, into several XComs.
     kwargs.setdefault("multiple_outputs", False)
     return task_decorator_factory(python_callable=python_callable, decorated_operator_class=operator, **kwargs)

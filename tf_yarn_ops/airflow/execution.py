@@ -174,8 +174,11 @@ class TaskExecution:
         known = pull(self.ti) or {}
         own = known.get("application_id") if known.get("attempt") == self.identity.attempt else None
         if own not in (None, event["application_id"]):
-            self.log.warning("Airflow has brought the end of %s , an application of an older try; this one follows %s",
-                             event["application_id"], own)
+            self.log.warning(
+                "Airflow has brought the end of %s , an application of an older try; this one follows %s",
+                event["application_id"],
+                own,
+            )
             return self.run()
         return self._finish(read_event(event), event["application_id"], whole=is_whole(event))
 
@@ -187,9 +190,16 @@ class TaskExecution:
             from .streamed_log import ProgramLines
 
             program = ProgramLines(cluster, self.operator.stream_logs, lambda: masking(job_secrets(spec)), self.log)
-        followed = Followed(cluster, application_id, self.identity, self._deadline(), spec.deadlines.queue,
-                            float(self.operator.poll_interval), kill=self.operator.kill_policy == "kill",
-                            lease=lease_of(spec, HOLDER))
+        followed = Followed(
+            cluster,
+            application_id,
+            self.identity,
+            self._deadline(),
+            spec.deadlines.queue,
+            float(self.operator.poll_interval),
+            kill=self.operator.kill_policy == "kill",
+            lease=lease_of(spec, HOLDER),
+        )
         return follow_in_thread(followed, self.log, program, self._check_killed)
 
     def _finish(self, report: JobReport, submitted: str, *, whole: bool) -> Any:
@@ -274,8 +284,13 @@ class TaskExecution:
             self._await_kill()
 
     def _kill_now(self, cluster: Cluster) -> None:
-        if kill_now(cluster, self.application_id, KILLED_BY_AIRFLOW, self._kill_until - time.monotonic(),
-                    attempt=self.identity.attempt):
+        if kill_now(
+            cluster,
+            self.application_id,
+            KILLED_BY_AIRFLOW,
+            self._kill_until - time.monotonic(),
+            attempt=self.identity.attempt,
+        ):
             self._fate = "was killed"
 
     def _await_kill(self) -> None:
@@ -285,6 +300,7 @@ class TaskExecution:
 
     def _ask_state(self) -> str:
         """Return the state of the task, ``replaced`` if another try has its place; empty without an answer in time."""
+
         def ask() -> str:
             state = present_state(self.ti)
             replaced = state == "running" and self._is_last_try() and is_replaced(self.ti)
@@ -308,9 +324,13 @@ class TaskExecution:
             hook = YarnHook(self.operator.tf_yarn_conn_id)
             cluster = hook.get_cluster()
             self._cluster = cluster
-            self._launcher = Launcher(cluster, submit_with=self.operator.submit_with,
-                                      strict_placement=self.operator.strict_placement, environ=hook.environ,
-                                      holder=HOLDER)
+            self._launcher = Launcher(
+                cluster,
+                submit_with=self.operator.submit_with,
+                strict_placement=self.operator.strict_placement,
+                environ=hook.environ,
+                holder=HOLDER,
+            )
         return self._launcher
 
     def _prepare(self) -> tuple[JobSpec, Launcher]:
@@ -351,8 +371,9 @@ class TaskExecution:
         self.log.info("YARN application %s", application_id)
         if page := tracking_page(resourcemanager, application_id):
             self.log.info("tracking URL %s", page)
-        self.operator.tf_yarn_links = push_application(self.ti, application_id, spec, resourcemanager,
-                                                       spec.user or launcher.cluster.user, self.identity)
+        self.operator.tf_yarn_links = push_application(
+            self.ti, application_id, spec, resourcemanager, spec.user or launcher.cluster.user, self.identity
+        )
 
     def _end_abandoned(self, application_id: str) -> None:
         """End some applications of this Airflow whose tasks are over."""
@@ -363,10 +384,16 @@ class TaskExecution:
     def _trigger(self, application_id: str) -> TensorFlowYarnTrigger:
         spec, launcher = self._prepared()
         return TensorFlowYarnTrigger(
-            application_id, cluster_to_dict(self._cluster or launcher.cluster), asdict(self.identity),
-            deadline=self._deadline(), queue_timeout=spec.deadlines.queue,
-            poll_interval=float(self.operator.poll_interval), on_kill=self.operator.kill_policy,
-            lease=lease_to_dict(spec), lines=self._lines(application_id))
+            application_id,
+            cluster_to_dict(self._cluster or launcher.cluster),
+            asdict(self.identity),
+            deadline=self._deadline(),
+            queue_timeout=spec.deadlines.queue,
+            poll_interval=float(self.operator.poll_interval),
+            on_kill=self.operator.kill_policy,
+            lease=lease_to_dict(spec),
+            lines=self._lines(application_id),
+        )
 
     def _lines(self, application_id: str) -> dict[str, Any] | None:
         """Return what the trigger needs for the program's lines, and leave the secrets where it finds them."""
@@ -377,8 +404,12 @@ class TaskExecution:
             secrets = job_secrets(spec)
             path = hand_over(self._cluster or launcher.cluster, application_id, secrets) if secrets else ""
         except TfYarnError as error:
-            self.log.warning("stream_logs: no lines of the program while the task is deferred, because its secrets "
-                             "could not be handed over (%s); to see them: ytf logs -f %s", error, application_id)
+            self.log.warning(
+                "stream_logs: no lines of the program while the task is deferred, because its secrets "
+                "could not be handed over (%s); to see them: ytf logs -f %s",
+                error,
+                application_id,
+            )
             return None
         return {"tasks": list(self.operator.stream_logs), "masks": path}
 
@@ -421,9 +452,14 @@ class TaskExecution:
                 return report
             self.log.info("%s", sentence_of(report))
             try:
-                return launcher.run(spec, self.identity, on_reserved=self._reserved, after=report,
-                                    timeout=None if deadline is None else max(0.0, deadline - time.time()),
-                                    poll_interval=float(self.operator.poll_interval))
+                return launcher.run(
+                    spec,
+                    self.identity,
+                    on_reserved=self._reserved,
+                    after=report,
+                    timeout=None if deadline is None else max(0.0, deadline - time.time()),
+                    poll_interval=float(self.operator.poll_interval),
+                )
             except WaitTimeout:
                 return self._end_latest("The task's execution_timeout is over")
         except TfYarnError as error:
@@ -442,8 +478,14 @@ class TaskExecution:
         self._close()
         self._link_what_is_left(report)
         codes = self.operator.skip_on_exit_code
-        value, failure = conclude(report, redact, self.log, self.operator.log_tail_lines,
-                                  (codes,) if isinstance(codes, int) else codes, self.identity.attempt)
+        value, failure = conclude(
+            report,
+            redact,
+            self.log,
+            self.operator.log_tail_lines,
+            (codes,) if isinstance(codes, int) else codes,
+            self.identity.attempt,
+        )
         if failure is not None:
             if self.operator.do_xcom_push:  # the value of a task that succeeds is an XCom already
                 self.ti.xcom_push("tf_yarn_status", value)
@@ -451,7 +493,10 @@ class TaskExecution:
         if self.operator.model_asset is not None:
             path = value["output_path"] or self.operator.options().get("output")
             self.context["outlet_events"][self.operator.model_asset].extra = {
-                "model_path": path, "metrics": value["metrics"], "application_id": value["application_id"]}
+                "model_path": path,
+                "metrics": value["metrics"],
+                "application_id": value["application_id"],
+            }
         return self.operator.task_value(value, self.context)
 
     def _link_what_is_left(self, report: JobReport) -> None:
@@ -469,10 +514,12 @@ class TaskExecution:
             fate = "was left alone" if self.left else self._fate
             why = "Airflow ended the task or its worker"
             if self._undecided is not None:
-                why += (f" (state of the task: {self._undecided or 'Airflow did not answer'}); the next try attaches "
-                        "to it")
-            raise TfYarnInfrastructureError(f"{self.application_id or 'The submission'} {fate}: {why}",
-                                            Reason.KILLED.value, self.application_id)
+                why += (
+                    f" (state of the task: {self._undecided or 'Airflow did not answer'}); the next try attaches to it"
+                )
+            raise TfYarnInfrastructureError(
+                f"{self.application_id or 'The submission'} {fate}: {why}", Reason.KILLED.value, self.application_id
+            )
 
     def _check_state(self) -> None:
         """Kill the application if Airflow has ended this try: after the handover no signal reaches this process."""

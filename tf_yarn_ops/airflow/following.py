@@ -43,10 +43,24 @@ LAST_SECONDS = 30.0
 #: Seconds between two calls of the checkpoint.
 _TICK = 0.5
 #: Fields that only a submission or a log needs; they are long.
-_FOR_SUBMISSION = ("application_classpath", "inside", "log_services", "log_directory", "log_suffix",
-                   "resourcemanager_services", "renewer", "nameservices")
-_SITE_FOR_SUBMISSION = ("application_classpath", "am_java_options", "docker_folders", "namenodes",
-                        "resourcemanager_service", "token_renewer")
+_FOR_SUBMISSION = (
+    "application_classpath",
+    "inside",
+    "log_services",
+    "log_directory",
+    "log_suffix",
+    "resourcemanager_services",
+    "renewer",
+    "nameservices",
+)
+_SITE_FOR_SUBMISSION = (
+    "application_classpath",
+    "am_java_options",
+    "docker_folders",
+    "namenodes",
+    "resourcemanager_service",
+    "token_renewer",
+)
 
 
 @dataclass(frozen=True)
@@ -81,8 +95,9 @@ class Followed:
     lease: Lease | None = None
 
 
-async def follow(followed: Followed, log: logging.Logger, moved: Callable[[str], None],
-                 program: "ProgramLines | None" = None) -> JobReport:
+async def follow(
+    followed: Followed, log: logging.Logger, moved: Callable[[str], None], program: "ProgramLines | None" = None
+) -> JobReport:
     """Wait for the end of an application, or for the deadline, and log each change of its state.
 
     Parameters
@@ -109,9 +124,15 @@ async def follow(followed: Followed, log: logging.Logger, moved: Callable[[str],
         moved(report.application_id)
         lines.tell(report)
 
-    waiting = asyncio.ensure_future(watcher.wait(
-        followed.application_id, on_change=show, identity=followed.identity, queue_timeout=followed.queue_timeout,
-        lease=followed.lease))
+    waiting = asyncio.ensure_future(
+        watcher.wait(
+            followed.application_id,
+            on_change=show,
+            identity=followed.identity,
+            queue_timeout=followed.queue_timeout,
+            lease=followed.lease,
+        )
+    )
     telling = None if program is None else asyncio.ensure_future(program.follow(lambda: lines.application_id))
     try:
         while True:
@@ -121,8 +142,12 @@ async def follow(followed: Followed, log: logging.Logger, moved: Callable[[str],
                     program.end()
                     _, late = await asyncio.wait({telling}, timeout=LAST_SECONDS)
                     if late:
-                        log.warning("stream_logs: the last lines of the program did not come within %.0f s; all of "
-                                    "them: ytf logs %s", LAST_SECONDS, lines.application_id)
+                        log.warning(
+                            "stream_logs: the last lines of the program did not come within %.0f s; all of "
+                            "them: ytf logs %s",
+                            LAST_SECONDS,
+                            lines.application_id,
+                        )
                 return waiting.result()
             lines.remind()
             if followed.deadline is not None and time.time() >= followed.deadline:
@@ -146,14 +171,20 @@ async def _overdue(followed: Followed, application_id: str, log: logging.Logger)
             try:
                 report = await asyncio.to_thread(launcher.kill, application_id, why, reason=Reason.EXECUTION_TIMEOUT)
                 if report.reason is Reason.KILLED and not report.state:  # YARN has forgotten it: nothing was killed
-                    return JobReport(application_id, reason=Reason.EXECUTION_TIMEOUT,
-                                     message=f"{why}, and YARN no longer knows the application")
+                    return JobReport(
+                        application_id,
+                        reason=Reason.EXECUTION_TIMEOUT,
+                        message=f"{why}, and YARN no longer knows the application",
+                    )
                 return report
             except TfYarnError as error:
                 log.warning("%s , but %s could not be killed: %s", why, application_id, error)
                 if time.monotonic() >= until:
-                    return JobReport(application_id, reason=Reason.EXECUTION_TIMEOUT,
-                                     message=f"{why}, and it could not be killed: {error}")
+                    return JobReport(
+                        application_id,
+                        reason=Reason.EXECUTION_TIMEOUT,
+                        message=f"{why}, and it could not be killed: {error}",
+                    )
             await asyncio.sleep(_KILL_AGAIN)
 
 
@@ -186,8 +217,9 @@ class _Lines:
                 self._log.info("%s", escape_controls(line))
 
 
-def follow_in_thread(followed: Followed, log: logging.Logger, program: "ProgramLines | None",
-                     checkpoint: Callable[[], None]) -> JobReport:
+def follow_in_thread(
+    followed: Followed, log: logging.Logger, program: "ProgramLines | None", checkpoint: Callable[[], None]
+) -> JobReport:
     """Wait for the end of an application; return its report.
 
     Parameters
@@ -271,5 +303,8 @@ def lease_to_dict(spec: JobSpec) -> dict[str, Any] | None:
 def _different(part: Any, plain: Any, without: tuple[str, ...]) -> dict[str, Any]:
     """Return the fields whose values are not those of ``plain``."""
     values = {field.name: getattr(part, field.name) for field in fields(part) if field.name not in (*without, "site")}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
-            if value != getattr(plain, name)}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in values.items()
+        if value != getattr(plain, name)
+    }

@@ -18,8 +18,14 @@ _REQUEST = 1.5
 _LEAST = 1.0
 
 
-def kill_now(cluster: Cluster, application_id: str, why: str, limit: float = KILL_LIMIT, patience: float = 0.0,
-             attempt: int | None = None) -> bool:
+def kill_now(
+    cluster: Cluster,
+    application_id: str,
+    why: str,
+    limit: float = KILL_LIMIT,
+    patience: float = 0.0,
+    attempt: int | None = None,
+) -> bool:
     """Kill an application and delete its directory within a time limit. Never raises.
 
     Parameters

@@ -65,7 +65,8 @@ class YarnHook(BaseHook):
                 raise ResourceManagerUnknown(
                     f"no ResourceManager is known: there is no connection {self.default_conn_name!r} (type tf_yarn, "
                     "its host is the ResourceManager's), and the worker has neither YTF_RESOURCEMANAGER, nor a "
-                    "site.yaml with a resourcemanager, nor a HADOOP_CONF_DIR") from error
+                    "site.yaml with a resourcemanager, nor a HADOOP_CONF_DIR"
+                ) from error
         resourcemanager, site = found
         return discover(resourcemanager, self.environ, site=site)
 
@@ -192,11 +193,16 @@ class YarnHook(BaseHook):
             return False, f"{fault.check}: {fault.finding.message}. What to do: {fault.finding.advice}"
         facts = {result.check: result.finding.facts for result in diagnosis.results}
         known, where = facts["identity"], ", ".join(facts["configuration"]["resourcemanagers"])
-        warnings = [f"{result.check}: {result.finding.message}" for result in diagnosis.results
-                    if result.finding.outcome is CheckOutcome.WARNING]
+        warnings = [
+            f"{result.check}: {result.finding.message}"
+            for result in diagnosis.results
+            if result.finding.outcome is CheckOutcome.WARNING
+        ]
         told = "".join(f"; warning: {text}" for text in warnings)
-        return True, (f"Hadoop {known['hadoop'] or 'of unknown version'} at {where}, as {known['user']}, "
-                      f"staging directory {known['staging']}{told}")
+        return True, (
+            f"Hadoop {known['hadoop'] or 'of unknown version'} at {where}, as {known['user']}, "
+            f"staging directory {known['staging']}{told}"
+        )
 
 
 def quieten() -> None:
@@ -213,8 +219,12 @@ def addresses(connection: Any) -> str | None:
     """
     from ..hadoop.cluster import RESOURCEMANAGER_PORT, parse_addresses
 
-    return ",".join(parse_addresses(connection.host or "", connection.schema or "http",
-                                    connection.port or RESOURCEMANAGER_PORT)) or None
+    return (
+        ",".join(
+            parse_addresses(connection.host or "", connection.schema or "http", connection.port or RESOURCEMANAGER_PORT)
+        )
+        or None
+    )
 
 
 def _site(extra: dict[str, Any], environ: dict[str, str]) -> "Site":
@@ -228,7 +238,8 @@ def _site(extra: dict[str, Any], environ: dict[str, str]) -> "Site":
     known = [field.name for field in fields(Site)]
     unknown = [name for name in extra if name not in (*known, *_OWN_EXTRAS)]
     if unknown:
-        raise SpecInvalid(f"connection: unknown extra {name!r}{did_you_mean(name, [*known, *_OWN_EXTRAS])}"
-                          for name in unknown)
+        raise SpecInvalid(
+            f"connection: unknown extra {name!r}{did_you_mean(name, [*known, *_OWN_EXTRAS])}" for name in unknown
+        )
     settings = {name: value for name, value in extra.items() if name in known and value not in (None, "")}
     return replace(site, **settings)

@@ -15,8 +15,14 @@ from ..job.spec import JobSpec
 SLACK = 300.0
 
 
-def operator_job(options: Mapping[str, Any], spec: Any, lifetime: Any, execution_timeout: timedelta | None,
-                 name: str = "", names: Mapping[str, str] | None = None) -> JobSpec:
+def operator_job(
+    options: Mapping[str, Any],
+    spec: Any,
+    lifetime: Any,
+    execution_timeout: timedelta | None,
+    name: str = "",
+    names: Mapping[str, str] | None = None,
+) -> JobSpec:
     """Return the job of an operator.
 
     Parameters

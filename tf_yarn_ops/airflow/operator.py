@@ -123,7 +123,8 @@ class TensorFlowYarnOperator(BaseOperator):
     template_fields: Collection[str] = ("spec", *OPERATOR_OPTIONS)
     template_ext: Sequence[str] = ()
     template_fields_renderers = dict.fromkeys(
-        ("spec", *(name for name, option in options_of(OPERATOR).items() if option.many)), "json")
+        ("spec", *(name for name, option in options_of(OPERATOR).items() if option.many)), "json"
+    )
     operator_extra_links = (TrainingLink(), YarnApplicationLink(), YarnLogsLink(), TensorBoardLink())
     ui_color = "#fdecd2"
     renamed_options: Mapping[str, str] = RENAMED
@@ -154,8 +155,9 @@ class TensorFlowYarnOperator(BaseOperator):
         for option in OPERATOR_OPTIONS:
             setattr(self, option, given[option])
         # The page of rendered templates shows only the options that were given; otherwise it shows None forty times.
-        self.template_fields = tuple(field for field in type(self).template_fields
-                                     if field not in given or given[field] is not None)
+        self.template_fields = tuple(
+            field for field in type(self).template_fields if field not in given or given[field] is not None
+        )
         self.tf_yarn_conn_id = tf_yarn_conn_id
         self.deferrable = deferrable
         self.poll_interval = poll_interval
@@ -246,8 +248,11 @@ class TensorFlowYarnOperator(BaseOperator):
 
 def argument_faults(given: Mapping[str, Any]) -> list[str]:
     """Return the faults of the arguments whose values must have one type."""
-    return [f"{name}: {given[name]!r} {fault}" for name, (fits, fault) in _TYPES.items()
-            if name in given and not fits(given[name])]
+    return [
+        f"{name}: {given[name]!r} {fault}"
+        for name, (fits, fault) in _TYPES.items()
+        if name in given and not fits(given[name])
+    ]
 
 
 def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
@@ -258,8 +263,11 @@ def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
         if name in RENAMED and name not in known:
             faults.append(f"{name}: Airflow uses this name itself; here the option is called {RENAMED[name]}")
         elif name not in known and not name.startswith("_airflow"):
-            hint = (f" (did you mean {_ELSEWHERE[name]!r}?)" if name in _ELSEWHERE else
-                    did_you_mean(name, (*OPERATOR_OPTIONS, *given, *sorted(known))))
+            hint = (
+                f" (did you mean {_ELSEWHERE[name]!r}?)"
+                if name in _ELSEWHERE
+                else did_you_mean(name, (*OPERATOR_OPTIONS, *given, *sorted(known)))
+            )
             faults.append(f"{name}: unknown option{hint}")
     spec, task_command = given["spec"], given["task_command"]
     if spec is not None and task_command is not None:

@@ -51,8 +51,9 @@ def masked(report: JobReport, mask: Callable[[str], Any]) -> JobReport:
     """Return a report with the texts masked that the program may have written."""
     rounds = tuple(replace(item, cause=mask(item.cause)) for item in report.rounds)
     tasks = tuple(replace(task, log_tail=mask(task.log_tail)) for task in report.tasks)
-    return replace(report, message=mask(report.message), metrics=mask_with(report.metrics, mask), rounds=rounds,
-                   tasks=tasks)
+    return replace(
+        report, message=mask(report.message), metrics=mask_with(report.metrics, mask), rounds=rounds, tasks=tasks
+    )
 
 
 def without_texts(report: JobReport) -> JobReport:
@@ -88,8 +89,9 @@ def is_final(report: JobReport, last: bool) -> bool:
     return last or (report.reason is not None and report.reason.exit_code in FATAL)
 
 
-def exception_of(report: JobReport, skip_on_exit_code: Collection[int] = (),
-                 attempt: int | None = None) -> Exception | None:
+def exception_of(
+    report: JobReport, skip_on_exit_code: Collection[int] = (), attempt: int | None = None
+) -> Exception | None:
     """Return the exception that ends the task; None for success.
 
     Parameters
@@ -117,8 +119,14 @@ def exception_of(report: JobReport, skip_on_exit_code: Collection[int] = (),
     return kind(message, reason.value, report.application_id)
 
 
-def conclude(report: JobReport, mask: Callable[[str], Any], log: Any, log_tail_lines: int,
-             skip_on_exit_code: Collection[int] = (), attempt: int | None = None) -> tuple[Any, Exception | None]:
+def conclude(
+    report: JobReport,
+    mask: Callable[[str], Any],
+    log: Any,
+    log_tail_lines: int,
+    skip_on_exit_code: Collection[int] = (),
+    attempt: int | None = None,
+) -> tuple[Any, Exception | None]:
     """Write the last lines of a task's log; return the value of the task, and the exception that ends it.
 
     Parameters
@@ -188,6 +196,10 @@ def complete_report(report: JobReport, read: Callable[[str], JobReport], warn: C
     else:
         if full.reason is not Reason.LOST:
             return full if full.reason is report.reason else report
-    warn("the texts of the program (its metrics, the log of a failed task) could not be read from YARN (%s); "
-         "to see them, if YARN still has them: ytf report %s", why, report.application_id)
+    warn(
+        "the texts of the program (its metrics, the log of a failed task) could not be read from YARN (%s); "
+        "to see them, if YARN still has them: ytf report %s",
+        why,
+        report.application_id,
+    )
     return report

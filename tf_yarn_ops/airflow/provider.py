@@ -12,58 +12,81 @@ def get_provider_info() -> dict[str, Any]:
         "package-name": "tf-yarn-ops",
         "name": "TensorFlow on YARN",
         "description": "Distributed TensorFlow on YARN: submitted without a JVM, all jobs watched by one request.",
-        "integrations": [{
-            "integration-name": "TensorFlow on YARN",
-            "external-doc-url": "https://hadoop.apache.org/docs/current/hadoop-yarn/hadoop-yarn-site/YARN.html",
-            "tags": ["apache"],
-        }],
-        "operators": [{"integration-name": "TensorFlow on YARN", "python-modules": [
-            "tf_yarn_ops.airflow.operator", "tf_yarn_ops.airflow.cleanup"]}],
+        "integrations": [
+            {
+                "integration-name": "TensorFlow on YARN",
+                "external-doc-url": "https://hadoop.apache.org/docs/current/hadoop-yarn/hadoop-yarn-site/YARN.html",
+                "tags": ["apache"],
+            }
+        ],
+        "operators": [
+            {
+                "integration-name": "TensorFlow on YARN",
+                "python-modules": ["tf_yarn_ops.airflow.operator", "tf_yarn_ops.airflow.cleanup"],
+            }
+        ],
         "sensors": [{"integration-name": "TensorFlow on YARN", "python-modules": ["tf_yarn_ops.airflow.sensor"]}],
         "hooks": [{"integration-name": "TensorFlow on YARN", "python-modules": ["tf_yarn_ops.airflow.hook"]}],
-        "connection-types": [{
-            "connection-type": "tf_yarn",
-            "hook-class-name": "tf_yarn_ops.airflow.hook.YarnHook",
-            "hook-name": "TensorFlow on YARN",
-            "ui-field-behaviour": {
-                "hidden-fields": ["password"],
-                "relabeling": {"host": "ResourceManager", "schema": "http or https", "login": "Hadoop user"},
-                "placeholders": {"host": "rm1.example.com, or http://rm1:8088,http://rm2:8088", "port": "8088",
-                                 "schema": "http", "login": "the user of the Airflow worker"},
-            },
-            "conn-fields": {
-                "site_file": {
-                    "label": "Site file", "schema": {"type": ["string", "null"]},
-                    "description": "Path of a site.yaml on the Airflow workers. Default: their own site file.",
+        "connection-types": [
+            {
+                "connection-type": "tf_yarn",
+                "hook-class-name": "tf_yarn_ops.airflow.hook.YarnHook",
+                "hook-name": "TensorFlow on YARN",
+                "ui-field-behaviour": {
+                    "hidden-fields": ["password"],
+                    "relabeling": {"host": "ResourceManager", "schema": "http or https", "login": "Hadoop user"},
+                    "placeholders": {
+                        "host": "rm1.example.com, or http://rm1:8088,http://rm2:8088",
+                        "port": "8088",
+                        "schema": "http",
+                        "login": "the user of the Airflow worker",
+                    },
                 },
-                "hadoop_conf_dir": {
-                    "label": "HADOOP_CONF_DIR", "schema": {"type": ["string", "null"]},
-                    "description": "Folder with yarn-site.xml and core-site.xml on the Airflow workers. It "
-                                   "replaces the address.",
+                "conn-fields": {
+                    "site_file": {
+                        "label": "Site file",
+                        "schema": {"type": ["string", "null"]},
+                        "description": "Path of a site.yaml on the Airflow workers. Default: their own site file.",
+                    },
+                    "hadoop_conf_dir": {
+                        "label": "HADOOP_CONF_DIR",
+                        "schema": {"type": ["string", "null"]},
+                        "description": "Folder with yarn-site.xml and core-site.xml on the Airflow workers. It "
+                        "replaces the address.",
+                    },
+                    "staging": {
+                        "label": "Staging directory",
+                        "schema": {"type": ["string", "null"]},
+                        "description": "Directory for applications and the cache; {user} stands for the user.",
+                    },
+                    "submit_with": {
+                        "label": "Submit with",
+                        "schema": {"type": ["string", "null"], "enum": ["auto", "rest", "skein"]},
+                        "description": "rest: plain HTTP. skein: Skein's Java client. auto: rest where possible.",
+                    },
                 },
-                "staging": {
-                    "label": "Staging directory", "schema": {"type": ["string", "null"]},
-                    "description": "Directory for applications and the cache; {user} stands for the user.",
-                },
-                "submit_with": {
-                    "label": "Submit with", "schema": {"type": ["string", "null"], "enum": ["auto", "rest", "skein"]},
-                    "description": "rest: plain HTTP. skein: Skein's Java client. auto: rest where possible.",
-                },
-            },
-        }],
-        "task-decorators": [{"name": name, "class-name": f"tf_yarn_ops.airflow.decorator.{name}_task"}
-                            for name in ("tf_yarn", "tf_yarn_cmd")],
-        "extra-links": [f"tf_yarn_ops.airflow.links.{name}" for name in (
-            "TrainingLink", "YarnApplicationLink", "YarnLogsLink", "TensorBoardLink")],
+            }
+        ],
+        "task-decorators": [
+            {"name": name, "class-name": f"tf_yarn_ops.airflow.decorator.{name}_task"}
+            for name in ("tf_yarn", "tf_yarn_cmd")
+        ],
+        "extra-links": [
+            f"tf_yarn_ops.airflow.links.{name}"
+            for name in ("TrainingLink", "YarnApplicationLink", "YarnLogsLink", "TensorBoardLink")
+        ],
         "config": {
             "tf_yarn": {
                 "description": "TensorFlow trainings on YARN.",
                 "options": {
                     "deployment_id": {
                         "description": "The name of this Airflow among all that use the same Hadoop cluster. Each "
-                                       "Airflow finds its own applications by it. Default: the API server's base "
-                                       "URL. Give every deployment its own name, and never change it.",
-                        "version_added": None, "type": "string", "example": "production", "default": "",
+                        "Airflow finds its own applications by it. Default: the API server's base "
+                        "URL. Give every deployment its own name, and never change it.",
+                        "version_added": None,
+                        "type": "string",
+                        "example": "production",
+                        "default": "",
                     },
                 },
             },

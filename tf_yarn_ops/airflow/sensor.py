@@ -48,9 +48,16 @@ class TensorFlowYarnSensor(BaseSensorOperator):
     operator_extra_links = (TrainingLink(), YarnApplicationLink(), YarnLogsLink())
     ui_color = "#fdecd2"
 
-    def __init__(self, *, application_id: str, tf_yarn_conn_id: str | None = "tf_yarn_default",
-                 deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
-                 poke_interval: timedelta | float = 5.0, log_tail_lines: int = 50, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        application_id: str,
+        tf_yarn_conn_id: str | None = "tf_yarn_default",
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        poke_interval: timedelta | float = 5.0,
+        log_tail_lines: int = 50,
+        **kwargs: Any,
+    ) -> None:
         if faults := argument_faults(locals()):
             raise ValueError(f"{kwargs.get('task_id', type(self).__name__)}: " + "; ".join(faults))
         super().__init__(poke_interval=poke_interval, **kwargs)
@@ -74,8 +81,13 @@ class TensorFlowYarnSensor(BaseSensorOperator):
             return super().execute(context)
         cluster = self._connect(context).cluster
         identity = Identity(f"application {self.application_id}", deployment=deployment_id())
-        trigger = TensorFlowYarnTrigger(self.application_id, cluster_to_dict(cluster), asdict(identity),
-                                        poll_interval=self.poke_interval, on_kill="leave")
+        trigger = TensorFlowYarnTrigger(
+            self.application_id,
+            cluster_to_dict(cluster),
+            asdict(identity),
+            poll_interval=self.poke_interval,
+            on_kill="leave",
+        )
         return self.defer(trigger=trigger, method_name="execute_complete", timeout=timedelta(seconds=self.timeout))
 
     def _connect(self, context: Any) -> "Launcher":

@@ -44,8 +44,9 @@ class ProgramLines:
         The log of the Airflow task.
     """
 
-    def __init__(self, cluster: Cluster, tasks: Sequence[str], masking: Callable[[], Callable[[str], str]],
-                 log: logging.Logger):
+    def __init__(
+        self, cluster: Cluster, tasks: Sequence[str], masking: Callable[[], Callable[[str], str]], log: logging.Logger
+    ):
         self._tasks = tuple(tasks)
         self._masking = masking
         self._mask: Callable[[str], str] = _hide
@@ -68,8 +69,12 @@ class ProgramLines:
         try:
             self._mask = await _in_thread(self._masking)
         except TfYarnError as error:
-            self._log.warning("stream_logs: no lines of the program, because its secrets are not known here (%s); to "
-                              "see them: ytf logs %s", error, application_id())
+            self._log.warning(
+                "stream_logs: no lines of the program, because its secrets are not known here (%s); to "
+                "see them: ytf logs %s",
+                error,
+                application_id(),
+            )
             return
         while not self._ended.is_set():
             with contextlib.suppress(asyncio.TimeoutError):
@@ -94,8 +99,9 @@ class ProgramLines:
         for line in lines:
             self._log.info("%s", escape_controls(line))
         for task, number in left_out.items():
-            self._log.info("%s lines of %s are left out; all of them: ytf logs %s --task %s",
-                           number, task, application_id, task)
+            self._log.info(
+                "%s lines of %s are left out; all of them: ytf logs %s --task %s", number, task, application_id, task
+            )
 
     def _read(self, application_id: str) -> tuple[list[str], Counter[str]]:
         application = self._resourcemanager.get(application_id)

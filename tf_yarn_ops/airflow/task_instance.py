@@ -34,9 +34,11 @@ def deployment_id(*, warn: bool = False) -> str:
     """
     named = conf.get("tf_yarn", "deployment_id", fallback="") or base_url()
     if warn and not named:
-        logger.warning("neither [tf_yarn] deployment_id nor [api] base_url (Airflow 2: [webserver] base_url) is set; "
-                       "another Airflow on this cluster with DAGs and runs of the same names would take the "
-                       "applications of this one for its own")
+        logger.warning(
+            "neither [tf_yarn] deployment_id nor [api] base_url (Airflow 2: [webserver] base_url) is set; "
+            "another Airflow on this cluster with DAGs and runs of the same names would take the "
+            "applications of this one for its own"
+        )
     return str(named or "http://localhost:8080/").rstrip("/")
 
 
@@ -59,8 +61,13 @@ def identity_of(deployment: str, context: Any, *, watched: bool = False) -> Iden
     task_instance = context["ti"]
     key = ["airflow", task_instance.dag_id, task_instance.run_id, task_instance.task_id, task_instance.map_index]
     clears = int(getattr(context.get("dag_run"), "clear_number", None) or 0)
-    return Identity(json.dumps(key), generation=clears * CLEAR + max(0, int(task_instance.max_tries)),
-                    attempt=max(0, int(task_instance.try_number)), deployment=deployment, watched=watched)
+    return Identity(
+        json.dumps(key),
+        generation=clears * CLEAR + max(0, int(task_instance.max_tries)),
+        attempt=max(0, int(task_instance.try_number)),
+        deployment=deployment,
+        watched=watched,
+    )
 
 
 def resumed(identity: Identity, task_instance: Any) -> Identity:
@@ -90,11 +97,21 @@ def state_of(dag_id: str, run_id: str, task_id: str, map_index: int, ask: Callab
     """
     mapped = map_index >= 0
     try:
-        states = (ask or task_states)(dag_id=dag_id, task_ids=[task_id], run_ids=[run_id],
-                                      map_index=map_index if mapped else None)
+        states = (ask or task_states)(
+            dag_id=dag_id, task_ids=[task_id], run_ids=[run_id], map_index=map_index if mapped else None
+        )
         state = states.get(run_id, {}).get(f"{task_id}_{map_index}" if mapped else task_id, "deleted")
-    except (ServerError, ImportError, NameError, LookupError, OSError, EOFError, RuntimeError, TypeError,
-            ValueError) as error:
+    except (
+        ServerError,
+        ImportError,
+        NameError,
+        LookupError,
+        OSError,
+        EOFError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    ) as error:
         logger.warning("Airflow did not tell the state of task %s of %s: %s", task_id, run_id, error)
         return ""
     return "no_status" if state is None else str(state)
@@ -129,12 +146,18 @@ def present_state(task_instance: Any) -> str:
     ----------
     task_instance : RuntimeTaskInstance
     """
-    return state_of(task_instance.dag_id, task_instance.run_id, task_instance.task_id, task_instance.map_index,
-                    getattr(task_instance, "get_task_states", None))
+    return state_of(
+        task_instance.dag_id,
+        task_instance.run_id,
+        task_instance.task_id,
+        task_instance.map_index,
+        getattr(task_instance, "get_task_states", None),
+    )
 
 
-def push_application(task_instance: Any, application_id: str, spec: JobSpec, resourcemanager: str, user: str,
-                     identity: Identity) -> dict[str, str]:
+def push_application(
+    task_instance: Any, application_id: str, spec: JobSpec, resourcemanager: str, user: str, identity: Identity
+) -> dict[str, str]:
     """Push the XCom ``tf_yarn`` and the links, as soon as the application has an id. Return the links.
 
     Parameters

@@ -48,10 +48,18 @@ class TensorFlowYarnTrigger(BaseTrigger):
         the secrets, see `masks`; empty if there are none. Default: no lines.
     """
 
-    def __init__(self, application_id: str, cluster: Mapping[str, Any], identity: Mapping[str, Any],
-                 deadline: float | None = None, queue_timeout: float = 0.0, poll_interval: float = 5.0,
-                 on_kill: str = "kill", lease: Mapping[str, Any] | None = None,
-                 lines: Mapping[str, Any] | None = None):
+    def __init__(
+        self,
+        application_id: str,
+        cluster: Mapping[str, Any],
+        identity: Mapping[str, Any],
+        deadline: float | None = None,
+        queue_timeout: float = 0.0,
+        poll_interval: float = 5.0,
+        on_kill: str = "kill",
+        lease: Mapping[str, Any] | None = None,
+        lines: Mapping[str, Any] | None = None,
+    ):
         super().__init__()  # type: ignore[no-untyped-call]
         self.application_id = application_id
         self.cluster = dict(cluster)
@@ -114,8 +122,9 @@ class TensorFlowYarnTrigger(BaseTrigger):
         if self.trigger_id is not None and self._continues():
             self.log.info("%s is left to the triggerer that follows it now", self._followed_id)
             return
-        kill_now(followed.cluster, self._followed_id, KILLED_BY_AIRFLOW, patience=_KILLED,
-                 attempt=followed.identity.attempt)
+        kill_now(
+            followed.cluster, self._followed_id, KILLED_BY_AIRFLOW, patience=_KILLED, attempt=followed.identity.attempt
+        )
 
     def _continues(self) -> bool:
         """Return whether the task is still deferred: Airflow calls `on_kill` also of a triggerer that hung, after
@@ -135,8 +144,9 @@ class TensorFlowYarnTrigger(BaseTrigger):
         from .streamed_log import ProgramLines
 
         cluster, path, log = cluster_from_dict(self.cluster), self.lines["masks"], cast(logging.Logger, self.log)
-        return ProgramLines(cluster, self.lines["tasks"],
-                            lambda: masks.masking(masks.read(cluster, path) if path else ()), log)
+        return ProgramLines(
+            cluster, self.lines["tasks"], lambda: masks.masking(masks.read(cluster, path) if path else ()), log
+        )
 
     def _moved(self, application_id: str) -> None:
         self._followed_id = application_id

@@ -153,8 +153,9 @@ def task_states(*, dag_id: str, task_ids: list[str], run_ids: list[str], map_ind
     if _HERE >= (3, 0):
         from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
-        return dict(RuntimeTaskInstance.get_task_states(dag_id=dag_id, task_ids=task_ids, run_ids=run_ids,
-                                                        map_index=map_index))
+        return dict(
+            RuntimeTaskInstance.get_task_states(dag_id=dag_id, task_ids=task_ids, run_ids=run_ids, map_index=map_index)
+        )
     from airflow.models import TaskInstance
     from airflow.utils.session import create_session
 

@@ -33,21 +33,37 @@ def azkaban() -> None:
 
 
 @azkaban.command("install-jobtype")
-@click.option("--dir", "directory", required=True, metavar="<folder>", type=click.Path(path_type=Path),
-              help="The executor's azkaban.jobtype.plugin.dir, usually plugins/jobtypes.")
+@click.option(
+    "--dir",
+    "directory",
+    required=True,
+    metavar="<folder>",
+    type=click.Path(path_type=Path),
+    help="The executor's azkaban.jobtype.plugin.dir, usually plugins/jobtypes.",
+)
 @click.option("--name", metavar="<name>", help="The value of type= in jobs.  [default: tensorflow-yarn]")
-@click.option("--secure/--no-secure", default=None,
-              help="Run as Azkaban's HadoopShell, which fetches delegation tokens and refuses other commands; jobs may "
-                   "name files of their project only.  "
-                   "[default: as installed before, else no-secure]")
-@click.option("--limits", metavar="<file>",
-              help="The site's limits.  [default: as installed before, else /etc/tf_yarn_ops/azkaban.yaml]")
-@click.option("--check", is_flag=True,
-              help="Install nothing: check the installed job type and its cluster, as the user who calls this. Call it "
-                   "as the user of the launcher.")
+@click.option(
+    "--secure/--no-secure",
+    default=None,
+    help="Run as Azkaban's HadoopShell, which fetches delegation tokens and refuses other commands; jobs may "
+    "name files of their project only.  "
+    "[default: as installed before, else no-secure]",
+)
+@click.option(
+    "--limits",
+    metavar="<file>",
+    help="The site's limits.  [default: as installed before, else /etc/tf_yarn_ops/azkaban.yaml]",
+)
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Install nothing: check the installed job type and its cluster, as the user who calls this. Call it "
+    "as the user of the launcher.",
+)
 @click.option("--python", metavar="<path>", help="The interpreter of the jobs.  [default: the one that runs ytf]")
-def install_jobtype(directory: Path, name: str | None, secure: bool | None, limits: str | None,
-                    check: bool, python: str | None) -> int:
+def install_jobtype(
+    directory: Path, name: str | None, secure: bool | None, limits: str | None, check: bool, python: str | None
+) -> int:
     """Install or update the job type on this executor."""
     if check:
         return _check(directory, name or JOBTYPE_NAME)
@@ -59,37 +75,77 @@ def install_jobtype(directory: Path, name: str | None, secure: bool | None, limi
     for note in done.notes:
         say(note)
     say(f"jobs with type={done.folder.name} run {done.command}")
-    say("note: a job can still make the dynamic loader run its code in the launcher (env.LD_PRELOAD), with the rights "
-        "of the launcher's user; with execute.as.user these are the rights of the job's own user")
+    say(
+        "note: a job can still make the dynamic loader run its code in the launcher (env.LD_PRELOAD), with the rights "
+        "of the launcher's user; with execute.as.user these are the rights of the job's own user"
+    )
     say("next, for each executor: send a POST request to its reload URL, or restart it")
     click.echo(RELOAD_URL)
     return 0
 
 
 @azkaban.command("backfill")
-@click.option("--url", envvar="AZKABAN_URL", required=True, metavar="<URL>",
-              help="The web server, https://azkaban:8443.  [default: $AZKABAN_URL]")
-@click.option("--login", metavar="<user>", envvar="AZKABAN_USER", default=system_user, show_default="you",
-              help="The user in Azkaban; $AZKABAN_USER.")
-@click.option("--password-file", metavar="<file>", type=click.Path(path_type=Path),
-              help="A file with the user's password.  [default: $AZKABAN_PASSWORD]")
+@click.option(
+    "--url",
+    envvar="AZKABAN_URL",
+    required=True,
+    metavar="<URL>",
+    help="The web server, https://azkaban:8443.  [default: $AZKABAN_URL]",
+)
+@click.option(
+    "--login",
+    metavar="<user>",
+    envvar="AZKABAN_USER",
+    default=system_user,
+    show_default="you",
+    help="The user in Azkaban; $AZKABAN_USER.",
+)
+@click.option(
+    "--password-file",
+    metavar="<file>",
+    type=click.Path(path_type=Path),
+    help="A file with the user's password.  [default: $AZKABAN_PASSWORD]",
+)
 @click.option("--ca-file", metavar="<file>", help="Certificates (PEM) for https.  [default: the machine's]")
 @click.option("--project", required=True, metavar="<name>", help="The project in Azkaban.")
 @click.option("--flow", required=True, metavar="<name>", help="The flow of the project.")
 @click.option("--from", "first", required=True, type=_DATE, metavar="<date>", help="The first date, 2026-11-01.")
 @click.option("--to", "last", required=True, type=_DATE, metavar="<date>", help="The last date; it is run too.")
-@click.option("--every", type=click.IntRange(1), default=1, show_default=True, metavar="<n>",
-              help="Days between two dates.")
-@click.option("--parameter", "pairs", multiple=True, metavar="<name>=<format>",
-              help="A parameter of the flow with a date, as strftime formats it. Repeatable.  "
-                   "[default: date=%Y-%m-%d]")
-@click.option("--at-once", type=click.IntRange(1), default=1, show_default=True, metavar="<n>",
-              help="How many dates run at the same time.")
+@click.option(
+    "--every", type=click.IntRange(1), default=1, show_default=True, metavar="<n>", help="Days between two dates."
+)
+@click.option(
+    "--parameter",
+    "pairs",
+    multiple=True,
+    metavar="<name>=<format>",
+    help="A parameter of the flow with a date, as strftime formats it. Repeatable.  [default: date=%Y-%m-%d]",
+)
+@click.option(
+    "--at-once",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="<n>",
+    help="How many dates run at the same time.",
+)
 @click.option("--keep-going", is_flag=True, help="Start further dates after one has failed.")
 @click.option("--again", is_flag=True, help="Run dates again that have succeeded.")
-def backfill(url: str, login: str, password_file: Path | None, ca_file: str | None, project: str, flow: str,
-             first: datetime, last: datetime, every: int, pairs: tuple[str, ...], at_once: int,
-             keep_going: bool, again: bool) -> int:
+def backfill(
+    url: str,
+    login: str,
+    password_file: Path | None,
+    ca_file: str | None,
+    project: str,
+    flow: str,
+    first: datetime,
+    last: datetime,
+    every: int,
+    pairs: tuple[str, ...],
+    at_once: int,
+    keep_going: bool,
+    again: bool,
+) -> int:
     """Run a flow for past dates, one after the other or some at once.
 
     Dates that have succeeded are left out, and those that run are waited for, so the same command can be repeated.
@@ -107,8 +163,7 @@ def backfill(url: str, login: str, password_file: Path | None, ca_file: str | No
         faults.append(Fault("to", BackfillFault.BACKWARDS, {"given": f"{last:%Y-%m-%d}", "first": f"{first:%Y-%m-%d}"}))
     password = _password(password_file, faults)
     check_faults(faults)
-    plan = Plan(project, flow, dates_between(first.date(), last.date(), every), parameters, at_once, keep_going,
-                again)
+    plan = Plan(project, flow, dates_between(first.date(), last.date(), every), parameters, at_once, keep_going, again)
     server = WebServer(url, login, password, ca_file=ca_file)
     try:
         left = Backfill(server, plan, say).run()
@@ -121,8 +176,10 @@ def backfill(url: str, login: str, password_file: Path | None, ca_file: str | No
         server.close()
     if left:
         since = f" with --from {left[0]}" if again else ""  # the dates before would run once more
-        say(f"{len(left)} of {len(plan.dates)} dates have no success: {list_names(left)}. "
-            f"next: the same command again{since}")
+        say(
+            f"{len(left)} of {len(plan.dates)} dates have no success: {list_names(left)}. "
+            f"next: the same command again{since}"
+        )
     else:
         say(f"all {len(plan.dates)} dates are done")
     return 1 if left else 0

@@ -38,7 +38,7 @@ class Console(io.TextIOBase):
         content = escape_controls(text).encode()
         try:
             while content:
-                content = content[os.write(self._descriptor, content):]
+                content = content[os.write(self._descriptor, content) :]
         except OSError:
             self.drop_output()
         return len(text)

@@ -18,8 +18,10 @@ from .tony import TonyFault
 
 #: What TonY's client takes on its command line, by the same names.
 CLIENT_OPTIONS = {
-    "executes": "The program, as for TonY's client.", "task_params": "Its arguments.",
-    "src_dir": "The folder of the program.", "python_venv": "An archive with Python.",
+    "executes": "The program, as for TonY's client.",
+    "task_params": "Its arguments.",
+    "src_dir": "The folder of the program.",
+    "python_venv": "An archive with Python.",
     "python_binary_path": "The interpreter in that archive, or on the nodes.",
 }
 _NO_COMMAND = "# command: the program was an option of TonY's client; give it as --executes, or write it here\n"
@@ -95,8 +97,9 @@ def _missing_scripts(properties: Mapping[str, str], job: JobSpec, folder: Path) 
         script = PurePosixPath(match["script"])
         first, *rest = script.parts
         source = job.files.get(first)
-        if first not in job.archives and (source is None or (
-                rest and "://" not in source and not (folder / source).joinpath(*rest).exists())):
+        if first not in job.archives and (
+            source is None or (rest and "://" not in source and not (folder / source).joinpath(*rest).exists())
+        ):
             yield Fault(_option_or_key(name), ConversionFault.NO_SCRIPT, {"given": str(script)})
 
 
@@ -112,8 +115,13 @@ def convert() -> None:
 
 
 @convert.command("tony")
-@click.argument("files", nargs=-1, required=True, metavar="TONY.XML [TONY-SITE.XML]",
-                type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    metavar="TONY.XML [TONY-SITE.XML]",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+)
 @_client_options
 def tony(files: tuple[Path, ...], **client: str | None) -> None:
     """Print a job of TonY: its tony.xml, whose values win over those of files behind it."""

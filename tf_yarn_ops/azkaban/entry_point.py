@@ -72,8 +72,11 @@ def _shipped(request: AzkabanRequest) -> set[str]:
 def _arguments(request: AzkabanRequest) -> str:
     """Return the arguments as bash reads them, with a blank first."""
     words = [request.values["tf.args"].text.rstrip("\r\n")] if request.text("tf.args") else []
-    numbered = [(int(name.rpartition(".")[2]), value.text) for name, value in request.values.items()
-                if name.startswith("tf.args.") and name.rpartition(".")[2].isdecimal()]
+    numbered = [
+        (int(name.rpartition(".")[2]), value.text)
+        for name, value in request.values.items()
+        if name.startswith("tf.args.") and name.rpartition(".")[2].isdecimal()
+    ]
     words += [shlex.quote(text) for _, text in sorted(numbered)]
     return "".join(f" {word}" for word in words)
 

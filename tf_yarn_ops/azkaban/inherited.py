@@ -23,8 +23,12 @@ def plugin_variables(folder: Path | None) -> dict[str, str]:
     if folder is None:
         return {}
     files = (folder.parent / "common.properties", folder / "plugin.properties")
-    return {name: value for file in files if file.is_file()
-            for _, name, value in _variables(parse_properties(file.read_bytes()))}
+    return {
+        name: value
+        for file in files
+        if file.is_file()
+        for _, name, value in _variables(parse_properties(file.read_bytes()))
+    }
 
 
 def allowed(environ: Mapping[str, str], properties: Mapping[str, str], of_plugin: Mapping[str, str]) -> dict[str, str]:
@@ -47,8 +51,11 @@ def allowed(environ: Mapping[str, str], properties: Mapping[str, str], of_plugin
 
 def ignored(properties: Mapping[str, str], of_plugin: Mapping[str, str]) -> list[str]:
     """Return the keys of the variables that a job sets in vain."""
-    return sorted(key for key, name, value in _variables(properties)
-                  if of_plugin.get(name) != value and name not in AZKABANS | DROPPED)
+    return sorted(
+        key
+        for key, name, value in _variables(properties)
+        if of_plugin.get(name) != value and name not in AZKABANS | DROPPED
+    )
 
 
 def replace_own(environ: Mapping[str, str]) -> None:

@@ -54,8 +54,9 @@ class Installed:
     notes: tuple[str, ...]
 
 
-def render(python: str, *, secure: bool = False, limits: str | None = None,
-           folder: Path | None = None) -> dict[str, bytes]:
+def render(
+    python: str, *, secure: bool = False, limits: str | None = None, folder: Path | None = None
+) -> dict[str, bytes]:
     """Return the content of the plugin's files by their names.
 
     Parameters
@@ -73,8 +74,9 @@ def render(python: str, *, secure: bool = False, limits: str | None = None,
     """
     command = _command(python, limits, secure, folder)
     texts = {name: (resources.files(__package__) / "plugin" / name).read_text("ascii") for name in JOBTYPE_FILES}
-    plugin = texts["plugin.properties"].replace("command=@PYTHON@ -I -X utf8 -m tf_yarn_ops.azkaban\n",
-                                                format_properties({"command": command}).decode("ascii"))
+    plugin = texts["plugin.properties"].replace(
+        "command=@PYTHON@ -I -X utf8 -m tf_yarn_ops.azkaban\n", format_properties({"command": command}).decode("ascii")
+    )
     private = texts["private.properties"]
     if secure:
         # Java matches the whole command. Put a backslash before every character with a meaning.
@@ -84,8 +86,14 @@ def render(python: str, *, secure: bool = False, limits: str | None = None,
     return {"plugin.properties": plugin.encode("ascii"), "private.properties": private.encode("ascii")}
 
 
-def write_jobtype(directory: Path, *, name: str = JOBTYPE_NAME, python: str | None = None, secure: bool | None = None,
-                  limits: str | None = None) -> Installed:
+def write_jobtype(
+    directory: Path,
+    *,
+    name: str = JOBTYPE_NAME,
+    python: str | None = None,
+    secure: bool | None = None,
+    limits: str | None = None,
+) -> Installed:
     """Install the job type, or update an older installation.
 
     Parameters
@@ -154,24 +162,37 @@ def limits_of(words: list[str]) -> str | None:
 
 
 def _command(python: str, limits: str | None, secure: bool, folder: Path | None) -> str:
-    words = [python, "-I", "-X", "utf8", "-m", MODULE, *(["--secure"] if secure else []),
-             *(["--limits", limits] if limits else []), *(["--plugin", str(folder)] if folder else [])]
+    words = [
+        python,
+        "-I",
+        "-X",
+        "utf8",
+        "-m",
+        MODULE,
+        *(["--secure"] if secure else []),
+        *(["--limits", limits] if limits else []),
+        *(["--plugin", str(folder)] if folder else []),
+    ]
     return " ".join(f'"{word}"' if " " in word else word for word in words)
 
 
 def _faults(directory: Path, name: str, python: str, limits: str | None) -> list[str]:
     faults = []
     if not directory.is_dir():
-        faults.append(f"--dir: there is no folder {directory}; give the executor's azkaban.jobtype.plugin.dir, usually "
-                      "plugins/jobtypes")
+        faults.append(
+            f"--dir: there is no folder {directory}; give the executor's azkaban.jobtype.plugin.dir, usually "
+            "plugins/jobtypes"
+        )
     if not _NAME.match(name):
         faults.append(f"--name: {name!r} cannot be a job type; use letters, digits, '.', '-' and '_'")
     for option, path in (("--python", python), ("--limits", limits or "/"), ("--dir", str(directory.absolute()))):
         if not os.path.isabs(path):
             faults.append(f"{option}: {path!r} is not an absolute path")
         if any(letter in path for letter in "\"'$\\\n") or not path.isascii():
-            faults.append(f"{option}: {path!r} has a quote, a '$', a backslash or a character beyond ASCII, which "
-                          "Azkaban's command line does not allow")
+            faults.append(
+                f"{option}: {path!r} has a quote, a '$', a backslash or a character beyond ASCII, which "
+                "Azkaban's command line does not allow"
+            )
     if not faults:
         why = fault_of_interpreter(python)
         faults += [f"--python: {why}"] if why else []
@@ -183,8 +204,15 @@ def _faults(directory: Path, name: str, python: str, limits: str | None) -> list
 def fault_of_interpreter(python: str) -> str:
     """Return why an interpreter can't start the launcher, and what helps; empty if it can."""
     try:
-        run = subprocess.run([python, "-I", "-X", "utf8", "-c", f"import {MODULE}.jobtype"], capture_output=True,
-                             text=True, timeout=_START, check=False, cwd="/", stdin=subprocess.DEVNULL)
+        run = subprocess.run(
+            [python, "-I", "-X", "utf8", "-c", f"import {MODULE}.jobtype"],
+            capture_output=True,
+            text=True,
+            timeout=_START,
+            check=False,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{shlex.quote(python)} can't be started: {error}; install the job type with another --python"
     if not run.returncode:

@@ -31,10 +31,13 @@ _NAMES = ("azkaban.flow.projectname", "azkaban.flow.flowid", "azkaban.job.id")
 _ELSEWHERE = {*(option.name for option in OWN_OPTIONS), "cluster_requirement", "task_command"}
 
 
-def read_azkaban_job(properties: Mapping[str, str], folder: Path,
-                     defaults: Mapping[str, str] = MappingProxyType({}),
-                     complete: Callable[[JobSpec, AzkabanRequest], JobSpec] = lambda job, request: job,
-                     root: Path | None = None) -> tuple[JobSpec, AzkabanRequest]:
+def read_azkaban_job(
+    properties: Mapping[str, str],
+    folder: Path,
+    defaults: Mapping[str, str] = MappingProxyType({}),
+    complete: Callable[[JobSpec, AzkabanRequest], JobSpec] = lambda job, request: job,
+    root: Path | None = None,
+) -> tuple[JobSpec, AzkabanRequest]:
     """Return the job that a ``.job`` asks for, and the request from which it was built.
 
     Parameters
@@ -90,8 +93,9 @@ def _gather(properties: Mapping[str, str], folder: Path, defaults: Mapping[str, 
     own = frozenset(values)
     for name, value in (*((name, Property(text, name)) for name, text in defaults.items()), *tony.weak):
         absent = name == "tf.source" and not os.path.isdir(folder / value.text)
-        said_otherwise = ((name in _PLACES and any(other in values for other in _PLACES))
-                          or (name.endswith(".memory") and "tf.task_memory" in values))
+        said_otherwise = (name in _PLACES and any(other in values for other in _PLACES)) or (
+            name.endswith(".memory") and "tf.task_memory" in values
+        )
         if name not in values and not absent and not said_otherwise:
             values[name] = value
     faults += check_letters(values)
@@ -133,17 +137,26 @@ def _read_document(request: AzkabanRequest) -> None:
         request.faults += error.faults
         return
     if not isinstance(document.get("tasks", {}), Mapping):
-        request.refuse("tf.spec: tasks", ValueFault.NOT_A_MAPPING, given=brief(document["tasks"]),
-                       what="task types to their settings")
+        request.refuse(
+            "tf.spec: tasks",
+            ValueFault.NOT_A_MAPPING,
+            given=brief(document["tasks"]),
+            what="task types to their settings",
+        )
         return
     request.document, request.of_spec = document, frozenset(map(str, document))
 
 
 def _read_types(request: AzkabanRequest, found: Mapping[str, FoundKey]) -> dict[str, dict[str, Any]]:
     """Write the task types and their instances into the document; return its tasks."""
-    tasks = {canonical_type(str(name)): {} if task is None else
-             dict(task) if isinstance(task, Mapping) else {"instances": task}
-             for name, task in request.document.get("tasks", {}).items()}
+    tasks = {
+        canonical_type(str(name)): {}
+        if task is None
+        else dict(task)
+        if isinstance(task, Mapping)
+        else {"instances": task}
+        for name, task in request.document.get("tasks", {}).items()
+    }
     counts: dict[str, int] = {}
     if requirement := request.text("tf.cluster_requirement"):
         wrong: list[Fault] = []
@@ -178,8 +191,11 @@ def _read_value(request: AzkabanRequest, name: str, found: FoundKey) -> None:
     option, places = found.key.option, found.places
     value = request.values[name]
     text = value.text if option.kind.verbatim else value.text.strip()
-    if option.name in _ELSEWHERE or option.section == "submission" or (
-            not text and not (option.kind.verbatim and places)):
+    if (
+        option.name in _ELSEWHERE
+        or option.section == "submission"
+        or (not text and not (option.kind.verbatim and places))
+    ):
         return
     if "type" in places:
         _read_task_value(request, found, value._replace(text=text))
@@ -210,7 +226,7 @@ def _read_task_value(request: AzkabanRequest, found: FoundKey, value: Property) 
         return
     if kind not in tasks:
         if not request.values.get(f"tf.{places['type']}.instances"):
-            rest = value.key[len(f"tf.{places['type']}"):]
+            rest = value.key[len(f"tf.{places['type']}") :]
             hint = did_you_mean(value.key, [f"tf.{name}{rest}" for name in tasks])
             request.refuse(value.key, AzkabanJobFault.NO_SUCH_TYPE, type=kind, types=tuple(tasks), hint=hint)
     elif key.option.per_task:
@@ -222,8 +238,9 @@ def _read_task_value(request: AzkabanRequest, found: FoundKey, value: Property) 
     elif field_name == "env":
         before = tasks[kind].get("env") or {}
         if not isinstance(before, Mapping):
-            request.refuse(f"tf.spec: tasks.{kind}.env", ValueFault.NOT_A_MAPPING, given=kind_of(before),
-                           what="variables to texts")
+            request.refuse(
+                f"tf.spec: tasks.{kind}.env", ValueFault.NOT_A_MAPPING, given=kind_of(before), what="variables to texts"
+            )
             return
         tasks[kind]["env"] = {**before, places["NAME"]: value.text}
         request.brought[f"tasks.{kind}.env.{places['NAME']}"] = value.key

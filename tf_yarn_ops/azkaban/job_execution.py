@@ -74,14 +74,25 @@ class JobExecution:
                 job = match[2].removeprefix(f"{attempt}." if attempt else "").replace("._.", ":")
                 break
         if said != execution_id:
-            logger.warning("azkaban.flow.execid is %r, but by %s this is execution %s: a job or a parameter has "
-                           "overridden the property", said, name, execution_id)
+            logger.warning(
+                "azkaban.flow.execid is %r, but by %s this is execution %s: a job or a parameter has "
+                "overridden the property",
+                said,
+                name,
+                execution_id,
+            )
         url = urlsplit(properties.get("azkaban.url", ""))
         return cls(
             server=url.hostname or properties.get("azkaban.webserverhost") or socket.gethostname(),
-            project=properties.get("azkaban.flow.projectname", ""), flow=properties.get("azkaban.flow.flowid", ""),
-            execution_id=execution_id, job=job, attempt=attempt, retries=_count(properties, "retries"),
-            backoff=_count(properties, "retry.backoff") / 1000, date=properties.get(BACKFILL_DATE, ""))
+            project=properties.get("azkaban.flow.projectname", ""),
+            flow=properties.get("azkaban.flow.flowid", ""),
+            execution_id=execution_id,
+            job=job,
+            attempt=attempt,
+            retries=_count(properties, "retries"),
+            backoff=_count(properties, "retry.backoff") / 1000,
+            date=properties.get(BACKFILL_DATE, ""),
+        )
 
     def __str__(self) -> str:
         return f"Azkaban's execution {self.execution_id}, job {self.job}, attempt {self.attempt}"
@@ -112,8 +123,12 @@ class JobExecution:
     @property
     def tags(self) -> tuple[str, ...]:
         """The YARN tags that Azkaban's own Hadoop job types set; Azkaban kills applications by them."""
-        named = {"azkaban.flow.execid": self.execution_id, "azkaban.flow.flowid": self.flow,
-                 "azkaban.flow.projectname": self.project, "azkaban.job.id": self.job}
+        named = {
+            "azkaban.flow.execid": self.execution_id,
+            "azkaban.flow.flowid": self.flow,
+            "azkaban.flow.projectname": self.project,
+            "azkaban.job.id": self.job,
+        }
         return tuple(_tag(f"{name}:{value}") for name, value in named.items() if value)
 
 

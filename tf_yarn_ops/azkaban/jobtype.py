@@ -68,8 +68,15 @@ class JobRun:
         The folder of the job type. Default: none, so that no variable in its files counts.
     """
 
-    def __init__(self, console: Console, interruption: Interruption, environ: Mapping[str, str],
-                 limits_file: str | None = None, secure: bool = False, plugin: Path | None = None):
+    def __init__(
+        self,
+        console: Console,
+        interruption: Interruption,
+        environ: Mapping[str, str],
+        limits_file: str | None = None,
+        secure: bool = False,
+        plugin: Path | None = None,
+    ):
         self._console = console
         self._interruption = interruption
         self._environ = dict(environ)
@@ -99,7 +106,7 @@ class JobRun:
             return self._conclude(Reason.KILLED, self._ending.why)
         if report.application_id or error is not None:
             alone = error is not None and "\n" not in str(error)  # the last line says it
-            for line in outcome.lines("a retry goes on with it")[1 if alone else 0:]:
+            for line in outcome.lines("a retry goes on with it")[1 if alone else 0 :]:
                 self._say(line)
         return self._conclude(report.reason or Reason.AM_FAILED, report.message if error is None else _gist(error))
 
@@ -128,8 +135,12 @@ class JobRun:
             return JobReport("", reason=Reason.SUCCEEDED, message="nothing was submitted, tf.dry_run is set")
         cluster = discover(environ=self._environ, user=job.user, site=limits.identify(find_site(self._environ)))
         self._cluster = cluster
-        launcher = Launcher(cluster, strict_placement=request.strict_placement, environ=self._environ,
-                            holder=f"the launcher of {execution}")
+        launcher = Launcher(
+            cluster,
+            strict_placement=request.strict_placement,
+            environ=self._environ,
+            holder=f"the launcher of {execution}",
+        )
         job = with_lease(launcher, job)
         # From here a signal only sets a flag: the launcher kills the application at a point where that is safe.
         self._launcher = launcher
@@ -154,8 +165,9 @@ class JobRun:
             write_job_outputs(path, output_properties(report))
         return report
 
-    def _read_job(self, properties: Mapping[str, str], execution: JobExecution, limits: Limits,
-                  folder: Path) -> tuple[JobSpec, AzkabanRequest]:
+    def _read_job(
+        self, properties: Mapping[str, str], execution: JobExecution, limits: Limits, folder: Path
+    ) -> tuple[JobSpec, AzkabanRequest]:
         """Return the job as it will be submitted, with absolute paths."""
         from ..submit.preflight import with_absolute_sources
         from .project import check_sources
@@ -177,8 +189,9 @@ class JobRun:
             return job
 
         only_project = limits.files == "project" or (limits.files is None and self._secure)
-        job, request = read_azkaban_job(properties, Path.cwd(), limits.defaults, complete,
-                                        folder if only_project else None)
+        job, request = read_azkaban_job(
+            properties, Path.cwd(), limits.defaults, complete, folder if only_project else None
+        )
         for warning in (*request.warnings, *doubts_about_job(job)):
             self._say(f"warning: {warning}")
         # Azkaban deletes the project as soon as the flow ends, even if a launcher still runs in it.
@@ -247,8 +260,10 @@ def read_job_properties(environ: Mapping[str, str]) -> dict[str, str]:
     """
     path = environ.get("JOB_PROP_FILE")
     if not path:
-        raise SpecInvalid("JOB_PROP_FILE is not set: only Azkaban starts this program, through the job type that "
-                          "`ytf azkaban install-jobtype` installs")
+        raise SpecInvalid(
+            "JOB_PROP_FILE is not set: only Azkaban starts this program, through the job type that "
+            "`ytf azkaban install-jobtype` installs"
+        )
     try:
         return parse_properties(Path(path).read_bytes())
     except OSError as error:
@@ -280,7 +295,9 @@ def run_job(console: Console, interruption: Interruption, words: list[str], envi
     log_to_console(console)
     options, unknown = _OPTIONS.parse_known_args(words)
     if unknown:
-        console.say(f"{Reason.SPEC_INVALID.value}: the only options are --secure, --limits FILE and --plugin FOLDER; "
-                    f"given: {' '.join(words)}")
+        console.say(
+            f"{Reason.SPEC_INVALID.value}: the only options are --secure, --limits FILE and --plugin FOLDER; "
+            f"given: {' '.join(words)}"
+        )
         return Reason.SPEC_INVALID.exit_code
     return JobRun(console, interruption, environ, options.limits, options.secure, options.plugin)()

@@ -13,8 +13,12 @@ from ..job.declaration import AZKABAN, TYPE, Option
 from ..job.options import options_of
 from ..launch.identity import IGNORE, PREVIOUS
 
-_PLACES = {"<type>": "(?P<type>[A-Za-z][A-Za-z0-9_-]*)", "<index>": "(?P<index>[0-9]+)", "<n>": "(?P<n>[0-9]+)",
-           "<NAME>": "(?P<NAME>.+)"}
+_PLACES = {
+    "<type>": "(?P<type>[A-Za-z][A-Za-z0-9_-]*)",
+    "<index>": "(?P<index>[0-9]+)",
+    "<n>": "(?P<n>[0-9]+)",
+    "<NAME>": "(?P<NAME>.+)",
+}
 KEY_PREFIX = "tf."
 #: The beginning of output properties for the jobs downstream. The job type never reads them.
 RESULT = "tf.result."
@@ -50,24 +54,49 @@ class FoundKey(NamedTuple):
 
 #: Options of the job type alone.
 OWN_OPTIONS = (
-    Option(None, kinds.VERBATIM,
-           "A Python file to run instead of tf.command: a file of the project, which travels with the job, or an "
-           "absolute path on the nodes.", "entry_point", "program"),
+    Option(
+        None,
+        kinds.VERBATIM,
+        "A Python file to run instead of tf.command: a file of the project, which travels with the job, or an "
+        "absolute path on the nodes.",
+        "entry_point",
+        "program",
+    ),
     Option("python3", kinds.TEXT, "The interpreter that runs tf.entry_point.", "python", "program"),
-    Option(None, kinds.TEXT,
-           "A UTF-8 file of the project with more arguments, as bash reads words: over several lines, with `#` "
-           "comments, and with `$(...)`, which in a .job is an expression of Azkaban's.", "args.file", "program"),
-    Option(None, kinds.VERBATIM,
-           "One argument, passed on byte for byte; no shell interprets it. The arguments come in the order of the "
-           "numbers.", "args.<n>", "program"),
+    Option(
+        None,
+        kinds.TEXT,
+        "A UTF-8 file of the project with more arguments, as bash reads words: over several lines, with `#` "
+        "comments, and with `$(...)`, which in a .job is an expression of Azkaban's.",
+        "args.file",
+        "program",
+    ),
+    Option(
+        None,
+        kinds.VERBATIM,
+        "One argument, passed on byte for byte; no shell interprets it. The arguments come in the order of the "
+        "numbers.",
+        "args.<n>",
+        "program",
+    ),
     Option(None, kinds.VERBATIM, "Arguments after the command, as bash reads them.", "args", "program"),
-    Option(None, kinds.TEXT,
-           "A folder of the project, or an archive, whose content every task finds in its working directory.", "source",
-           "program", in_words="src for TonY's commands, where the folder exists"),
-    Option(IGNORE, kinds.choice(*PREVIOUS),
-           "What happens to earlier executions of this job (same project, flow, job and backfill date) that still "
-           "run. ignore: they continue, with a warning. wait: this one starts when they are over, retries included. "
-           "kill: they are killed and superseded, retries included.", "previous", "submission"),
+    Option(
+        None,
+        kinds.TEXT,
+        "A folder of the project, or an archive, whose content every task finds in its working directory.",
+        "source",
+        "program",
+        in_words="src for TonY's commands, where the folder exists",
+    ),
+    Option(
+        IGNORE,
+        kinds.choice(*PREVIOUS),
+        "What happens to earlier executions of this job (same project, flow, job and backfill date) that still "
+        "run. ignore: they continue, with a warning. wait: this one starts when they are over, retries included. "
+        "kill: they are killed and superseded, retries included.",
+        "previous",
+        "submission",
+    ),
 )
 
 
@@ -94,8 +123,11 @@ REFUSED = {"tf.user": KeyFault.NOT_THE_JOBS_USER, "tf.resourcemanager": KeyFault
 #: Words that can't be task types, because other keys begin with them.
 RESERVED = frozenset(key.name.split(".")[1] for key in ALL_KEYS if len(key.name.split(".")) > 2) - {"<type>"}
 #: The key that a message names for an option which the job has not given: that of a type, where there is one.
-KEY_OF_OPTION = {key.option.name: key.name for key in sorted(ALL_KEYS, key=lambda key: key.name.count(TYPE))
-                 if "<index>" not in key.name}
+KEY_OF_OPTION = {
+    key.option.name: key.name
+    for key in sorted(ALL_KEYS, key=lambda key: key.name.count(TYPE))
+    if "<index>" not in key.name
+}
 
 
 def find_key(name: str) -> FoundKey | None:
@@ -113,9 +145,16 @@ def unknown_key(name: str, types: Iterable[str]) -> Fault:
     known = [key.name for key in ALL_KEYS]
     words = [part for part in name.split(".") if part]
     numbers = [word for word in words if word.isascii() and word.isdigit()]
-    places = {"<type>": [*types, *words[1:2]], "<index>": numbers or ["0"], "<n>": numbers or ["1"],
-              "<NAME>": words[-1:]}
+    places = {
+        "<type>": [*types, *words[1:2]],
+        "<index>": numbers or ["0"],
+        "<n>": numbers or ["1"],
+        "<NAME>": words[-1:],
+    }
     for place, values in places.items():
-        known = [filled for one in known for filled in
-                 ([one.replace(place, value) for value in values] if place in one else [one])]
+        known = [
+            filled
+            for one in known
+            for filled in ([one.replace(place, value) for value in values] if place in one else [one])
+        ]
     return Fault(name, KeyFault.UNKNOWN, {"given": name, "allowed": tuple(known)})

@@ -45,8 +45,13 @@ class LimitedEnding:
         The cause of the end; empty before the request to end.
     """
 
-    def __init__(self, on_end: Callable[[], object], last_call: Callable[[], object],
-                 no_answer: Callable[[], object], leave: Callable[[int], object] = os._exit):
+    def __init__(
+        self,
+        on_end: Callable[[], object],
+        last_call: Callable[[], object],
+        no_answer: Callable[[], object],
+        leave: Callable[[int], object] = os._exit,
+    ):
         self.why = ""
         self._on_end = on_end
         self._last_call = last_call

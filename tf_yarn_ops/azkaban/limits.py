@@ -28,8 +28,10 @@ class LimitFault(FaultCode):
     """Fault codes for a job under the site's limits, or with the file of the limits."""
 
     USER = "the site does not let jobs run as {given!r}, only as {allowed}"
-    USER_OF_FLOW = ("the site does not let jobs run as {given!r}, who started the flow; Azkaban takes this user "
-                    "because the job sets no other user; set one of {allowed}")
+    USER_OF_FLOW = (
+        "the site does not let jobs run as {given!r}, who started the flow; Azkaban takes this user "
+        "because the job sets no other user; set one of {allowed}"
+    )
     QUEUE = "{given!r} is not one of the queues that this site allows: {allowed}"
     TASKS = "{given} tasks; this site allows {most}"
     CONTAINER = "{given}{unit}; this site allows {most}{unit} for a container"
@@ -57,9 +59,15 @@ def _read_environ(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         # The fault shows only the type: the values may be secrets.
         raise invalid(ValueFault.NOT_A_MAPPING, given=kind_of(value), what="variables to values")
-    check_faults(Fault(str(name), LimitFault.NOT_A_VARIABLE) for name, text in value.items()
-                 if not isinstance(name, str) or not isinstance(text, str)
-                 or not name.isidentifier() or not name.isascii() or "\0" in text)
+    check_faults(
+        Fault(str(name), LimitFault.NOT_A_VARIABLE)
+        for name, text in value.items()
+        if not isinstance(name, str)
+        or not isinstance(text, str)
+        or not name.isidentifier()
+        or not name.isascii()
+        or "\0" in text
+    )
     return dict(value)
 
 
@@ -74,20 +82,29 @@ class Limits(Part):
     """The limits of a site; None and empty mean no limit."""
 
     user_to_proxy: bool | tuple[str, ...] = option(
-        False, kinds.Kind("texts", _read_proxy),
+        False,
+        kinds.Kind("texts", _read_proxy),
         "Whether applications run as the ``user.to.proxy`` of the job: true for all users, or the allowed users. "
-        "Otherwise they run as the user of the launcher.")
-    defaults: Mapping[str, str] = option(dict, kinds.Kind("variables", _read_defaults),
-                                         "Values of ``tf.*`` keys for jobs that do not give them.")
-    environ: Mapping[str, str] = option(dict, kinds.Kind("variables", _read_environ),
-                                        "Environment variables of the launcher. They win over those of the job.")
+        "Otherwise they run as the user of the launcher.",
+    )
+    defaults: Mapping[str, str] = option(
+        dict, kinds.Kind("variables", _read_defaults), "Values of ``tf.*`` keys for jobs that do not give them."
+    )
+    environ: Mapping[str, str] = option(
+        dict,
+        kinds.Kind("variables", _read_environ),
+        "Environment variables of the launcher. They win over those of the job.",
+    )
     files: str | None = option(
-        None, kinds.choice("project", "any"),
+        None,
+        kinds.choice("project", "any"),
         "Which files of the launcher's machine a job may name: those of its project, after links, or all that the "
         "launcher can read. Values of ``defaults`` are not limited.",
-        in_words="project where the job type is installed with --secure, else any")
+        in_words="project where the job type is installed with --secure, else any",
+    )
     keytab: str | None = option(
-        None, kinds.Kind("text", _read_keytab), "The keytab of the launcher; wins over the site's.")
+        None, kinds.Kind("text", _read_keytab), "The keytab of the launcher; wins over the site's."
+    )
     principal: str | None = option(None, kinds.TEXT, "The principal of the launcher; wins over the site's.")
     queues: tuple[str, ...] = option((), kinds.TEXTS, "The allowed queues.")
     tasks: int | None = option(None, kinds.count(1), "The most tasks of one job, TensorBoard included.")
@@ -98,9 +115,11 @@ class Limits(Part):
     total_vcores: int | None = option(None, kinds.count(1), "The most for all containers of a job.")
     total_gpus: int | None = option(None, kinds.count(0), "The most for all containers of a job.")
     total_timeout: float | None = option(
-        None, kinds.SECONDS,
+        None,
+        kinds.SECONDS,
         "Jobs that give a longer total_timeout, or 0, are refused; jobs that give none get this one if the default is "
-        "longer.")
+        "longer.",
+    )
 
     def user(self, properties: Mapping[str, str]) -> str | None:
         """Return the user of the application; None for the user of the launcher.
@@ -140,7 +159,8 @@ class Limits(Part):
             faults.append(Fault("tf.queue", LimitFault.QUEUE, {"given": job.queue, "allowed": self.queues}))
         own: list[tuple[str, object]] = [
             (f"tf.{name}.{{}}", task.resources(index))
-            for name, task in job.tasks.items() for index in range(task.instances)
+            for name, task in job.tasks.items()
+            for index in range(task.instances)
         ]
         if job.tensorboard:
             own.append(("tf.tensorboard_{}", job.tensorboard))
@@ -151,12 +171,16 @@ class Limits(Part):
             amounts = [(key.format(what), getattr(resources, what, 0)) for key, resources in own]
             amounts.append((f"tf.am_{what}", getattr(job, f"am_{what}", 0)))
             largest = {key: max(amount for other, amount in amounts if other == key) for key, _ in amounts}
-            faults += [Fault(key, LimitFault.CONTAINER, {"given": amount, "most": most, "unit": unit})
-                       for key, amount in largest.items() if most is not None and amount > most]
+            faults += [
+                Fault(key, LimitFault.CONTAINER, {"given": amount, "most": most, "unit": unit})
+                for key, amount in largest.items()
+                if most is not None and amount > most
+            ]
             together = sum(amount for _, amount in amounts)
             if total is not None and together > total:
-                faults.append(Fault(f"tf.<type>.{what}", LimitFault.TOGETHER,
-                                    {"given": together, "most": total, "unit": unit}))
+                faults.append(
+                    Fault(f"tf.<type>.{what}", LimitFault.TOGETHER, {"given": together, "most": total, "unit": unit})
+                )
         longest, limit = self.total_timeout, job.deadlines.total
         if longest is not None and (not limit or limit > longest):
             code = LimitFault.TOTAL_TIMEOUT if limit else LimitFault.NO_TOTAL_TIMEOUT

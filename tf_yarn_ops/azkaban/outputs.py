@@ -19,8 +19,15 @@ MAX_METRICS = 100
 MAX_OUTPUT_NAME = 100
 MAX_VALUE = 1000
 RESULT, METRICS = "tf.result.", "tf.result.metrics."
-_RESULTS = ("application_id", "final_status", "reason", "tracking_url", "output_path", "tensorboard_url",
-            "duration_seconds")
+_RESULTS = (
+    "application_id",
+    "final_status",
+    "reason",
+    "tracking_url",
+    "output_path",
+    "tensorboard_url",
+    "duration_seconds",
+)
 
 
 def output_properties(report: JobReport) -> dict[str, str]:
@@ -38,8 +45,9 @@ def output_properties(report: JobReport) -> dict[str, str]:
     """
     finished, submitted = report.finished_at, report.submitted_at
     seconds = f"{finished - submitted:.1f}" if finished is not None and submitted is not None else None
-    outputs = outputs_of(report, final_status=report.final_status, tensorboard_url=report.tensorboard_url,
-                         duration_seconds=seconds)
+    outputs = outputs_of(
+        report, final_status=report.final_status, tensorboard_url=report.tensorboard_url, duration_seconds=seconds
+    )
     found = {RESULT + name: outputs[name] for name in _RESULTS if name in outputs}
     metrics = {name: text for name, text in outputs.items() if name.startswith(METRIC)}
     for name, text in list(metrics.items())[:MAX_METRICS]:

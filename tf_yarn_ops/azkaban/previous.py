@@ -37,8 +37,9 @@ def tell_previous(launcher: Launcher, identity: Identity, user: str, say: Callab
         say(f"what earlier attempts and executions have left is not known: {error}")
         return
     if identity.attempt:
-        earlier = [one for one in found
-                   if generation_of(one) == identity.generation and attempt_of(one) < identity.attempt]
+        earlier = [
+            one for one in found if generation_of(one) == identity.generation and attempt_of(one) < identity.attempt
+        ]
         say(
             _attempt(attempt_of(earlier[-1]), with_holder(launcher.staging, read_yarn_report(earlier[-1])))
             if earlier
@@ -46,14 +47,18 @@ def tell_previous(launcher: Launcher, identity: Identity, user: str, say: Callab
         )
     for one in found if identity.previous == IGNORE else ():
         if one["state"] not in ENDED and generation_of(one) != identity.generation:
-            say(f"warning: execution {generation_of(one)} of this job has an application that is {one['state']}, and "
-                f"both go on. To end that one: ytf kill {one['id']} . Next time: tf.previous=kill or wait")
+            say(
+                f"warning: execution {generation_of(one)} of this job has an application that is {one['state']}, and "
+                f"both go on. To end that one: ytf kill {one['id']} . Next time: tf.previous=kill or wait"
+            )
 
 
 def _attempt(attempt: int, report: JobReport) -> str:
     if report.state not in ENDED:
-        return (f"attempt {attempt} has left an application that is {report.state}: {report.application_id}. "
-                "This attempt goes on with it")
+        return (
+            f"attempt {attempt} has left an application that is {report.state}: {report.application_id}. "
+            "This attempt goes on with it"
+        )
     final = report.reason in (Reason.SUCCEEDED, Reason.SUPERSEDED)
     reason = report.reason.value if report.reason else report.state
     message = " ".join(report.message.split())[:_LONGEST].rstrip(".")

@@ -27,8 +27,9 @@ def check_sources(job: JobSpec, request: AzkabanRequest) -> None:
 
     A fault of a file outside the project does not tell whether the file exists.
     """
-    outside = {where: path for where, path in local_sources(job).items()
-               if not request.may_read(request.key_of(where), path)}
+    outside = {
+        where: path for where, path in local_sources(job).items() if not request.may_read(request.key_of(where), path)
+    }
     faults = [Fault(where, AzkabanJobFault.OUTSIDE, {"given": shown(str(path))}) for where, path in outside.items()]
     unreadable: list[Fault] = []
     with noting(unreadable):

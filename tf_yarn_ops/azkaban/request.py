@@ -32,8 +32,10 @@ class AzkabanJobFault(FaultCode):
     TWO_PROGRAMS = "{other} also says what runs; give one of them"
     NOTHING_TO_PASS_TO = "there is no tf.command or tf.entry_point that takes the arguments"
     NO_ENTRY_POINT = "there is no file {given} in the project, nor in tf.source, tf.files or tf.archives"
-    OUTSIDE = ("{given} is outside the project, and this site lets jobs name files of their project only; put it into "
-               "the project, or name a file in HDFS")
+    OUTSIDE = (
+        "{given} is outside the project, and this site lets jobs name files of their project only; put it into "
+        "the project, or name a file in HDFS"
+    )
     NO_FOLDER = "there is no folder {given} in the project"
 
 
@@ -187,8 +189,11 @@ class AzkabanRequest:
 
 def own_values(properties: Mapping[str, str]) -> dict[str, Property]:
     """Return the values of a job's ``tf.*`` keys, without the output properties of a training upstream."""
-    return {name: Property(text, name) for name, text in properties.items()
-            if name.startswith(KEY_PREFIX) and not name.startswith(RESULT)}
+    return {
+        name: Property(text, name)
+        for name, text in properties.items()
+        if name.startswith(KEY_PREFIX) and not name.startswith(RESULT)
+    }
 
 
 def merge(
@@ -202,8 +207,11 @@ def merge(
             merged[name] = value
         elif not same(there.text, value.text):
             variable = variable_of(name)
-            code, values = ((PropertyFault.DIFFERENT, {"given": shown(value.text), "before": shown(there.text)})
-                            if variable is None else (PropertyFault.DIFFERENT_VARIABLE, {"variable": variable}))
+            code, values = (
+                (PropertyFault.DIFFERENT, {"given": shown(value.text), "before": shown(there.text)})
+                if variable is None
+                else (PropertyFault.DIFFERENT_VARIABLE, {"variable": variable})
+            )
             faults.append(Fault(value.key, code, {"other": there.key, **values}))
     return merged
 
@@ -238,8 +246,11 @@ def check_letters(values: Mapping[str, Property]) -> list[Fault]:
         what = shown(value.text) if variable is None else f"the value of {variable}"
         meant = repair_mojibake(value.text)
         if meant is not None:
-            advice = (f"{escape_letters(meant[:200])} for {shown(meant)}" if variable is None else
-                      "letters beyond ASCII as \\uXXXX")
+            advice = (
+                f"{escape_letters(meant[:200])} for {shown(meant)}"
+                if variable is None
+                else "letters beyond ASCII as \\uXXXX"
+            )
             faults.append(Fault(value.key, PropertyFault.GARBLED, {"what": what, "advice": advice}))
         elif _HALF.search(value.text):
             faults.append(Fault(value.key, PropertyFault.HALF_A_CHARACTER, {"what": what}))

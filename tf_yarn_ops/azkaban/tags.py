@@ -14,8 +14,9 @@ class TagFault(FaultCode):
     """Fault codes for the tags that a job asks for."""
 
     RESERVED_TAG = "{tags} would look like a tag of Azkaban's or of another training's identity; choose another tag"
-    TOO_MANY_TAGS = ("{given} given, at most {free} allowed: YARN takes ten, and the others are Azkaban's and the "
-                     "job's identity")
+    TOO_MANY_TAGS = (
+        "{given} given, at most {free} allowed: YARN takes ten, and the others are Azkaban's and the job's identity"
+    )
 
 
 def with_tags(job: JobSpec, execution: JobExecution, request: AzkabanRequest) -> JobSpec:
@@ -41,6 +42,7 @@ def with_tags(job: JobSpec, execution: JobExecution, request: AzkabanRequest) ->
     if key != "tony.application.tags":
         check_faults(faults)
     left_out = (foreign, own[free:])
-    request.warnings += [f"{fault}; left out: {', '.join(out)}"
-                         for fault, out in zip(faults, filter(None, left_out), strict=True)]
+    request.warnings += [
+        f"{fault}; left out: {', '.join(out)}" for fault, out in zip(faults, filter(None, left_out), strict=True)
+    ]
     return replace(job, tags=(*tags, *own[:free]))

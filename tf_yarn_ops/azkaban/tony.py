@@ -24,15 +24,23 @@ DEFAULT_MEMORY = "2g"
 VENV_FOLDER = "venv"
 #: Keys with an equivalent key of ours.
 OURS = {
-    "src_dir": "tf.source", "task_params": "tf.args", "tony.containers.command": "tf.command",
-    "tony.yarn.queue": "tf.queue", "tony.application.name": "tf.name", "tony.application.tags": "tf.tags",
-    "tony.application.node-label": "tf.node_label", "tony.am.memory": "tf.am_memory", "tony.am.vcores": "tf.am_vcores",
-    "tony.other.namenodes": "tf.file_systems", "tony.tensorboard.memory": "tf.tensorboard_memory",
+    "src_dir": "tf.source",
+    "task_params": "tf.args",
+    "tony.containers.command": "tf.command",
+    "tony.yarn.queue": "tf.queue",
+    "tony.application.name": "tf.name",
+    "tony.application.tags": "tf.tags",
+    "tony.application.node-label": "tf.node_label",
+    "tony.am.memory": "tf.am_memory",
+    "tony.am.vcores": "tf.am_vcores",
+    "tony.other.namenodes": "tf.file_systems",
+    "tony.tensorboard.memory": "tf.tensorboard_memory",
     "tony.tensorboard.vcores": "tf.tensorboard_vcores",
 }
 #: The same for keys in milliseconds, where -1 means no limit.
 MILLISECONDS = {
-    "tony.application.timeout": "tf.total_timeout", "tony.am.startup-timeout": "tf.queue_timeout",
+    "tony.application.timeout": "tf.total_timeout",
+    "tony.am.startup-timeout": "tf.queue_timeout",
     "tony.container.allocation.timeout": "tf.allocation_timeout",
     "tony.container.registration.timeout": "tf.registration_timeout",
     "tony.task.executor.execution-timeout-ms": "tf.execution_timeout",
@@ -41,30 +49,47 @@ ENVIRONMENTS = ("tony.containers.envs", "tony.execution.envs")
 DATASETS = {"azkaban.input.dataset": "AZKABAN_INPUT_DATASET", "azkaban.output.dataset": "AZKABAN_OUTPUT_DATASET"}
 WORKER_ENV = "worker_env."
 BEATS = ("tony.task.heartbeat-interval-ms", "tony.task.max-missed-heartbeats")
-ROLE_FIELDS = {"instances": "instances", "memory": "memory", "vcores": "vcores", "gpus": "gpus", "command": "command",
-           "node-label": "node_label"}
-_ROLE_KEY = re.compile(r"tony\.(?P<role>[A-Za-z][A-Za-z0-9_]*)\.(?P<field>instances|memory|vcores|gpus|command|"
-                       r"node-label|resources)\Z")
+ROLE_FIELDS = {
+    "instances": "instances",
+    "memory": "memory",
+    "vcores": "vcores",
+    "gpus": "gpus",
+    "command": "command",
+    "node-label": "node_label",
+}
+_ROLE_KEY = re.compile(
+    r"tony\.(?P<role>[A-Za-z][A-Za-z0-9_]*)\.(?P<field>instances|memory|vcores|gpus|command|"
+    r"node-label|resources)\Z"
+)
 _OWN_ROLE = re.compile(r"tf\.[A-Za-z][A-Za-z0-9_-]*\.instances\Z")
 _COMMAND = re.compile(r"tf\.([A-Za-z][A-Za-z0-9_]*\.)?command\Z")
 #: Keys whose command takes the arguments of task_params.
 _JOB_COMMANDS = ("tf.command", "tf.entry_point", "tf.spec", "tony.containers.command")
 #: Words in the place of a role that are not roles.
 _NO_ROLES = ("am", "application", "task", "containers", "container", "tensorboard")
-ROLE_LISTS = {"tony.application.untracked.jobtypes": (("awaited", "false"),),
-               "tony.application.sidecar.jobtypes": (("awaited", "false"), ("fatal", "false")),
-               "tony.application.stop-on-failure-jobtypes": (("fatal", "true"),)}
+ROLE_LISTS = {
+    "tony.application.untracked.jobtypes": (("awaited", "false"),),
+    "tony.application.sidecar.jobtypes": (("awaited", "false"), ("fatal", "false")),
+    "tony.application.stop-on-failure-jobtypes": (("fatal", "true"),),
+}
 #: Values without an effect here, because they ask for our normal behaviour.
-_HARMLESS = {"tony.application.distributed-mode": ("gang",),
-             "tony.docker.enabled": ("true", "false"), "tony.am.gpus": ("0",), "tony.am.retry-count": ("0",),
-             "tony.application.enable-preprocess": ("false",), "tony.tensorboard.instances": ("0", "1"),
-             "tony.tensorboard.gpus": ("0",), "tony.application.fail-on-worker-failure-enabled": ("true",)}
+_HARMLESS = {
+    "tony.application.distributed-mode": ("gang",),
+    "tony.docker.enabled": ("true", "false"),
+    "tony.am.gpus": ("0",),
+    "tony.am.retry-count": ("0",),
+    "tony.application.enable-preprocess": ("false",),
+    "tony.tensorboard.instances": ("0", "1"),
+    "tony.tensorboard.gpus": ("0",),
+    "tony.application.fail-on-worker-failure-enabled": ("true",),
+}
 #: Keys about TonY's own services, clients and JVMs, which change nothing in what trains.
 _TONYS_OWN = re.compile(
     r"tony\.((history|portal|keytab|https|version-info|application\.hadoop)\..+|http\.port|secret\.key|gpu-exec-path|"
     r"task\.((am|executor|default)\.jvm\.opts|metrics-interval-ms|gpu-metrics\.enabled|executor\.registry-timeout-sec|"
     r"executor\.execution\.error-message-max-depth)|am\.wait-client-signal-stop-timeout-sec|application\.(type|"
-    r"security\.enabled|(hdfs|yarn|mapred)-conf-path|num-client-rm-connect-retries))\Z")
+    r"security\.enabled|(hdfs|yarn|mapred)-conf-path|num-client-rm-connect-retries))\Z"
+)
 
 
 #: The likeness of a misspelt key; tony.worker.max-instances, which TonY has, is 0.91 like tony.worker.instances.
@@ -163,11 +188,20 @@ def _role_or_ignored(name: str, text: str, given: Mapping[str, str], found: Tran
         found.add("tf.framework", re.sub(r"\Astandalone\Z", "none", text.strip().lower()), name)
     elif _TONYS_OWN.match(name):
         found.ignored.append(name)
-    elif name not in ("tony.application.tensorboard-log-dir", "tony.containers.resources") \
-            and text.strip().lower() not in _HARMLESS.get(name, ()):
+    elif name not in (
+        "tony.application.tensorboard-log-dir",
+        "tony.containers.resources",
+    ) and text.strip().lower() not in _HARMLESS.get(name, ()):
         roles = {match["role"] for match in map(_ROLE_KEY.match, given) if match} | {"worker", "ps"}
-        known = {*OURS, *MILLISECONDS, *ENVIRONMENTS, *BEATS, *ROLE_LISTS, *_HARMLESS,
-                 *(f"tony.{role}.{field_name}" for role in roles for field_name in ROLE_FIELDS)}
+        known = {
+            *OURS,
+            *MILLISECONDS,
+            *ENVIRONMENTS,
+            *BEATS,
+            *ROLE_LISTS,
+            *_HARMLESS,
+            *(f"tony.{role}.{field_name}" for role in roles for field_name in ROLE_FIELDS),
+        }
         found.refuse(name, hint="" if name in known else did_you_mean(name, known, _MISSPELT))
 
 
@@ -175,7 +209,7 @@ def _variables(properties: Mapping[str, str], found: Translated) -> None:
     """Add the variables of all tasks; an empty value counts."""
     for name, text in properties.items():
         if name.startswith(WORKER_ENV):
-            found.add(f"tf.env.{name[len(WORKER_ENV):]}", text, name)
+            found.add(f"tf.env.{name[len(WORKER_ENV) :]}", text, name)
         elif name in ENVIRONMENTS:
             for part in filter(None, (part.strip() for part in text.split(","))):
                 variable, _, value = part.partition("=")
@@ -233,8 +267,11 @@ def _tensorboard(given: Mapping[str, str], found: Translated) -> None:
 
 def _roles(given: Mapping[str, str], found: Translated) -> None:
     """Add the settings of roles in TonY's lists, and TonY's defaults for the roles that it starts."""
-    roles = {match["role"]: name for name in given
-             if (match := _ROLE_KEY.match(name)) and match["field"] == "instances" and match["role"] not in _NO_ROLES}
+    roles = {
+        match["role"]: name
+        for name in given
+        if (match := _ROLE_KEY.match(name)) and match["field"] == "instances" and match["role"] not in _NO_ROLES
+    }
     others = {name.split(".")[1] for name in given if _OWN_ROLE.match(name)}
     others |= set(parse_cluster_requirement(given.get("tf.cluster_requirement", ""), []))
     for role, name in roles.items():

@@ -34,8 +34,13 @@ def list_files(call: ClusterCall) -> None:
 
 
 @cache.command()
-@click.option("--unused_days", "--unused-days", type=click.FloatRange(min=0), metavar="<days>",
-              help="Delete files that no job has used for so many days; longer than any job runs.  [default: 30]")
+@click.option(
+    "--unused_days",
+    "--unused-days",
+    type=click.FloatRange(min=0),
+    metavar="<days>",
+    help="Delete files that no job has used for so many days; longer than any job runs.  [default: 30]",
+)
 @cluster_options
 def prune(unused_days: float | None, call: ClusterCall) -> None:
     """Delete files that no job has used for --unused_days days.

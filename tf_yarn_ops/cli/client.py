@@ -41,8 +41,11 @@ class LocalTask:
         if sys.platform != "linux":
             raise SpecInvalid("--client runs the command here, on Linux only")
         self._job = job
-        programs = [text for text in (job.command, *(task.command for task in job.tasks.values()))
-                    if text and text.strip() != SERVER_COMMAND]
+        programs = [
+            text
+            for text in (job.command, *(task.command for task in job.tasks.values()))
+            if text and text.strip() != SERVER_COMMAND
+        ]
         self._command = command or (programs or [SERVER_COMMAND])[0]
         self._folder: Path | None = None
         self._interpreter = sys.executable
@@ -74,8 +77,9 @@ class LocalTask:
                 self._interpreter = sys.executable
         return self._job
 
-    def start(self, application_id: str, round_number: int,
-              find_cluster: Callable[[], Mapping[str, Sequence[str]] | None]) -> None:
+    def start(
+        self, application_id: str, round_number: int, find_cluster: Callable[[], Mapping[str, Sequence[str]] | None]
+    ) -> None:
         """Run the command with the cluster spec of a new round, after its end in the round before.
 
         Do nothing in a round that is already known, and while ``find_cluster`` has no cluster spec.
@@ -91,8 +95,9 @@ class LocalTask:
         self._processes.append(subprocess.Popen(words, cwd=self._folder, env=env, pass_fds=[reader]))
         os.close(reader)
 
-    def environment(self, application_id: str, round_number: int,
-                    cluster: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    def environment(
+        self, application_id: str, round_number: int, cluster: Mapping[str, Sequence[str]]
+    ) -> dict[str, str]:
         """Return the command's variables: those of this process, replaced by the job's, replaced by the task's."""
         job = build_runtime_job(self._job, JobContext())
         env = task_environment(

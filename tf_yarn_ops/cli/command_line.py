@@ -80,9 +80,12 @@ def application_ids_only(ctx: click.Context, argument: click.Parameter, value: A
     """Refuse a word that is no application id before any cluster is asked; the callback of an argument."""
     for word in [value] if isinstance(value, str) else value:
         if not _APPLICATION_ID.fullmatch(word):
-            raise click.BadParameter(f"{word!r} is not the id of an application, such as "
-                                     "application_1700000000000_0001; ytf list and ytf history show yours",
-                                     ctx, argument)
+            raise click.BadParameter(
+                f"{word!r} is not the id of an application, such as "
+                "application_1700000000000_0001; ytf list and ytf history show yours",
+                ctx,
+                argument,
+            )
     return value
 
 
@@ -139,8 +142,11 @@ def cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
     def acting(*words: Any, call: ClusterCall, user: str | None, **values: Any) -> Any:
         return function(*words, call=replace(call, user=user), **values)
 
-    click.option("--user", metavar="<name>",
-                 help="Act for this user, as Hadoop's proxyuser settings allow it.  [default: yourself]")(acting)
+    click.option(
+        "--user",
+        metavar="<name>",
+        help="Act for this user, as Hadoop's proxyuser settings allow it.  [default: yourself]",
+    )(acting)
     return reading_options(acting)
 
 

@@ -14,14 +14,19 @@ from .command_line import ClusterCall, cluster_options
 @click.command()
 @click.option("-q", "--queue", metavar="<name>", help="The queue to check.  [default: default]")
 @click.option("--submit", is_flag=True, help="Also run a tiny application, and show its Python and TensorFlow.")
-@click.option("--environment", metavar="<environment>",
-              help="The environment of that application, as for ytf-submit.  [default: the Python of the nodes]")
-@click.option("--timeout", type=click.FloatRange(min=1), metavar="<seconds>",
-              help="Seconds for that application.  [default: 120]")
+@click.option(
+    "--environment",
+    metavar="<environment>",
+    help="The environment of that application, as for ytf-submit.  [default: the Python of the nodes]",
+)
+@click.option(
+    "--timeout", type=click.FloatRange(min=1), metavar="<seconds>", help="Seconds for that application.  [default: 120]"
+)
 @cluster_options
 @click.pass_obj
-def doctor(obj: Any, queue: str | None, submit: bool, environment: str | None, timeout: float | None,
-           call: ClusterCall) -> int:
+def doctor(
+    obj: Any, queue: str | None, submit: bool, environment: str | None, timeout: float | None, call: ClusterCall
+) -> int:
     """Check what a job needs, from this machine to the nodes.
 
     Prints one line for each check, and what to do about a fault. Without --submit it runs nothing on the cluster, and
@@ -39,8 +44,15 @@ def doctor(obj: Any, queue: str | None, submit: bool, environment: str | None, t
     with noting(faults, "environment"):
         python = read_environment(environment) if environment else None
     check_faults(faults)
-    question = Question(dict(os.environ), call.resourcemanager, call.user, queue=queue or "default", submit=submit,
-                        environment=python, timeout=timeout or 120.0)
+    question = Question(
+        dict(os.environ),
+        call.resourcemanager,
+        call.user,
+        queue=queue or "default",
+        submit=submit,
+        environment=python,
+        timeout=timeout or 120.0,
+    )
     with obj.noted(question.cancellation.cancel):
         diagnosis = examine(question, lambda result: None if call.as_json else show_result(result.to_dict()))
     if call.as_json:

@@ -10,8 +10,13 @@ from ..environments.check import NODES, check_archive
 from ..errors import SpecInvalid
 from ..terminal.output import print_json, say, show
 
-_platform = click.option("--platform", "nodes", metavar="<platform>", default=NODES,
-                         help="The nodes' system: linux-x86_64 or linux-aarch64.  [default: this machine's processor]")
+_platform = click.option(
+    "--platform",
+    "nodes",
+    metavar="<platform>",
+    default=NODES,
+    help="The nodes' system: linux-x86_64 or linux-aarch64.  [default: this machine's processor]",
+)
 
 
 @click.group("env")
@@ -21,12 +26,26 @@ def env_group() -> None:
 
 @env_group.command("pack")
 @click.argument("source", required=False, type=click.Path(exists=True, path_type=Path))
-@click.option("-o", "--out", type=click.Path(dir_okay=False, path_type=Path), default="environment.tar.gz",
-              show_default=True, help="The archive to write.")
-@click.option("--python", metavar="<version or path>", default="",
-              help="The Python of a requirements.txt or a project.  [default: the one that runs ytf]")
-@click.option("--node_python", metavar="<path>", default="",
-              help="Bring no interpreter: use this one, which every node has, such as /usr/bin/python3.11.")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default="environment.tar.gz",
+    show_default=True,
+    help="The archive to write.",
+)
+@click.option(
+    "--python",
+    metavar="<version or path>",
+    default="",
+    help="The Python of a requirements.txt or a project.  [default: the one that runs ytf]",
+)
+@click.option(
+    "--node_python",
+    metavar="<path>",
+    default="",
+    help="Bring no interpreter: use this one, which every node has, such as /usr/bin/python3.11.",
+)
 @_platform
 def pack_command(source: Path | None, out: Path, python: str, node_python: str, nodes: str) -> None:
     """Pack an environment that runs in any folder of a node.
@@ -44,8 +63,13 @@ def pack_command(source: Path | None, out: Path, python: str, node_python: str, 
 
 @env_group.command("check")
 @click.argument("archive", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--import", "modules", multiple=True, metavar="<module>",
-              help="Import only this module from a copy. Repeatable.  [default: the modules of all packages]")
+@click.option(
+    "--import",
+    "modules",
+    multiple=True,
+    metavar="<module>",
+    help="Import only this module from a copy. Repeatable.  [default: the modules of all packages]",
+)
 @click.option("--no_imports", is_flag=True, help="Import nothing.")
 @_platform
 @click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
@@ -61,6 +85,8 @@ def check_command(archive: Path, modules: tuple[str, ...], no_imports: bool, nod
         for word, found in (("fault", report.faults), ("warning", report.doubts)):
             for one in found:
                 show(f"{word:<9}{one}")
-        show(f"{'fault' if report.faults else 'ok':<9}{archive}: Python {report.python or 'unknown'}, "
-             f"{report.packages} packages, {report.packed / 2**20:.0f} MiB, unpacked {report.unpacked / 2**20:.0f} MiB")
+        show(
+            f"{'fault' if report.faults else 'ok':<9}{archive}: Python {report.python or 'unknown'}, "
+            f"{report.packages} packages, {report.packed / 2**20:.0f} MiB, unpacked {report.unpacked / 2**20:.0f} MiB"
+        )
     return SpecInvalid.reason.exit_code if report.faults else 0

@@ -37,14 +37,32 @@ def _read_states(ctx: click.Context, option: click.Parameter, value: tuple[str, 
 
 @click.command()
 @click.option("--name", default="*", metavar="<glob>", help="Jobs with such a name, such as 'digits*'.")
-@click.option("--since", callback=read_moment, metavar="<age | day>",
-              help="Jobs that ended in the last 30m, 12h, 7d or 2w, or since a day or a local time (2026-11-22T17:05).")
-@click.option("--state", "states", multiple=True, callback=_read_states, metavar="<state>",
-              help=f"{', '.join(STATES[:3])}, or a reason such as TASK_FAILED. Repeatable, and comma-separated.")
-@click.option("--user", metavar="<glob>",
-              help="The jobs of another user, or of all whose records you may read: '*'.  [default: yourself]")
-@click.option("--limit", type=click.IntRange(min=1), default=MOST_ROWS, metavar="<n>",
-              help=f"At most so many, the latest first.  [default: {MOST_ROWS}]")
+@click.option(
+    "--since",
+    callback=read_moment,
+    metavar="<age | day>",
+    help="Jobs that ended in the last 30m, 12h, 7d or 2w, or since a day or a local time (2026-11-22T17:05).",
+)
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    callback=_read_states,
+    metavar="<state>",
+    help=f"{', '.join(STATES[:3])}, or a reason such as TASK_FAILED. Repeatable, and comma-separated.",
+)
+@click.option(
+    "--user",
+    metavar="<glob>",
+    help="The jobs of another user, or of all whose records you may read: '*'.  [default: yourself]",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=MOST_ROWS,
+    metavar="<n>",
+    help=f"At most so many, the latest first.  [default: {MOST_ROWS}]",
+)
 @reading_options
 def history(name: str, since: float | None, states: tuple[str, ...], user: str | None, limit: int,
             call: ClusterCall) -> None:  # fmt: skip
@@ -119,8 +137,10 @@ def compare_command(application_ids: tuple[str, ...], everything: bool, call: Cl
     for application_id in application_ids:
         record = histories.read(application_id)
         if record is None:
-            raise ApplicationNotFound(f"there is no record of {application_id} in the history that you may read; ytf "
-                                      f"history{call.next_options} lists those of your jobs")
+            raise ApplicationNotFound(
+                f"there is no record of {application_id} in the history that you may read; ytf "
+                f"history{call.next_options} lists those of your jobs"
+            )
         records.append(record)
     histories.close()
     rows = compare(records)
@@ -131,8 +151,9 @@ def compare_command(application_ids: tuple[str, ...], everything: bool, call: Cl
         show(line)
 
 
-def comparison(application_ids: Sequence[str], records: Sequence[Mapping[str, Any]], rows: Sequence[ComparedRow],
-               everything: bool) -> list[str]:
+def comparison(
+    application_ids: Sequence[str], records: Sequence[Mapping[str, Any]], rows: Sequence[ComparedRow], everything: bool
+) -> list[str]:
     """Return the lines of a comparison: a column for each job, a block for each section, equal values last."""
     lines = [["", *application_ids], ["name", *(str(record.get("name") or "") for record in records)]]
     differing = [row for row in rows if row.differs]
@@ -152,4 +173,4 @@ def comparison(application_ids: Sequence[str], records: Sequence[Mapping[str, An
 
 def _short(value: Any) -> str:
     text = "-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= _WIDTH else f"{text[:_WIDTH - 3]}..."
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."

@@ -21,22 +21,44 @@ _ALL = ("*:*",)
 @click.command()
 @cluster_options
 @click.argument("application_id", metavar="APP", callback=application_ids_only)
-@click.option("--task", "tasks", metavar="<type:index>", multiple=True,
-              help="Such as worker:1, or several by 'worker:*'; coordinator and master are the logs of the application "
-                   "master. Can be repeated.  "
-                   "[default: all with -f, else the first failed task, the chief or the first task]")
-@click.option("-f", "--follow", is_flag=True,
-              help="Print the lines of all tasks as they come, until the application has ended. "
-                   "The exit code is that of its reason.")
-@click.option("--tail", type=click.IntRange(min=1), metavar="<lines>",
-              help="Print only so many lines from the end; not with -f.")
+@click.option(
+    "--task",
+    "tasks",
+    metavar="<type:index>",
+    multiple=True,
+    help="Such as worker:1, or several by 'worker:*'; coordinator and master are the logs of the application "
+    "master. Can be repeated.  "
+    "[default: all with -f, else the first failed task, the chief or the first task]",
+)
+@click.option(
+    "-f",
+    "--follow",
+    is_flag=True,
+    help="Print the lines of all tasks as they come, until the application has ended. "
+    "The exit code is that of its reason.",
+)
+@click.option(
+    "--tail", type=click.IntRange(min=1), metavar="<lines>", help="Print only so many lines from the end; not with -f."
+)
 @click.option("--grep", "pattern", metavar="<regex>", help="Print only lines that contain this regular expression.")
-@click.option("--since", callback=read_moment, metavar="<age or time>",
-              help="Print only lines from 10m, 2h or 7d ago, or from 2026-11-22T17:05 on, by the time with which they "
-                   "begin. A line without a time belongs to the line before it.")
+@click.option(
+    "--since",
+    callback=read_moment,
+    metavar="<age or time>",
+    help="Print only lines from 10m, 2h or 7d ago, or from 2026-11-22T17:05 on, by the time with which they "
+    "begin. A line without a time belongs to the line before it.",
+)
 @click.pass_obj
-def logs(obj: Any, application_id: str, tasks: tuple[str, ...], follow: bool, tail: int | None, pattern: str | None,
-         since: float | None, call: ClusterCall) -> int:
+def logs(
+    obj: Any,
+    application_id: str,
+    tasks: tuple[str, ...],
+    follow: bool,
+    tail: int | None,
+    pattern: str | None,
+    since: float | None,
+    call: ClusterCall,
+) -> int:
     """Print the logs of tasks, of a running or an ended application.
 
     With -f, all tasks are followed at once, each line with its task, until the application has ended.
@@ -51,8 +73,12 @@ def logs(obj: Any, application_id: str, tasks: tuple[str, ...], follow: bool, ta
     else:
         try:
             with obj.raised(), make_progress(plain=True) as progress:
-                final = launcher.follow_logs(application_id, tasks or _ALL, on_change=progress.show,
-                                             on_line=lambda line: _show(line, chosen, call.as_json))
+                final = launcher.follow_logs(
+                    application_id,
+                    tasks or _ALL,
+                    on_change=progress.show,
+                    on_line=lambda line: _show(line, chosen, call.as_json),
+                )
         except Interrupted as interrupted:
             say(f"{application_id} goes on; next: ytf logs -f {application_id}{call.next_options}")
             return interrupted.exit_code
@@ -71,8 +97,9 @@ def _show(line: LogLine, chosen: LogFilter, as_json: bool) -> None:
         show(json.dumps(document, ensure_ascii=False) if as_json else f"{line.task} | {line.text}", data=not as_json)
 
 
-def _print(launcher: Launcher, application_id: str, tasks: tuple[str, ...], chosen: LogFilter, tail: int | None,
-           as_json: bool) -> None:
+def _print(
+    launcher: Launcher, application_id: str, tasks: tuple[str, ...], chosen: LogFilter, tail: int | None, as_json: bool
+) -> None:
     """Print the logs as they are now, one task after the other."""
     names: list[str | None] = [None]
     if any(sign in name for name in tasks for sign in "*?"):

@@ -18,8 +18,9 @@ DESIGN = tuple(OPTIONS[name] for name in (
     "cluster_requirement", "task_vcores", "task_memory", "input", "output", "script", "tensorboard", "docker_image",
     "queue", "name", "client",
 ))  # fmt: skip
-_OTHERS = [option for name, option in options_of(COMMAND_LINE).items()
-           if option not in DESIGN and name != "task_command"]
+_OTHERS = [
+    option for name, option in options_of(COMMAND_LINE).items() if option not in DESIGN and name != "task_command"
+]
 #: The other options: of the job, and of its submission.
 JOB_OPTIONS = tuple(option for option in _OTHERS if option.section != "submission")
 SUBMISSION = tuple(option for option in _OTHERS if option.section == "submission" and option.name != "spec")

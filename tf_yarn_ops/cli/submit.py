@@ -182,11 +182,20 @@ class CommandLineRun:
                 if client is None or not client.running:
                     progress.show(report)
                 if client is not None and report.state == "RUNNING" and report.rounds:
-                    client.start(report.application_id, report.rounds[-1].number,
-                                 lambda: launcher.cluster_spec(report.application_id))
+                    client.start(
+                        report.application_id,
+                        report.rounds[-1].number,
+                        lambda: launcher.cluster_spec(report.application_id),
+                    )
 
-            report = self._run.train(launcher, job, identity, show, tasks=self._log_tasks,
-                                     on_line=self._show_line if self._log_tasks else None)
+            report = self._run.train(
+                launcher,
+                job,
+                identity,
+                show,
+                tasks=self._log_tasks,
+                on_line=self._show_line if self._log_tasks else None,
+            )
         self._print_id(report)
         return report
 
@@ -256,8 +265,13 @@ def read_log_tasks(settings: Mapping[str, Any], job: JobSpec) -> tuple[str, ...]
     chief = next((name for name in ("chief:0", "worker:0") if name in names), names[0])
     words = {"chief": (chief,), "all": ("*:*",), "none": ()}
     patterns = words.get(given) or tuple(word.strip() for word in given.split(",") if given not in words)
-    check_faults([Fault("logs", GeneralFault.NOT_A_CHOICE, {"given": pattern, "allowed": (*words, *names)})
-                  for pattern in patterns if not any(fnmatchcase(name, pattern) for name in names)])
+    check_faults(
+        [
+            Fault("logs", GeneralFault.NOT_A_CHOICE, {"given": pattern, "allowed": (*words, *names)})
+            for pattern in patterns
+            if not any(fnmatchcase(name, pattern) for name in names)
+        ]
+    )
     return patterns
 
 
@@ -313,12 +327,17 @@ def _take_client_command(values: dict[str, Any]) -> str | None:
     return own[-1].partition("=")[2] if own else None
 
 
-submit = click.version_option(__version__)(ManualCommand(
-    "ytf-submit",
-    callback=_submit,
-    params=[*(parser_option(option) for option in ALL), click.Argument(["words"], nargs=-1, metavar="<task_command>")],
-    context_settings={
-        "help_option_names": ["-h", "--help"],
-        "token_normalize_func": lambda name: name.replace("-", "_"),
-    },
-))
+submit = click.version_option(__version__)(
+    ManualCommand(
+        "ytf-submit",
+        callback=_submit,
+        params=[
+            *(parser_option(option) for option in ALL),
+            click.Argument(["words"], nargs=-1, metavar="<task_command>"),
+        ],
+        context_settings={
+            "help_option_names": ["-h", "--help"],
+            "token_normalize_func": lambda name: name.replace("-", "_"),
+        },
+    )
+)

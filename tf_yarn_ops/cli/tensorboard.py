@@ -27,16 +27,26 @@ _APPLICATION = re.compile(APPLICATION_ID)
 
 @click.command()
 @click.argument("target", metavar="APP|PATH")
-@click.option("--compare", metavar="APP|PATH", multiple=True,
-              help="Show this one beside it; may be given several times.")
+@click.option(
+    "--compare", metavar="APP|PATH", multiple=True, help="Show this one beside it; may be given several times."
+)
 @click.option("--port", type=click.IntRange(1, 65535), metavar="<port>", help="Listen here.  [default: a free port]")
-@click.option("--browser/--no_browser", default=True,
-              help="Open the browser, or print the address only.  [default: open, where there is a screen]")
-@click.option("--args", "arguments", metavar="<arguments>", default="",
-              help="Further arguments of the program tensorboard: --samples_per_plugin=images=100.")
+@click.option(
+    "--browser/--no_browser",
+    default=True,
+    help="Open the browser, or print the address only.  [default: open, where there is a screen]",
+)
+@click.option(
+    "--args",
+    "arguments",
+    metavar="<arguments>",
+    default="",
+    help="Further arguments of the program tensorboard: --samples_per_plugin=images=100.",
+)
 @cluster_options
-def tensorboard(target: str, compare: tuple[str, ...], port: int | None, browser: bool, arguments: str,
-                call: ClusterCall) -> int:
+def tensorboard(
+    target: str, compare: tuple[str, ...], port: int | None, browser: bool, arguments: str, call: ClusterCall
+) -> int:
     """Show the curves of applications in TensorBoard on this machine.
 
     APP is an application that runs or has ended; the history knows those that YARN has forgotten. PATH is a folder of

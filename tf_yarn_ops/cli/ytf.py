@@ -115,8 +115,13 @@ def status(application_id: str, call: ClusterCall) -> int:
 
 @_command
 @_application
-@click.option("--html", "html", type=click.Path(dir_okay=False), metavar="<file>",
-              help="Write the job's page, with its timeline and curves, into one file for mails and artefact stores.")
+@click.option(
+    "--html",
+    "html",
+    type=click.Path(dir_okay=False),
+    metavar="<file>",
+    help="Write the job's page, with its timeline and curves, into one file for mails and artefact stores.",
+)
 def report(application_id: str, html: str | None, call: ClusterCall) -> int:
     """Print how an application and its tasks ended, and why.
 
@@ -136,8 +141,12 @@ def report(application_id: str, html: str | None, call: ClusterCall) -> int:
 
 @_command
 @_application
-@click.option("--timeout", type=click.FloatRange(min=0), metavar="<seconds>",
-              help="Stop waiting after so many seconds.  [default: no limit]")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0),
+    metavar="<seconds>",
+    help="Stop waiting after so many seconds.  [default: no limit]",
+)
 @click.pass_obj
 def wait(obj: Any, application_id: str, timeout: float | None, call: ClusterCall) -> int:
     """Follow an application to its end.

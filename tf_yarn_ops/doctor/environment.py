@@ -17,5 +17,8 @@ def examine_environment(known: KnownFacts) -> Finding:
         return ill(Symptom.ENVIRONMENT_UNFIT, archive=archive, why="; ".join(map(str, found.faults)))
     if found.doubts:
         return ill(Symptom.ENVIRONMENT_DOUBTFUL, archive=archive, why="; ".join(map(str, found.doubts)))
-    return well(f"{archive} has Python {found.python} and {found.packages} packages", python=found.python,
-                packages=found.packages)
+    return well(
+        f"{archive} has Python {found.python} and {found.packages} packages",
+        python=found.python,
+        packages=found.packages,
+    )

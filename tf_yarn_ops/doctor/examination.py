@@ -37,11 +37,17 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values."""
         found = self.finding
-        return {"check": self.check, "outcome": found.outcome.value,
-                "symptom": found.symptom.name if found.symptom else None, "message": found.message,
-                "advice": found.advice or None, "skipped_for": found.because_of,
-                "reason": found.reason.value if found.reason else None, "seconds": round(self.seconds, 3),
-                "facts": dict(found.facts)}
+        return {
+            "check": self.check,
+            "outcome": found.outcome.value,
+            "symptom": found.symptom.name if found.symptom else None,
+            "message": found.message,
+            "advice": found.advice or None,
+            "skipped_for": found.because_of,
+            "reason": found.reason.value if found.reason else None,
+            "seconds": round(self.seconds, 3),
+            "facts": dict(found.facts),
+        }
 
 
 @dataclass(frozen=True)
@@ -75,13 +81,18 @@ class Diagnosis:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the diagnosis as plain values."""
-        return {"schema": EXAMINATION_SCHEMA, "tf_yarn_ops": __version__, "exit_code": self.exit_code,
-                "counts": {outcome.value: self.count(outcome) for outcome in CheckOutcome},
-                "checks": [result.to_dict() for result in self.results]}
+        return {
+            "schema": EXAMINATION_SCHEMA,
+            "tf_yarn_ops": __version__,
+            "exit_code": self.exit_code,
+            "counts": {outcome.value: self.count(outcome) for outcome in CheckOutcome},
+            "checks": [result.to_dict() for result in self.results],
+        }
 
 
-def examine(question: Question, on_result: Callable[[Result], object] = lambda result: None,
-            checks: Iterable[Check] = CHECKS) -> Diagnosis:
+def examine(
+    question: Question, on_result: Callable[[Result], object] = lambda result: None, checks: Iterable[Check] = CHECKS
+) -> Diagnosis:
     """Make the checks one after the other.
 
     Parameters

@@ -133,6 +133,8 @@ class KnownFacts:
         """The programs that Skein's Java client lacks on this machine, joined by "and"; empty if it can run."""
         environ = self.question.environ
         home, path = environ.get("JAVA_HOME"), environ.get("PATH")
-        found = {"'yarn' on PATH": shutil.which("yarn", path=path),
-                 "Java": shutil.which("java", path=f"{home}/bin" if home else path)}
+        found = {
+            "'yarn' on PATH": shutil.which("yarn", path=path),
+            "Java": shutil.which("java", path=f"{home}/bin" if home else path),
+        }
         return " and ".join(name for name, program in found.items() if not program)

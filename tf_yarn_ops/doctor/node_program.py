@@ -17,7 +17,13 @@ for name in PACKAGE_NAMES:
         found[name] = metadata.version(name)
     except metadata.PackageNotFoundError:
         continue
-facts = {"python": platform.python_version(), "executable": sys.executable, "host": platform.node(),
-         "system": platform.platform(), "user": os.environ.get("USER", ""), "packages": found}
+facts = {
+    "python": platform.python_version(),
+    "executable": sys.executable,
+    "host": platform.node(),
+    "system": platform.platform(),
+    "user": os.environ.get("USER", ""),
+    "packages": found,
+}
 with open(os.environ["YTF_RESULT_FILE"], "w", encoding="utf-8") as file:
     json.dump(facts, file)

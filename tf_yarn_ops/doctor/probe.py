@@ -55,8 +55,9 @@ class ProbeAnswer:
         return f"({self.why})" if self.status is None else f"(HTTP {self.status}: {self.why or 'an unknown answer'})"
 
 
-def probe(url: str, path: str, authentication: Authentication, site: Site, trusted: Iterable[str],
-          **parameters: str) -> ProbeAnswer:
+def probe(
+    url: str, path: str, authentication: Authentication, site: Site, trusted: Iterable[str], **parameters: str
+) -> ProbeAnswer:
     """Send a GET request, follow no redirect, and return the answer of any kind.
 
     Parameters
@@ -84,10 +85,14 @@ def probe(url: str, path: str, authentication: Authentication, site: Site, trust
     except ValueError:
         found = {}
     why = "" if response.status_code == 200 and is_json(response) else " ".join(explain_response(response).split())
-    return ProbeAnswer(response.status_code, found if isinstance(found, dict) else {}, why,
-                       response.headers["location"] if is_redirect(response) else "",
-                       response.status_code == 401 and wants_negotiation(response.headers.get("www-authenticate", "")),
-                       _ahead(response.headers.get("date", ""), middle))
+    return ProbeAnswer(
+        response.status_code,
+        found if isinstance(found, dict) else {},
+        why,
+        response.headers["location"] if is_redirect(response) else "",
+        response.status_code == 401 and wants_negotiation(response.headers.get("www-authenticate", "")),
+        _ahead(response.headers.get("date", ""), middle),
+    )
 
 
 def _unanswered(url: str, path: str, why: str) -> ProbeAnswer:
@@ -103,8 +108,14 @@ def _ahead(date: str, now: float) -> float | None:
         return None
 
 
-def probe_all(urls: Iterable[str], path: str, authentication: Authentication, site: Site, trusted: Iterable[str],
-              **parameters: str) -> dict[str, ProbeAnswer]:
+def probe_all(
+    urls: Iterable[str],
+    path: str,
+    authentication: Authentication,
+    site: Site,
+    trusted: Iterable[str],
+    **parameters: str,
+) -> dict[str, ProbeAnswer]:
     """Return the answer of each address; arguments as for `probe`. All are asked at once, with one deadline."""
     answers = {url: ProbeAnswer(None, {}, "no whole answer in time") for url in urls}
 

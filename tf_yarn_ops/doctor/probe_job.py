@@ -26,9 +26,13 @@ def build_probe_job(known: KnownFacts) -> JobSpec:
     longest = question.timeout + _SLACK  # the doctor ends it first; these count if the doctor dies
     program = Path(__file__).with_name("node_program.py").read_text(encoding="utf-8")
     return JobSpec(
-        name="ytf-doctor", command=_COMMAND.format(program=shlex.quote(program)), queue=question.queue,
-        environment=question.environment, tasks={"worker": TaskSpec(memory=_MEMORY)},
-        deadlines=Deadlines(queue=longest, allocation=longest, total=longest))
+        name="ytf-doctor",
+        command=_COMMAND.format(program=shlex.quote(program)),
+        queue=question.queue,
+        environment=question.environment,
+        tasks={"worker": TaskSpec(memory=_MEMORY)},
+        deadlines=Deadlines(queue=longest, allocation=longest, total=longest),
+    )
 
 
 def check_application(known: KnownFacts) -> Finding:
@@ -59,8 +63,13 @@ def _end_slow(launcher: Launcher, application_id: str, seconds: float) -> Findin
     state = launcher.report(application_id).state
     waits_for = str(launcher.resourcemanager.get(application_id).get("diagnostics") or "").strip()
     launcher.kill(application_id, "Killed by ytf doctor: it has waited long enough")
-    return ill(Symptom.APPLICATION_SLOW, application=application_id, state=state, seconds=seconds,
-               message=" ".join(waits_for.split())[:500] or "YARN gives no reason")
+    return ill(
+        Symptom.APPLICATION_SLOW,
+        application=application_id,
+        state=state,
+        seconds=seconds,
+        message=" ".join(waits_for.split())[:500] or "YARN gives no reason",
+    )
 
 
 def _failed(report: JobReport) -> Finding:
@@ -68,10 +77,23 @@ def _failed(report: JobReport) -> Finding:
     follow = f"Next: ytf logs {report.application_id} --task {report.master_log}" if report.application_id else ""
     if reason is Reason.AM_FAILED:
         follow = f"To try another Python: ytf doctor --submit --environment venv:///FOLDER. {follow}"
-    finding = ill(Symptom.APPLICATION_FAILED, application=report.application_id, reason=reason.value,
-                  message=report.message, hint=reason.hint, next=follow)
-    return Finding(finding.outcome, finding.message, finding.advice, finding.symptom, reason, finding.facts,
-                   {"application_id": report.application_id})
+    finding = ill(
+        Symptom.APPLICATION_FAILED,
+        application=report.application_id,
+        reason=reason.value,
+        message=report.message,
+        hint=reason.hint,
+        next=follow,
+    )
+    return Finding(
+        finding.outcome,
+        finding.message,
+        finding.advice,
+        finding.symptom,
+        reason,
+        finding.facts,
+        {"application_id": report.application_id},
+    )
 
 
 def _judge(report: JobReport) -> Finding:
@@ -79,12 +101,25 @@ def _judge(report: JobReport) -> Finding:
     packages = dict(found.get("packages") or {})
     tensorflow = next((packages[name] for name in _TENSORFLOW if name in packages), None)
     seconds = (report.finished_at or 0.0) - (report.submitted_at or 0.0)
-    facts = {"application_id": report.application_id, "seconds": round(seconds, 1), "node": found,
-             "master": dict(report.versions or {})}
+    facts = {
+        "application_id": report.application_id,
+        "seconds": round(seconds, 1),
+        "node": found,
+        "master": dict(report.versions or {}),
+    }
     learned = {"application_id": report.application_id}
     python = f"Python {found.get('python')} ({found.get('executable')})"
     if tensorflow is None:
-        return ill(Symptom.NO_TENSORFLOW, learned, facts=facts, python=python, host=found.get("host"),
-                   application=report.application_id)
-    return well(f"{report.application_id} ran on {found.get('host')} in {seconds:.0f} s: {python}, "
-                f"TensorFlow {tensorflow}", learned, **facts)
+        return ill(
+            Symptom.NO_TENSORFLOW,
+            learned,
+            facts=facts,
+            python=python,
+            host=found.get("host"),
+            application=report.application_id,
+        )
+    return well(
+        f"{report.application_id} ran on {found.get('host')} in {seconds:.0f} s: {python}, TensorFlow {tensorflow}",
+        learned,
+        **facts,
+    )

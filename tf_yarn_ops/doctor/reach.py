@@ -40,8 +40,11 @@ def check_versions(known: KnownFacts) -> Finding:
         import_skein()
     except ImportError as error:
         return ill(Symptom.SKEIN_MISSING, error=error, facts=facts, python=sys.executable)
-    return well(f"tf-yarn-ops {__version__}, Python {platform.python_version()}, skein {found['skein']}, "
-                f"httpx {found['httpx']}", **facts)
+    return well(
+        f"tf-yarn-ops {__version__}, Python {platform.python_version()}, skein {found['skein']}, "
+        f"httpx {found['httpx']}",
+        **facts,
+    )
 
 
 def _version(name: str) -> str | None:
@@ -57,12 +60,19 @@ def check_configuration(known: KnownFacts) -> Finding:
     file = None if question.site else find_site_file(question.environ)
     site = question.site or (read_site(file) if file else Site())
     urls, source, _ = find_addresses(question.resourcemanager, question.environ, site)
-    where = {"site file": f"the site file {file}" if file else "the settings of the site",
-             "HADOOP_CONF_DIR": f"HADOOP_CONF_DIR {question.environ.get('HADOOP_CONF_DIR')}"}.get(source, source)
+    where = {
+        "site file": f"the site file {file}" if file else "the settings of the site",
+        "HADOOP_CONF_DIR": f"HADOOP_CONF_DIR {question.environ.get('HADOOP_CONF_DIR')}",
+    }.get(source, source)
     used = f"; site file {file}" if file and source != "site file" else ""
     hurried = replace(site, request_timeout=min(site.request_timeout, REQUEST_TIMEOUT))
-    return well(f"{', '.join(urls)} from {where}{used}", {"site": hurried, "urls": urls},
-                resourcemanagers=urls, source=source, site_file=str(file) if file else None)
+    return well(
+        f"{', '.join(urls)} from {where}{used}",
+        {"site": hurried, "urls": urls},
+        resourcemanagers=urls,
+        source=source,
+        site_file=str(file) if file else None,
+    )
 
 
 def check_resourcemanagers(known: KnownFacts) -> Finding:
@@ -71,10 +81,13 @@ def check_resourcemanagers(known: KnownFacts) -> Finding:
     answers = _ask_resourcemanagers(known, _first_authentication(known, login))
     wants_ticket = any(answer.wants_ticket for answer in answers)
     if wants_ticket:
-        with_tickets = _ask_resourcemanagers(known, KerberosAuthentication(
-            login, known.question.user or login, known.site.tickets))
-        answers = [ticket if plain.wants_ticket and ticket.status == 200 else plain
-                   for plain, ticket in zip(answers, with_tickets, strict=True)]
+        with_tickets = _ask_resourcemanagers(
+            known, KerberosAuthentication(login, known.question.user or login, known.site.tickets)
+        )
+        answers = [
+            ticket if plain.wants_ticket and ticket.status == 200 else plain
+            for plain, ticket in zip(answers, with_tickets, strict=True)
+        ]
     states = {url: _state(answer) for url, answer in zip(known.urls, answers, strict=True)}
     versions = {str(info["hadoopVersion"]) for answer in answers if (info := _info(answer)).get("hadoopVersion")}
     clocks = {url: answer.ahead for url, answer in zip(known.urls, answers, strict=True) if answer.ahead is not None}
@@ -153,10 +166,16 @@ def check_identity(known: KnownFacts) -> Finding:
     configuration = _configuration(session)
     acting = f", impersonated by {cluster.login}" if cluster.login != cluster.user else ""
     version = cluster.version or "of unknown version"
-    return well(f"{cluster.user}{acting}; Hadoop {version}, {cluster.default_filesystem}",
-                {"opened": session, "configuration": configuration},
-                user=cluster.user, login=cluster.login, hadoop=cluster.version, secure=cluster.secure,
-                default_filesystem=cluster.default_filesystem, staging=f"{cluster.filesystem}{cluster.staging}")
+    return well(
+        f"{cluster.user}{acting}; Hadoop {version}, {cluster.default_filesystem}",
+        {"opened": session, "configuration": configuration},
+        user=cluster.user,
+        login=cluster.login,
+        hadoop=cluster.version,
+        secure=cluster.secure,
+        default_filesystem=cluster.default_filesystem,
+        staging=f"{cluster.filesystem}{cluster.staging}",
+    )
 
 
 def _configuration(session: Session) -> Configuration:
@@ -187,6 +206,9 @@ def check_clock(known: KnownFacts) -> Finding:
     worst = max(map(abs, known.clocks.values()))
     if worst <= CLOCK_DIFFERENCE:
         return well("the same time, within 1 s" if worst < 1.5 else f"the same time, within {worst:.0f} s", **facts)
-    shown = ", ".join(f"{url} is {abs(seconds):.0f} s {'ahead' if seconds > 0 else 'behind'}"
-                     for url, seconds in ahead.items() if abs(seconds) > CLOCK_DIFFERENCE)
+    shown = ", ".join(
+        f"{url} is {abs(seconds):.0f} s {'ahead' if seconds > 0 else 'behind'}"
+        for url, seconds in ahead.items()
+        if abs(seconds) > CLOCK_DIFFERENCE
+    )
     return ill(Symptom.CLOCK_DIFFERS, facts=facts, differences=shown)

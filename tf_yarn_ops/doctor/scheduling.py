@@ -62,8 +62,11 @@ def check_submission(known: KnownFacts) -> Finding:
         if missing:
             return ill(Symptom.SKEIN_UNUSABLE, why=f"HTTP is closed: {error}", missing=missing)
         return ill(Symptom.REST_CLOSED, error=error)
-    return well(f"over HTTP; a container may have {maximum}", way="rest",
-                maximum={"memory": maximum.memory, "vcores": maximum.vcores, "gpus": maximum.gpus})
+    return well(
+        f"over HTTP; a container may have {maximum}",
+        way="rest",
+        maximum={"memory": maximum.memory, "vcores": maximum.vcores, "gpus": maximum.gpus},
+    )
 
 
 def _with_skein(known: KnownFacts, why: str) -> Finding:
@@ -82,8 +85,12 @@ def check_queue(known: KnownFacts) -> Finding:
     queues = read_queues(scheduler)
     fault = fault_of(queue, queues) if queues else None
     if fault:
-        return ill(Symptom.QUEUE_MAPPED if queue in MAPPED else Symptom.QUEUE_CLOSED, learned,
-                   error=SubmissionRejected(fault), facts={"queue": queue, "error": fault})
+        return ill(
+            Symptom.QUEUE_MAPPED if queue in MAPPED else Symptom.QUEUE_CLOSED,
+            learned,
+            error=SubmissionRejected(fault),
+            facts={"queue": queue, "error": fault},
+        )
     path = _path_to(queue, scheduler)
     limits = _limits(path[-1]) if path else {}
     facts = {"queue": queue, "scheduler": str(scheduler.get("type", "")), **limits}
@@ -126,8 +133,9 @@ def _limits(info: Mapping[str, Any]) -> dict[str, Any]:
     return {name: limit for name, limit in found.items() if name != "most_parallel" or limit < _UNLIMITED}
 
 
-def _may_submit(resourcemanager: ResourceManager, queue: str, user: str,
-                path: list[Mapping[str, Any]]) -> tuple[bool | None, str]:
+def _may_submit(
+    resourcemanager: ResourceManager, queue: str, user: str, path: list[Mapping[str, Any]]
+) -> tuple[bool | None, str]:
     """Return whether a user may submit, None if only a submission can tell, and who may, for a message."""
     right = ask_right(resourcemanager, queue, SUBMIT, user)
     if right in (Right.HELD, Right.LACKED):
@@ -159,8 +167,9 @@ def ask_right(resourcemanager: ResourceManager, queue: str, right: str, user: st
         `Right.REFUSED` if the ResourceManager does not answer us: it answers only those who may administer the queue.
         `Right.UNKNOWN` for any other failure; versions before 3.3 do not know the question.
     """
-    response = resourcemanager.request("GET", f"{CLUSTER_PATH}/queues/{quote(queue, safe='')}/access",
-                                       params={"queue-acl-type": right, "user": user})
+    response = resourcemanager.request(
+        "GET", f"{CLUSTER_PATH}/queues/{quote(queue, safe='')}/access", params={"queue-acl-type": right, "user": user}
+    )
     try:
         allowed = read_json(response, "asking for the rights in the queue", "allowed")
     except TfYarnError:
@@ -170,8 +179,12 @@ def ask_right(resourcemanager: ResourceManager, queue: str, right: str, user: st
 
 def _lists(path: list[Mapping[str, Any]], right: str) -> list[str]:
     """Return the access lists of a queue and of those above it, whose rights it inherits."""
-    return [str(item.get("accessControlList", "")) for info in path
-            for item in (info.get("queueAcls") or {}).get("queueAcl") or [] if item.get("accessType") in _LISTED[right]]
+    return [
+        str(item.get("accessControlList", ""))
+        for info in path
+        for item in (info.get("queueAcls") or {}).get("queueAcl") or []
+        if item.get("accessType") in _LISTED[right]
+    ]
 
 
 def _names(access_list: str, user: str) -> bool:
@@ -185,8 +198,10 @@ def check_queue_acl(known: KnownFacts) -> Finding:
     right = ask_right(known.session.resourcemanager, queue, ADMINISTER, ANYBODY)
     lists = _lists(_path_to(queue, known.scheduler), ADMINISTER)
     unknown = right in (Right.REFUSED, Right.UNKNOWN)
-    if right is Right.HELD or (unknown and (known.configuration.get("yarn.acl.enable") == "false"
-                                          or any(text.strip() == "*" for text in lists))):
+    if right is Right.HELD or (
+        unknown
+        and (known.configuration.get("yarn.acl.enable") == "false" or any(text.strip() == "*" for text in lists))
+    ):
         return ill(Symptom.ANYBODY_KILLS, queue=queue)
     if right is Right.LACKED or lists:
         return well(f"only some users may kill other users' applications in {queue}", queue=queue)
@@ -212,8 +227,14 @@ def examine_nodes(known: KnownFacts) -> Finding:
     # A NodeManager that asks for a ticket, or knows no such page, can be reached.
     silent = {url: answer.why for url, answer in answers.items() if answer.status is None}
     if silent:
-        return ill(Symptom.NODE_UNREACHABLE, learned, facts={**facts, "silent": silent}, number=len(silent),
-                   asked=len(urls), states=", ".join(f"{url} ({why})" for url, why in list(silent.items())[:3]))
+        return ill(
+            Symptom.NODE_UNREACHABLE,
+            learned,
+            facts={**facts, "silent": silent},
+            number=len(silent),
+            asked=len(urls),
+            states=", ".join(f"{url} ({why})" for url, why in list(silent.items())[:3]),
+        )
     shown = f"{len(nodes)} running" + (f", Hadoop {' and '.join(versions)}" if versions else "")
     return well(f"{shown}; {len(urls)} asked, all answer" if urls else shown, learned, **facts)
 
@@ -223,8 +244,11 @@ def check_logs(known: KnownFacts) -> Finding:
     session = known.session
     if known.application_id:
         try:
-            lines = "".join(Logs(session.cluster, session.resourcemanager, environ=known.question.environ).read(
-                known.application_id, COORDINATOR)).splitlines()
+            lines = "".join(
+                Logs(session.cluster, session.resourcemanager, environ=known.question.environ).read(
+                    known.application_id, COORDINATOR
+                )
+            ).splitlines()
         except TfYarnError as error:
             return ill(Symptom.LOG_MISSING, error=error, application=known.application_id)
         return well(f"read {len(lines)} lines of the coordinator of {known.application_id}", lines=len(lines))
@@ -238,12 +262,18 @@ def check_logs(known: KnownFacts) -> Finding:
     directory = _log_directory(session.cluster)
     facts: dict[str, Any] = {"log_services": services, "log_directory": directory, "yarn": program}
     if services and len(silent) == len(services) and not program and not directory:
-        return ill(Symptom.LOG_SERVER_SILENT, facts=facts,
-                   states=", ".join(f"{url} ({why})" for url, why in silent.items()))
+        return ill(
+            Symptom.LOG_SERVER_SILENT, facts=facts, states=", ".join(f"{url} ({why})" for url, why in silent.items())
+        )
     if not services and not program and not directory:
         return ill(Symptom.NO_LOG_SERVER, facts=facts)
-    after = ", ".join([*(url for url in services if url not in silent), *([directory] if directory else []),
-                       *(["'yarn logs'"] if program else [])])
+    after = ", ".join(
+        [
+            *(url for url in services if url not in silent),
+            *([directory] if directory else []),
+            *(["'yarn logs'"] if program else []),
+        ]
+    )
     if known.configuration.get("yarn.log-aggregation-enable") == "true":
         return well(f"aggregation is on; after the end from {after}", **facts)
     return well(f"whether logs are aggregated is not shown; if so, after the end from {after}", **facts)

@@ -26,8 +26,11 @@ def check_filesystem(known: KnownFacts) -> Finding:
     """Ask each NameNode whether it is active."""
     cluster = known.session.cluster
     if cluster.local_root is not None:
-        return well(f"{cluster.filesystem} is the folder {cluster.local_root} of this machine",
-                    filesystem=cluster.filesystem, folder=cluster.local_root)
+        return well(
+            f"{cluster.filesystem} is the folder {cluster.local_root} of this machine",
+            filesystem=cluster.filesystem,
+            folder=cluster.local_root,
+        )
     if not cluster.webhdfs:
         try:
             cluster.open_filesystem()  # raises the error that says which setting is missing
@@ -35,8 +38,9 @@ def check_filesystem(known: KnownFacts) -> Finding:
             if _skein_submits(known, refused=True):
                 return ill(Symptom.NN_CLOSED, {"http_storage": False}, error=error)
             raise
-    answers = probe_all(cluster.webhdfs, "/webhdfs/v1/", cluster.storage_authentication, known.site, cluster.webhdfs,
-                        op="GETFILESTATUS")
+    answers = probe_all(
+        cluster.webhdfs, "/webhdfs/v1/", cluster.storage_authentication, known.site, cluster.webhdfs, op="GETFILESTATUS"
+    )
     states = {url: _state(answer) for url, answer in answers.items()}
     shown = ", ".join(f"{url} {state}" for url, state in states.items())
     ahead = {url: answer.ahead for url, answer in answers.items() if answer.ahead is not None}
@@ -45,8 +49,12 @@ def check_filesystem(known: KnownFacts) -> Finding:
     known_states = [state for state in states.values() if state in ("ACTIVE", "STANDBY")]
     if not known_states:
         if _skein_submits(known, refused=all(answer.status == 401 for answer in answers.values())):
-            return ill(Symptom.NN_CLOSED, {**learned, "http_storage": False}, facts=facts,
-                       error=ClusterUnreachable(f"no NameNode answers as one: {shown}"))
+            return ill(
+                Symptom.NN_CLOSED,
+                {**learned, "http_storage": False},
+                facts=facts,
+                error=ClusterUnreachable(f"no NameNode answers as one: {shown}"),
+            )
         return ill(Symptom.NN_SILENT, learned, facts=facts, states=shown, url=cluster.webhdfs[0])
     if "ACTIVE" not in known_states:
         return ill(Symptom.NN_NOT_ACTIVE, learned, facts=facts, states=shown)
@@ -83,8 +91,9 @@ def check_tokens(known: KnownFacts) -> Finding:
     if not known.http_storage:
         return skip("Skein's Java client gets them itself: the file system is closed over HTTP")
     try:
-        credentials = obtain(cluster, session.resourcemanager, session.staging().filesystem, (),
-                             [cluster.default_filesystem])
+        credentials = obtain(
+            cluster, session.resourcemanager, session.staging().filesystem, (), [cluster.default_filesystem]
+        )
     except TokensUnavailable as error:
         if known.site.submit_with == "rest":
             return ill(Symptom.TOKENS_REFUSED, error=error)
@@ -128,8 +137,11 @@ def check_rights(known: KnownFacts) -> Finding:
     trusted = {cluster.user, *filter(None, [cluster.site.trusted_owner])}
     places = {path: staging.filesystem.status(path) for path in (cluster.staging, staging.cache)}
     facts = {"places": {path: _describe(status) for path, status in places.items()}}
-    wrong = {path: status for path, status in places.items()
-             if status is None or status.owner not in trusted or status.permission & _WRITABLE_BY_OTHERS}
+    wrong = {
+        path: status
+        for path, status in places.items()
+        if status is None or status.owner not in trusted or status.permission & _WRITABLE_BY_OTHERS
+    }
     if wrong:
         shown = ", ".join(f"{path} ({_describe(status)})" for path, status in wrong.items())
         return ill(Symptom.STAGING_OPEN, facts=facts, user=cluster.user, places=shown, paths=" ".join(wrong))

@@ -57,199 +57,288 @@ class Symptom(enum.Enum):
     """What a check may find. A member's value is its `SymptomRow`."""
 
     SKEIN_MISSING = _fault(
-        "versions", "Skein can't be imported: {error}",
-        "Install it for {python}: pip install --upgrade tf-yarn-ops", Reason.SUBMISSION_REJECTED)
+        "versions",
+        "Skein can't be imported: {error}",
+        "Install it for {python}: pip install --upgrade tf-yarn-ops",
+        Reason.SUBMISSION_REJECTED,
+    )
 
     NO_ADDRESS = _fault(
-        "configuration", "{error}",
+        "configuration",
+        "{error}",
         "Ask the administrator for the address of the ResourceManager's web pages (usually port 8088, with https 8090) "
-        "and set it in one of these places")
+        "and set it in one of these places",
+    )
 
     RM_SILENT = _fault(
-        "resourcemanager", "no ResourceManager answers: {states}",
+        "resourcemanager",
+        "no ResourceManager answers: {states}",
         "Check host, port and http or https: it is the address of the web pages (8088, with https 8090), not of RPC "
-        "(8032). Check that the daemon runs and no firewall stands between: curl {url}/ws/v1/cluster/info")
+        "(8032). Check that the daemon runs and no firewall stands between: curl {url}/ws/v1/cluster/info",
+    )
     RM_OTHER = _fault(
-        "resourcemanager", "the address is not that of a ResourceManager: {states}",
+        "resourcemanager",
+        "the address is not that of a ResourceManager: {states}",
         "Give the address of the ResourceManager's web pages (8088, with https 8090), not that of RPC (8032), of a "
-        "NameNode (9870) or of a proxy. Look at the answer: curl {url}/ws/v1/cluster/info")
+        "NameNode (9870) or of a proxy. Look at the answer: curl {url}/ws/v1/cluster/info",
+    )
     RM_NOT_ACTIVE = _fault(
-        "resourcemanager", "no ResourceManager is active: {states}",
+        "resourcemanager",
+        "no ResourceManager is active: {states}",
         "Name all ResourceManagers, separated by commas. If these are all, the administrator has to make one of them "
-        "active (yarn rmadmin -getAllServiceState)")
+        "active (yarn rmadmin -getAllServiceState)",
+    )
     RM_STANDBY_NAMED = _warning(
-        "resourcemanager", "only a standby is named: {states}",
-        "Name all ResourceManagers, separated by commas: jobs depend on what the standby's /conf says about the others")
+        "resourcemanager",
+        "only a standby is named: {states}",
+        "Name all ResourceManagers, separated by commas: jobs depend on what the standby's /conf says about the others",
+    )
     RM_PARTLY_AWAY = _warning(
-        "resourcemanager", "not every ResourceManager answers: {states}",
-        "Jobs work now, but not after a fail-over to one that does not answer: start it, or correct its address")
+        "resourcemanager",
+        "not every ResourceManager answers: {states}",
+        "Jobs work now, but not after a fail-over to one that does not answer: start it, or correct its address",
+    )
 
     TICKET_MISSING = _fault(
-        "ticket", "the cluster wants a Kerberos ticket: {error}",
+        "ticket",
+        "the cluster wants a Kerberos ticket: {error}",
         "Run kinit as the user who submits, or set keytab and principal in site.yaml; look with klist, which shows the "
-        "end of a ticket")
+        "end of a ticket",
+    )
     TICKET_ENDS_SOON = _warning(
-        "ticket", "the ticket of {principal} ends in {left}",
-        "Run kinit again, or set keytab in site.yaml, so that waiting clients renew it; a running job goes on without")
+        "ticket",
+        "the ticket of {principal} ends in {left}",
+        "Run kinit again, or set keytab in site.yaml, so that waiting clients renew it; a running job goes on without",
+    )
 
     REFUSED = _fault(
-        "identity", "{error}",
+        "identity",
+        "{error}",
         "Without Kerberos set HADOOP_USER_NAME to a user of the cluster; with Kerberos run kinit as this user. "
         "To act for another user (--user) you need hadoop.proxyuser.YOU.hosts and .users, from the administrator",
-        Reason.SUBMISSION_REJECTED)
+        Reason.SUBMISSION_REJECTED,
+    )
 
     UNSECURED = _warning(
-        "security", "the cluster has no Kerberos: it believes every user name",
+        "security",
+        "the cluster has no Kerberos: it believes every user name",
         "Only the network protects this cluster: everybody who reaches its ports can act as any user. The "
-        "administrator can set hadoop.security.authentication to kerberos")
+        "administrator can set hadoop.security.authentication to kerberos",
+    )
     OPEN_PAGES = _warning(
-        "security", "Hadoop's RPC wants Kerberos, but the ResourceManager's web interface believes every user name",
+        "security",
+        "Hadoop's RPC wants Kerberos, but the ResourceManager's web interface believes every user name",
         "The administrator can set hadoop.http.authentication.type to kerberos, and "
-        "hadoop.http.filter.initializers to org.apache.hadoop.security.AuthenticationFilterInitializer")
+        "hadoop.http.filter.initializers to org.apache.hadoop.security.AuthenticationFilterInitializer",
+    )
 
     NN_UNKNOWN = _fault(
-        "filesystem", "{error}",
+        "filesystem",
+        "{error}",
         "Ask the administrator for the HTTP address of the NameNodes (usually port 9870) or of an HttpFS (14000)",
-        Reason.SUBMISSION_REJECTED)
+        Reason.SUBMISSION_REJECTED,
+    )
     NN_SILENT = _fault(
-        "filesystem", "no NameNode answers as one: {states}",
+        "filesystem",
+        "no NameNode answers as one: {states}",
         "Check webhdfs in site.yaml (default: the addresses of the cluster's configuration), that this machine may "
         "reach them, and that dfs.webhdfs.enabled is not false: curl {url}/webhdfs/v1/?op=GETFILESTATUS"
-        " (if HTTP has to stay closed: submit_with: skein in site.yaml; Skein's Java client then stages and submits)")
+        " (if HTTP has to stay closed: submit_with: skein in site.yaml; Skein's Java client then stages and submits)",
+    )
     NN_CLOSED = _warning(
         "filesystem",
         "the file system can't be reached over HTTP, so Skein's Java client has to stage and submit: {error}",
         "Jobs work, but staged files that a killed client leaves stay, and logs in HDFS can't be read without 'yarn'. "
-        "To submit over HTTP set webhdfs in site.yaml to the NameNodes (usually port 9870) or to an HttpFS (14000)")
+        "To submit over HTTP set webhdfs in site.yaml to the NameNodes (usually port 9870) or to an HttpFS (14000)",
+    )
     NN_NOT_ACTIVE = _fault(
-        "filesystem", "no NameNode is active: {states}",
+        "filesystem",
+        "no NameNode is active: {states}",
         "Name all NameNodes in site.yaml (webhdfs). If these are all, the administrator has to make one of them active "
-        "(hdfs haadmin -getAllServiceState)")
+        "(hdfs haadmin -getAllServiceState)",
+    )
     NN_PARTLY_AWAY = _warning(
-        "filesystem", "not every NameNode answers: {states}",
-        "Jobs work now, but not after a fail-over to one that does not answer: start it, or correct its address")
+        "filesystem",
+        "not every NameNode answers: {states}",
+        "Jobs work now, but not after a fail-over to one that does not answer: start it, or correct its address",
+    )
 
     CLOCK_DIFFERS = _warning(
-        "clock", "this machine's clock differs: {differences}",
+        "clock",
+        "this machine's clock differs: {differences}",
         "Let both machines get their time by NTP: times in reports are wrong, YARN may end a job too early, and from "
-        "300 s on Kerberos may refuse tickets")
+        "300 s on Kerberos may refuse tickets",
+    )
 
     TOKENS_UNAVAILABLE = _warning(
-        "tokens", "the cluster gives no tokens over HTTP, so Skein's Java client will submit: {error}",
-        "Set what the message names in site.yaml; Skein's client starts a JVM and needs Hadoop's client here")
+        "tokens",
+        "the cluster gives no tokens over HTTP, so Skein's Java client will submit: {error}",
+        "Set what the message names in site.yaml; Skein's client starts a JVM and needs Hadoop's client here",
+    )
     TOKENS_REFUSED = _fault(
-        "tokens", "{error}",
+        "tokens",
+        "{error}",
         "Ask the administrator of Hadoop: jobs on a secured cluster need delegation tokens",
-        Reason.SUBMISSION_REJECTED)
+        Reason.SUBMISSION_REJECTED,
+    )
 
     STAGING_REFUSED = _fault(
-        "staging", "{error}",
+        "staging",
+        "{error}",
         "The user needs a directory {staging}: the administrator makes /user/{user}, or set 'staging:' in "
         "site.yaml. A quota may also be exceeded",
-        Reason.SUBMISSION_REJECTED)
+        Reason.SUBMISSION_REJECTED,
+    )
     STAGING_NOT_NOW = _fault(
-        "staging", "{error}",
+        "staging",
+        "{error}",
         "A file's content goes to the DataNodes: hdfs dfsadmin -report shows which are alive. This machine has to "
-        "reach them, or set 'webhdfs:' to an HttpFS")
+        "reach them, or set 'webhdfs:' to an HttpFS",
+    )
     STAGING_ALTERED = _fault(
-        "staging", "{path} was read back with {read} bytes, not with the {written} that were written",
-        "Check what stands between this machine and HDFS: a proxy or gateway alters files")
+        "staging",
+        "{path} was read back with {read} bytes, not with the {written} that were written",
+        "Check what stands between this machine and HDFS: a proxy or gateway alters files",
+    )
 
     STAGING_OPEN = _warning(
-        "rights", "users other than {user} can write: {places}",
+        "rights",
+        "users other than {user} can write: {places}",
         "Cached files are not used, and each job uploads its own. Correct it: hdfs dfs -chmod go-w {paths} (and "
-        "hdfs dfs -chown {user} by the administrator), or name the owner as trusted_owner in site.yaml")
+        "hdfs dfs -chown {user} by the administrator), or name the owner as trusted_owner in site.yaml",
+    )
 
     REST_CLOSED = _warning(
-        "submission", "applications can't be submitted over HTTP ({error}); Skein's Java client will submit them",
+        "submission",
+        "applications can't be submitted over HTTP ({error}); Skein's Java client will submit them",
         "Let the administrator allow it (yarn.webapp.ui-actions / REST submission); Skein's client starts a JVM, "
-        "and can't keep two clients from training at the same moment")
+        "and can't keep two clients from training at the same moment",
+    )
     REST_NEEDED = _fault(
-        "submission", "applications can't be submitted over HTTP, and submit_with is rest: {error}",
-        "Ask the administrator to allow it, or set submit_with: auto in site.yaml", Reason.SUBMISSION_REJECTED)
+        "submission",
+        "applications can't be submitted over HTTP, and submit_with is rest: {error}",
+        "Ask the administrator to allow it, or set submit_with: auto in site.yaml",
+        Reason.SUBMISSION_REJECTED,
+    )
     SKEIN_UNUSABLE = _fault(
-        "submission", "Skein's Java client has to submit ({why}), and this machine lacks {missing}",
+        "submission",
+        "Skein's Java client has to submit ({why}), and this machine lacks {missing}",
         "Install Java and Hadoop's client with the cluster's configuration, and put 'yarn' on PATH",
-        Reason.SUBMISSION_REJECTED)
+        Reason.SUBMISSION_REJECTED,
+    )
 
-    QUEUE_CLOSED = _fault(
-        "queue", "{error}", "Give another queue: ytf doctor --queue NAME", Reason.SUBMISSION_REJECTED)
+    QUEUE_CLOSED = _fault("queue", "{error}", "Give another queue: ytf doctor --queue NAME", Reason.SUBMISSION_REJECTED)
     QUEUE_MAPPED = _warning(
-        "queue", "{error}",
-        "YARN's placement rules may move jobs of queue default; if they do not, give another queue: --queue NAME")
+        "queue",
+        "{error}",
+        "YARN's placement rules may move jobs of queue default; if they do not, give another queue: --queue NAME",
+    )
     QUEUE_FORBIDDEN = _fault(
-        "queue", "{user} may not submit to queue {queue!r}{who}",
+        "queue",
+        "{user} may not submit to queue {queue!r}{who}",
         "Give another queue (--queue NAME), or ask the administrator for the right SUBMIT_APPLICATIONS",
-        Reason.SUBMISSION_REJECTED)
+        Reason.SUBMISSION_REJECTED,
+    )
     QUEUE_FULL = _warning(
-        "queue", "queue {queue!r} has {number} applications, and takes {most}",
-        "Submissions are refused until some end; wait, or give another queue")
+        "queue",
+        "queue {queue!r} has {number} applications, and takes {most}",
+        "Submissions are refused until some end; wait, or give another queue",
+    )
 
     ANYBODY_KILLS = _warning(
-        "queue_acl", "any user may administer queue {queue!r}, and so kill every application in it",
+        "queue_acl",
+        "any user may administer queue {queue!r}, and so kill every application in it",
         "The administrator can set yarn.acl.enable to true, and the ACLs acl_administer_queue of the queue and of the "
-        "queues above it, root too, to the right users (a blank for none; * is the default)")
+        "queues above it, root too, to the right users (a blank for none; * is the default)",
+    )
 
     NO_NODES = _fault(
-        "nodes", "the cluster has no running node", "Every job waits in the queue: start NodeManagers, or look why "
-        "those that run are unhealthy",
-        Reason.ALLOCATION_TIMEOUT)
+        "nodes",
+        "the cluster has no running node",
+        "Every job waits in the queue: start NodeManagers, or look why those that run are unhealthy",
+        Reason.ALLOCATION_TIMEOUT,
+    )
     NODE_UNREACHABLE = _warning(
-        "nodes", "{number} of {asked} NodeManagers do not answer this machine: {states}",
+        "nodes",
+        "{number} of {asked} NodeManagers do not answer this machine: {states}",
         "Logs of running tasks can't be read from here until this machine reaches the NodeManagers' web ports "
-        "(usually 8042); jobs run all the same")
+        "(usually 8042); jobs run all the same",
+    )
 
     ENVIRONMENT_UNFIT = _fault(
         "environment",
-        "{archive} {why}", "Pack it again: ytf env pack; then import its packages: ytf env check {archive}",
-        Reason.ENVIRONMENT_INVALID)
+        "{archive} {why}",
+        "Pack it again: ytf env pack; then import its packages: ytf env check {archive}",
+        Reason.ENVIRONMENT_INVALID,
+    )
     ENVIRONMENT_DOUBTFUL = _warning(
-        "environment",
-        "{archive} {why}", "Make sure that every node has them, or pack it again: ytf env pack")
+        "environment", "{archive} {why}", "Make sure that every node has them, or pack it again: ytf env pack"
+    )
 
     APPLICATION_FAILED = _fault(
-        "application", "{application} ended as {reason}: {message}", "{hint} {next}", Reason.AM_FAILED)
+        "application", "{application} ended as {reason}: {message}", "{hint} {next}", Reason.AM_FAILED
+    )
     APPLICATION_SLOW = _fault(
-        "application", "{application} was still {state} after {seconds:g} s, and was killed: {message}",
+        "application",
+        "{application} was still {state} after {seconds:g} s, and was killed: {message}",
         "The queue may be full, at its limit for application masters, or no node has room: look at the queue in YARN, "
         "or wait longer with --timeout",
-        Reason.QUEUE_TIMEOUT)
+        Reason.QUEUE_TIMEOUT,
+    )
     APPLICATION_REFUSED = _fault(
-        "application", "{error}", "Correct what the message names, then run ytf doctor --submit again",
-        Reason.SUBMISSION_REJECTED)
+        "application",
+        "{error}",
+        "Correct what the message names, then run ytf doctor --submit again",
+        Reason.SUBMISSION_REJECTED,
+    )
     NO_TENSORFLOW = _warning(
-        "application", "{python} on {host} has no TensorFlow ({application})",
-        "Name an environment that has it: ytf doctor --submit --environment venv:///PATH (or an archive in HDFS)")
+        "application",
+        "{python} on {host} has no TensorFlow ({application})",
+        "Name an environment that has it: ytf doctor --submit --environment venv:///PATH (or an archive in HDFS)",
+    )
 
     NO_AGGREGATION = _warning(
-        "logs", "log aggregation is off: the log of a container is lost for users when the container ends",
+        "logs",
+        "log aggregation is off: the log of a container is lost for users when the container ends",
         "The administrator can set yarn.log-aggregation-enable to true; until then reports keep the last lines of "
-        "failed tasks")
+        "failed tasks",
+    )
     LOG_SERVER_SILENT = _warning(
-        "logs", "the log server does not answer: {states}",
+        "logs",
+        "the log server does not answer: {states}",
         "After the end of a job only the report has the last lines of its logs. Start the log server, set log_server "
-        "in site.yaml, or put Hadoop's client on PATH")
+        "in site.yaml, or put Hadoop's client on PATH",
+    )
     NO_LOG_SERVER = _warning(
         "logs",
         "no log server is known, the directory of aggregated logs is not in HDFS, and this machine has no program "
         "'yarn'",
         "After the end of a job only the report has the last lines of its logs. Set log_server in site.yaml to the job "
-        "history server's http://HOST:19888/ws/v1/history, or put Hadoop's client on PATH")
+        "history server's http://HOST:19888/ws/v1/history, or put Hadoop's client on PATH",
+    )
     LOG_MISSING = _warning(
-        "logs", "the log of {application} can't be read: {error}",
-        "Check that this machine reaches the NodeManagers' web ports and the log server")
+        "logs",
+        "the log of {application} can't be read: {error}",
+        "Check that this machine reaches the NodeManagers' web ports and the log server",
+    )
 
     REQUEST_FAILED = _fault(
-        "every check", "{error}",
+        "every check",
+        "{error}",
         "Look at each request and its answer: ytf doctor -v. Ask the administrator of Hadoop with this message, or "
-        "look into the server's log")
+        "look into the server's log",
+    )
     TOO_SLOW = _fault(
-        "every check", "no result within {seconds:g} s",
+        "every check",
+        "no result within {seconds:g} s",
         "A server accepts the connection and does not answer, or a firewall drops it: try the address of the check "
-        "with curl from this machine")
+        "with curl from this machine",
+    )
     ODD_ANSWER = _fault(
-        "every check", "the answer can't be read ({error})",
-        "A proxy may answer in place of Hadoop; if not, report this with the output of ytf doctor --json")
+        "every check",
+        "the answer can't be read ({error})",
+        "A proxy may answer in place of Hadoop; if not, report this with the output of ytf doctor --json",
+    )
 
 
 @dataclass(frozen=True)
@@ -290,8 +379,13 @@ def well(message: str, learned: Mapping[str, Any] | None = None, **facts: Any) -
     return Finding(CheckOutcome.OK, message, facts=facts, learned=learned or {})
 
 
-def ill(symptom: Symptom, learned: Mapping[str, Any] | None = None, error: Exception | None = None,
-        facts: Mapping[str, Any] | None = None, **values: Any) -> Finding:
+def ill(
+    symptom: Symptom,
+    learned: Mapping[str, Any] | None = None,
+    error: Exception | None = None,
+    facts: Mapping[str, Any] | None = None,
+    **values: Any,
+) -> Finding:
     """Return the finding of a symptom.
 
     Parameters
@@ -313,8 +407,15 @@ def ill(symptom: Symptom, learned: Mapping[str, Any] | None = None, error: Excep
     ours = error if isinstance(error, TfYarnError) else None
     reason = ours.reason if ours and row.reason else row.reason
     advice = f"{ours.hint} Next: {ours.command}" if ours and ours.command else row.advice.format(**values)
-    return Finding(row.outcome, row.text.format(**values), advice, symptom, reason,
-                   dict(values) if facts is None else facts, learned or {})
+    return Finding(
+        row.outcome,
+        row.text.format(**values),
+        advice,
+        symptom,
+        reason,
+        dict(values) if facts is None else facts,
+        learned or {},
+    )
 
 
 def skip(why: str, because_of: str | None = None) -> Finding:

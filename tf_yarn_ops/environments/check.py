@@ -107,8 +107,9 @@ class ArchiveReport:
     unpacked: int = 0
 
 
-def check_archive(archive: Path, nodes: str = NODES, *, limit: int | None = None,
-                  modules: Iterable[str] | None = ()) -> ArchiveReport:
+def check_archive(
+    archive: Path, nodes: str = NODES, *, limit: int | None = None, modules: Iterable[str] | None = ()
+) -> ArchiveReport:
     """Look for what keeps an archive from being the environment of a job.
 
     Parameters
@@ -140,9 +141,11 @@ def check_archive(archive: Path, nodes: str = NODES, *, limit: int | None = None
     if python:
         faults += _foreign_packages(listing, python, nodes)
     faults += _build_paths(listing)
-    doubts += [_found(ArchiveDoubt.ABSOLUTE_LINK, name=name, target=target)
-               for name, target in listing.links.items()
-               if target.startswith("/") and not name.startswith("bin/python")]
+    doubts += [
+        _found(ArchiveDoubt.ABSOLUTE_LINK, name=name, target=target)
+        for name, target in listing.links.items()
+        if target.startswith("/") and not name.startswith("bin/python")
+    ]
     if listing.size > _CACHE_OF_NODE << 20:
         doubts.append(_found(ArchiveDoubt.LARGE, size=listing.size >> 20, most=_CACHE_OF_NODE))
     if not faults and modules != () and nodes == f"{sys.platform}-{platform.machine()}":
@@ -233,12 +236,17 @@ def _foreign_packages(listing: _Listing, python: str, nodes: str) -> list[Fault]
     def fits(tag: str) -> bool:
         interpreters, abi, platforms = tag.rsplit("-", 2)
         short = python.replace(".", "")
-        return any(name in ("py3", f"py{short}", f"cp{short}") or (abi == "abi3" and name.startswith("cp3")
-                   and int(name[3:]) <= int(short[1:])) for name in interpreters.split(".")) and any(
-            name == "any" or (system in name and name.endswith(machine)) for name in platforms.split("."))
+        return any(
+            name in ("py3", f"py{short}", f"cp{short}")
+            or (abi == "abi3" and name.startswith("cp3") and int(name[3:]) <= int(short[1:]))
+            for name in interpreters.split(".")
+        ) and any(name == "any" or (system in name and name.endswith(machine)) for name in platforms.split("."))
 
-    return [_found(ArchiveFault.OTHER_PACKAGE, name=package, given=", ".join(tags), python=python, platform=nodes)
-            for package, tags in sorted(listing.tags.items()) if tags and not any(map(fits, tags))]
+    return [
+        _found(ArchiveFault.OTHER_PACKAGE, name=package, given=", ".join(tags), python=python, platform=nodes)
+        for package, tags in sorted(listing.tags.items())
+        if tags and not any(map(fits, tags))
+    ]
 
 
 def _build_paths(listing: _Listing) -> list[Fault]:
@@ -263,8 +271,14 @@ def _import_all(archive: Path, modules: Iterable[str] | None) -> list[Fault]:
 
         def run(program: str) -> tuple[bool, str]:
             try:
-                ran = subprocess.run([*python, program], capture_output=True, text=True, timeout=300, cwd=folder,
-                                      stdin=subprocess.DEVNULL)
+                ran = subprocess.run(
+                    [*python, program],
+                    capture_output=True,
+                    text=True,
+                    timeout=300,
+                    cwd=folder,
+                    stdin=subprocess.DEVNULL,
+                )
             except (OSError, subprocess.TimeoutExpired) as error:
                 return False, str(error)
             last = (ran.stderr.strip().splitlines() or [f"exit code {ran.returncode}"])[-1]
@@ -277,5 +291,6 @@ def _import_all(archive: Path, modules: Iterable[str] | None) -> list[Fault]:
             modules = json.loads(text)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             tried = pool.map(lambda name: (name, *run(f"import {name}")), modules)
-            return [_found(ArchiveFault.NOT_IMPORTED, name=name, error=text)
-                    for name, works, text in tried if not works]
+            return [
+                _found(ArchiveFault.NOT_IMPORTED, name=name, error=text) for name, works, text in tried if not works
+            ]

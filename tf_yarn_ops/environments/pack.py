@@ -27,14 +27,26 @@ from .pip_settings import read_pip_settings
 #: Platforms of nodes, as uv knows them: wheels for a glibc of 2.28 or later, which RHEL 8 has.
 PLATFORMS = {f"linux-{machine}": f"{machine}-manylinux_2_28" for machine in ("x86_64", "aarch64")}
 #: Folders and files of an interpreter that no training needs.
-_UNUSED = ("__pycache__", "test", "idlelib", "turtledemo", "tkinter", "_tkinter*", "nis.*", "ensurepip",
-           "site-packages", "dist-packages", "config-*", "EXTERNALLY-MANAGED")
+_UNUSED = (
+    "__pycache__",
+    "test",
+    "idlelib",
+    "turtledemo",
+    "tkinter",
+    "_tkinter*",
+    "nis.*",
+    "ensurepip",
+    "site-packages",
+    "dist-packages",
+    "config-*",
+    "EXTERNALLY-MANAGED",
+)
 #: Every Linux with a glibc has these; they must fit its kernel and each other.
 _OF_GLIBC = ("ld-linux", "libc.", "libm.", "libdl.", "libpthread.", "librt.", "libutil.", "libresolv.", "libnsl.")
 #: The first line of a tool's report of a failure.
 _ERROR = re.compile(r"error|\s*×|Traceback")
 #: Finds the interpreter beside the script, wherever the archive is unpacked; the same words are a comment for Python.
-_RELOCATABLE = "#!/bin/sh\n'''exec' \"$(dirname -- \"$(realpath -- \"$0\")\")\"/python \"$0\" \"$@\"\n' '''\n"
+_RELOCATABLE = '#!/bin/sh\n\'\'\'exec\' "$(dirname -- "$(realpath -- "$0")")"/python "$0" "$@"\n\' \'\'\'\n'
 
 
 class PackFault(FaultCode):
@@ -42,8 +54,9 @@ class PackFault(FaultCode):
 
     NO_TOOL = "needs {tool}, which this Python lacks: pip install 'tf-yarn-ops[env]'"
     TOOL_FAILED = "{tool} ended with exit code {exit_code}:\n{text}"
-    NOT_A_SOURCE = ("{given} is neither a file of requirements (.txt), a project (pyproject.toml), a venv nor a folder "
-                    "of conda")
+    NOT_A_SOURCE = (
+        "{given} is neither a file of requirements (.txt), a project (pyproject.toml), a venv nor a folder of conda"
+    )
     NO_LOCK = "{given} has no uv.lock and no pylock.toml; make one: uv lock"
     OTHER_SYSTEM = "{given} was made for this machine ({here}) and can't be packed for {platform}"
     NOT_ABSOLUTE = "{given!r} is not an absolute path on the nodes"
@@ -101,8 +114,16 @@ class Packing:
             It has failed; the message has its lines.
         """
         lines: list[str] = []
-        with subprocess.Popen([tool, *map(str, words)], cwd=folder, env=self.environ, text=True, errors="replace",
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        with subprocess.Popen(
+            [tool, *map(str, words)],
+            cwd=folder,
+            env=self.environ,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        ) as process:
 
             def read() -> None:
                 for line in process.stdout or ():
@@ -119,8 +140,9 @@ class Packing:
             finally:
                 process.terminate()  # no effect on one that has ended
         if process.returncode and not tolerant:
-            raise invalid(PackFault.TOOL_FAILED, tool=Path(tool).name, exit_code=process.returncode,
-                          text="\n".join(lines)[-8192:])
+            raise invalid(
+                PackFault.TOOL_FAILED, tool=Path(tool).name, exit_code=process.returncode, text="\n".join(lines)[-8192:]
+            )
 
 
 def pack_environment(source: Path | None, target: Path, packing: Packing = Packing()) -> None:
@@ -215,8 +237,20 @@ def _fill(stage: Path, source: Path | None, packing: Packing) -> None:
     _place_interpreter(uv, stage, base, packing)
     packing.step("compiling bytecode")
     # The sources have no time in the archive, so that the bytecode must not depend on one.
-    packing.run(base["interpreter"], "-m", "compileall", "-q", "-j", "0", "-s", stage, "--invalidation-mode",
-                "unchecked-hash", stage / "lib", tolerant=True)
+    packing.run(
+        base["interpreter"],
+        "-m",
+        "compileall",
+        "-q",
+        "-j",
+        "0",
+        "-s",
+        stage,
+        "--invalidation-mode",
+        "unchecked-hash",
+        stage / "lib",
+        tolerant=True,
+    )
 
 
 def _read_requirements(uv: str, source: Path, folder: Path, packing: Packing) -> list[tuple[list[Any], Path]]:
@@ -229,8 +263,18 @@ def _read_requirements(uv: str, source: Path, folder: Path, packing: Packing) ->
     if (project / "uv.lock").is_file():
         locked = folder / "locked.txt"
         packing.step(f"reading {project / 'uv.lock'}")
-        packing.run(uv, "export", "--quiet", "--frozen", "--no-dev", "--no-editable", "--no-hashes", "-o", locked,
-                    folder=project)
+        packing.run(
+            uv,
+            "export",
+            "--quiet",
+            "--frozen",
+            "--no-dev",
+            "--no-editable",
+            "--no-hashes",
+            "-o",
+            locked,
+            folder=project,
+        )
         return [(["-r", locked], project)]
     if (project / "pylock.toml").is_file():
         return [(["-r", project / "pylock.toml"], project), (["--no-deps", project], project)]
@@ -292,8 +336,13 @@ def _place_interpreter(uv: str, stage: Path, base: Mapping[str, Any], packing: P
         packing.run(uv, "python", "install", "--no-bin", "--install-dir", found, request)
         home = next(path for path in found.glob("cpython-*") if not path.is_symlink())
         library, program = home / "lib" / name, home / "bin" / name
-    shutil.copytree(library, stage / "lib" / name, ignore=shutil.ignore_patterns(*_UNUSED),
-                    ignore_dangling_symlinks=True, dirs_exist_ok=True)
+    shutil.copytree(
+        library,
+        stage / "lib" / name,
+        ignore=shutil.ignore_patterns(*_UNUSED),
+        ignore_dangling_symlinks=True,
+        dirs_exist_ok=True,
+    )
     shutil.copy(program, programs / name)
     for link in ("python", "python3"):
         (programs / link).symlink_to(name)
@@ -305,8 +354,10 @@ def _place_interpreter(uv: str, stage: Path, base: Mapping[str, Any], packing: P
 def _bring_libraries(stage: Path, program: Path, packing: Packing) -> None:
     """Copy the libraries of the interpreter that a node may lack, and let it look for them in the archive."""
     library = stage / "lib"
-    users: dict[str, list[Path]] = {"$ORIGIN/../lib": [program],
-                                    "$ORIGIN/../..": [*library.glob("python*/lib-dynload/*.so")]}
+    users: dict[str, list[Path]] = {
+        "$ORIGIN/../lib": [program],
+        "$ORIGIN/../..": [*library.glob("python*/lib-dynload/*.so")],
+    }
     needed: dict[str, str] = {}
     for binary in (path for paths in users.values() for path in paths):
         ran = subprocess.run(["ldd", binary], capture_output=True, text=True, timeout=60)
@@ -334,8 +385,10 @@ def _link_packages(stage: Path, program: Path, name: str) -> None:
 
 def _pack_conda(source: Path, archive: Path, packing: Packing) -> None:
     if packing.is_foreign:
-        raise invalid(PackFault.OTHER_SYSTEM, given=source, here=f"{sys.platform}-{platform.machine()}",
-                      platform=packing.platform)
+        raise invalid(
+            PackFault.OTHER_SYSTEM, given=source, here=f"{sys.platform}-{platform.machine()}", platform=packing.platform
+        )
     packing.step(f"packing {source} with conda-pack")
-    packing.run(_find_tool("conda-pack"), "--quiet", "--compress-level", "1", "--prefix", source.absolute(),
-                "--output", archive)
+    packing.run(
+        _find_tool("conda-pack"), "--quiet", "--compress-level", "1", "--prefix", source.absolute(), "--output", archive
+    )

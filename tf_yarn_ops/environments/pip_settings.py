@@ -39,8 +39,9 @@ def read_pip_settings(environ: Mapping[str, str], python: str | Path = sys.execu
         if ran.returncode == 0:
             lines = ran.stdout.splitlines()
             break
-    lines += [f":env:.{name[4:].lower().replace('_', '-')}={value!r}" for name, value in environ.items()
-              if name[:4] == "PIP_"]
+    lines += [
+        f":env:.{name[4:].lower().replace('_', '-')}={value!r}" for name, value in environ.items() if name[:4] == "PIP_"
+    ]
     found: dict[str, str] = {}
     for section in _SECTIONS:
         for name, mark, value in (line.partition("=") for line in lines):

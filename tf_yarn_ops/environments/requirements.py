@@ -33,14 +33,16 @@ class RequirementsFault(FaultCode):
     """Fault codes for a file of requirements."""
 
     NO_FILE = "there is no {file} on this machine"
-    LOCAL_PACKAGE = ("{line!r} names a folder of this machine, whose changes would not be seen; pack it with: "
-                     "ytf env pack")
+    LOCAL_PACKAGE = (
+        "{line!r} names a folder of this machine, whose changes would not be seen; pack it with: ytf env pack"
+    )
     NO_LOCK = "requirements:// locks its cache, which is not possible on Windows; pack it with: ytf env pack"
     OPEN_CACHE = "everybody may write to {folder}, so its archives can't be trusted; close it: chmod o-w {folder}"
 
 
-def with_built_environment(spec: JobSpec, folder: str | None = None,
-                           checkpoint: Callable[[], object] = lambda: None) -> JobSpec:
+def with_built_environment(
+    spec: JobSpec, folder: str | None = None, checkpoint: Callable[[], object] = lambda: None
+) -> JobSpec:
     """Return the job with the archive of its ``requirements://``; build the archive if the cache lacks it.
 
     Parameters
@@ -73,8 +75,9 @@ def _own_cache() -> Path:
 
 
 def _build(file: Path, cache: Path, checkpoint: Callable[[], object]) -> Path:
-    packing = Packing(say=lambda line: (transfers if line.startswith("*") else logger).info("%s", line),
-                      checkpoint=checkpoint)
+    packing = Packing(
+        say=lambda line: (transfers if line.startswith("*") else logger).info("%s", line), checkpoint=checkpoint
+    )
     facts = [list(_content(file)), platform.python_version(), packing.platform]
     digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
     archive = cache / digest / "environment.tar.gz"

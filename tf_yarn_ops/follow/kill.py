@@ -30,9 +30,16 @@ class StillEnding(ClusterUnreachable):
     """YARN has accepted the kill, and the application has not ended in time."""
 
 
-def kill_application(session: Session, application_id: str, why: str, *, reason: Reason = Reason.KILLED,
-                     timeout: float | None = KILL_TIMEOUT, look_first: bool = True,
-                     attempt: int | None = None) -> JobReport:
+def kill_application(
+    session: Session,
+    application_id: str,
+    why: str,
+    *,
+    reason: Reason = Reason.KILLED,
+    timeout: float | None = KILL_TIMEOUT,
+    look_first: bool = True,
+    attempt: int | None = None,
+) -> JobReport:
     """Kill an application, wait until it is gone, delete its directory.
 
     A ResourceManager that restarts may forget a kill that it has accepted. Therefore ask for the application until its
@@ -71,8 +78,15 @@ def kill_application(session: Session, application_id: str, why: str, *, reason:
         YARN has not answered in time.
     """
     resourcemanager, until = session.resourcemanager, time.monotonic() + (timeout or 0.0)
-    unseen = JobReport(application_id, state="KILLED", final_status="KILLED", reason=reason, message=why,
-                       user=session.cluster.user, killed_by_attempt=attempt)
+    unseen = JobReport(
+        application_id,
+        state="KILLED",
+        final_status="KILLED",
+        reason=reason,
+        message=why,
+        user=session.cluster.user,
+        killed_by_attempt=attempt,
+    )
     text = "" if look_first else compose_diagnostics(unseen, _KILL_DIAGNOSTICS)
     known, accepted, ask_at, pause = False, False, 0.0, _PAUSE
     while True:
@@ -85,8 +99,9 @@ def kill_application(session: Session, application_id: str, why: str, *, reason:
                     return session.read(found)
                 if accepted and time.monotonic() >= until:
                     raise StillEnding(f"{application_id} is {found['state']} {timeout:g} s after the kill")
-                text = text or compose_diagnostics(kill_report(found, reason, why, session.live.fetch(found), attempt),
-                                                   _KILL_DIAGNOSTICS)
+                text = text or compose_diagnostics(
+                    kill_report(found, reason, why, session.live.fetch(found), attempt), _KILL_DIAGNOSTICS
+                )
             if time.monotonic() >= ask_at:
                 resourcemanager.kill(application_id, text, left)
                 if not accepted:  # log after the request: a full pipe without a reader blocks
@@ -101,8 +116,13 @@ def kill_application(session: Session, application_id: str, why: str, *, reason:
             if not accepted:
                 raise
             if time.monotonic() >= until:
-                raise error if isinstance(error, StillEnding) else StillEnding(
-                    f"YARN has accepted the kill of {application_id}, and does not answer since: {error}") from error
+                raise (
+                    error
+                    if isinstance(error, StillEnding)
+                    else StillEnding(
+                        f"YARN has accepted the kill of {application_id}, and does not answer since: {error}"
+                    )
+                ) from error
         time.sleep(pause)
         pause = min(_LONGEST_PAUSE, pause * 1.5)
 
@@ -113,12 +133,21 @@ def take_back(session: Session, application_id: str, error: BaseException) -> No
     Another Ctrl-C during the kill gives up; the log then names the application.
     """
     again = "; a second Ctrl-C leaves it running" if isinstance(error, KeyboardInterrupt) else ""
-    logger.log(logging.INFO if isinstance(error, Exception) else logging.WARNING, "killing %s after %s%s",
-               application_id, type(error).__name__, again)
+    logger.log(
+        logging.INFO if isinstance(error, Exception) else logging.WARNING,
+        "killing %s after %s%s",
+        application_id,
+        type(error).__name__,
+        again,
+    )
     try:
         kill_application(
             session, application_id, session.why_cancelled or f"Its client ended with {type(error).__name__}"
         )
     except (TfYarnError, KeyboardInterrupt) as second:
-        logger.warning("%s may still run (%s); next: ytf kill %s", application_id, str(second) or type(second).__name__,
-                       application_id)
+        logger.warning(
+            "%s may still run (%s); next: ytf kill %s",
+            application_id,
+            str(second) or type(second).__name__,
+            application_id,
+        )

@@ -148,10 +148,13 @@ class Renewals:
 
     def refused(self, error: Exception) -> None:
         """Note that YARN does not let this client move the end; log it once."""
-        logger.log(logging.DEBUG if self._refusal else logging.WARNING,
-                   "%s : YARN does not let this client move the end of its lease (%s). If the end was set before, YARN "
-                   "ends the application then; otherwise the application continues when this client is gone",
-                   self._application_id, error)
+        logger.log(
+            logging.DEBUG if self._refusal else logging.WARNING,
+            "%s : YARN does not let this client move the end of its lease (%s). If the end was set before, YARN "
+            "ends the application then; otherwise the application continues when this client is gone",
+            self._application_id,
+            error,
+        )
         self._refusal = str(error)
         self._wait(_PART)
 
@@ -204,8 +207,9 @@ def lifetime_of(spec: JobSpec) -> float | None:
     return queue + total + LIFETIME_SLACK if queue and total else None
 
 
-def note_holder(staging: Callable[[str | None], StagingDirectory], application_id: str, user: str,
-                lease: Lease) -> None:
+def note_holder(
+    staging: Callable[[str | None], StagingDirectory], application_id: str, user: str, lease: Lease
+) -> None:
     """Write who holds a lease, over the note of an earlier holder; an error is only logged: the lease itself is YARN's.
 
     Parameters
@@ -246,8 +250,10 @@ def with_holder(staging: Callable[[str | None], StagingDirectory], report: JobRe
         logger.debug("the holder of the lease of %s is not known: %s", report.application_id, error)
     with contextlib.suppress(ValueError, KeyError, TypeError):
         note = json.loads(content or b"")
-        message = (f"{report.message.rstrip('.')}. Its last holder, {note['holder']}, had to renew it within "
-                   f"{float(note['seconds']):g} s.")
+        message = (
+            f"{report.message.rstrip('.')}. Its last holder, {note['holder']}, had to renew it within "
+            f"{float(note['seconds']):g} s."
+        )
         return replace(report, message=message)
     return report
 

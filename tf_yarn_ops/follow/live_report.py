@@ -95,9 +95,14 @@ class LiveReports:
             logger.debug("no live report of %s: %s", application["id"], error)
             self.obstacle = f"{url}: {error}" if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) else ""
             return None
-        self.obstacle = "" if answer.status_code != 401 else (
-            f"{explain_401(answer, RESOURCEMANAGER)}. YARN's own web proxy is configured by yarn.web-proxy.address "
-            "in the ResourceManager's /conf or in HADOOP_CONF_DIR")
+        self.obstacle = (
+            ""
+            if answer.status_code != 401
+            else (
+                f"{explain_401(answer, RESOURCEMANAGER)}. YARN's own web proxy is configured by yarn.web-proxy.address "
+                "in the ResourceManager's /conf or in HADOOP_CONF_DIR"
+            )
+        )
         return answer
 
     def close(self) -> None:

@@ -76,8 +76,7 @@ class LogFile:
 
     def command(self) -> str:
         """Return the command that shows the log on a machine with Hadoop's client."""
-        return (f"yarn logs -applicationId {self.application_id} -containerId {self.container_id} "
-                f"-log_files {self.name}")
+        return f"yarn logs -applicationId {self.application_id} -containerId {self.container_id} -log_files {self.name}"
 
 
 def unframed(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -130,7 +129,7 @@ def grown(chunks: Iterable[bytes], offset: int, window: int) -> tuple[int, bytes
         return length, b""
     while len(content) < skipped + wanted and (chunk := next(source, None)) is not None:
         content += chunk
-    return length, content[skipped:skipped + wanted]
+    return length, content[skipped : skipped + wanted]
 
 
 def _grown(chunks: Iterable[bytes], offset: int, window: int) -> Iterator[tuple[int, bytes]]:
@@ -150,8 +149,14 @@ class Logs:
         For tests.
     """
 
-    def __init__(self, cluster: Cluster, resourcemanager: ResourceManager, *,
-                 environ: Mapping[str, str] | None = None, sleep: Callable[[float], None] = time.sleep):
+    def __init__(
+        self,
+        cluster: Cluster,
+        resourcemanager: ResourceManager,
+        *,
+        environ: Mapping[str, str] | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ):
         self._cluster = cluster
         self._resourcemanager = resourcemanager
         self._environ = dict(os.environ if environ is None else environ)
@@ -272,8 +277,12 @@ class Logs:
             path = f"{file.container_id}/{file.user}/{file.name}"
             yield from self._fetch(gateway.log_page(address, file.node, path), "text/html", gateway.read_log_page)
         elif file.node:
-            yield from self._fetch(f"{file.node}/ws/v1/node/containerlogs/{file.container_id}/{file.name}",
-                                   "text/plain", unframed, file.node if known.lists(file.node) else None)
+            yield from self._fetch(
+                f"{file.node}/ws/v1/node/containerlogs/{file.container_id}/{file.name}",
+                "text/plain",
+                unframed,
+                file.node if known.lists(file.node) else None,
+            )
 
     def _from_server(self, file: LogFile, known: "LogSources") -> Iterator[bytes]:
         for server in self._cluster.log_services:
@@ -284,8 +293,9 @@ class Logs:
             if found:
                 return
 
-    def _fetch(self, url: str, kind: str, read: Callable[[Iterable[bytes]], Iterator[LogPart]],
-               node: str | None = None) -> Iterator[LogPart]:
+    def _fetch(
+        self, url: str, kind: str, read: Callable[[Iterable[bytes]], Iterator[LogPart]], node: str | None = None
+    ) -> Iterator[LogPart]:
         """Yield the parts of the log at a URL; a node may see a ticket as the configured addresses do."""
         httpx = import_httpx()
         try:
@@ -302,8 +312,9 @@ class Logs:
         site, httpx = self._cluster.site, import_httpx()
         with self._lock:
             if node not in self._clients:
-                options = client_options(self._cluster.authentication, self._trusted(node), site.request_timeout,
-                                         site.ca_file)
+                options = client_options(
+                    self._cluster.authentication, self._trusted(node), site.request_timeout, site.ca_file
+                )
                 self._clients[node] = httpx.Client(**options | {"follow_redirects": True})
             return self._clients[node]
 
@@ -350,8 +361,9 @@ class Logs:
         environ = {name: value for name, value in self._environ.items() if name not in OTHER_USERS}
         environ["HADOOP_USER_NAME"] = self._cluster.login
         try:
-            done = subprocess.run(command, env=environ, capture_output=True, timeout=_YARN_TIMEOUT, check=False,
-                                  stdin=subprocess.DEVNULL)
+            done = subprocess.run(
+                command, env=environ, capture_output=True, timeout=_YARN_TIMEOUT, check=False, stdin=subprocess.DEVNULL
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
             logger.debug("%s: %s", file.command(), error)
             return
@@ -427,7 +439,8 @@ def check_readable(application: Mapping[str, Any]) -> None:
     if application.get("startedTime") == 0:
         raise SubmissionRejected(
             f"{application['id']} belongs to {application.get('user')}, and YARN shows you none of its logs. Its owner "
-            "can name you in acls.view_users, or a group in acls.view_groups, of the next submission")
+            "can name you in acls.view_users, or a group in acls.view_groups, of the next submission"
+        )
 
 
 def find_log(application: Mapping[str, Any], report: JobReport, task: str) -> LogFile:
@@ -459,8 +472,9 @@ def find_log(application: Mapping[str, Any], report: JobReport, task: str) -> Lo
     tasks = {item.task: item for item in report.tasks}
     if task not in tasks:
         known = [*tasks, *_MASTER_FILES]
-        raise SpecInvalid(f"{application_id} has no task {task!r}{did_you_mean(task, known)}; "
-                          f"it has {', '.join(known)}")
+        raise SpecInvalid(
+            f"{application_id} has no task {task!r}{did_you_mean(task, known)}; it has {', '.join(known)}"
+        )
     item = tasks[task]
     if not item.container_id:
         raise SpecInvalid(f"{task} of {application_id} has no log: it never had a container")
@@ -474,7 +488,9 @@ def _tail(application: Mapping[str, Any], report: JobReport, task: str, file: Lo
     tail = next((item.log_tail for item in report.tasks if item.task == task), "")
     if not tail:
         check_readable(application)
-        raise LogMissing(f"the log of {task} is neither on its node, nor at a log server, nor in HDFS; on a machine "
-                         f"with Hadoop's client type: {file.command()}")
+        raise LogMissing(
+            f"the log of {task} is neither on its node, nor at a log server, nor in HDFS; on a machine "
+            f"with Hadoop's client type: {file.command()}"
+        )
     yield f"{tail.rstrip()}\n"
     yield f"(only the end, from the report; the whole log: {file.command()})\n"

@@ -61,7 +61,7 @@ class _Reader:
         """Yield the lines behind those that were read, wherever the log is now; the last may lack its line feed."""
         passed = 0
         for chunk in logs.content(self.file, ended):
-            new = chunk[max(0, self._offset - passed):]
+            new = chunk[max(0, self._offset - passed) :]
             passed += len(chunk)
             if new:
                 yield from self._lines(new)
@@ -174,14 +174,21 @@ def choose_tasks(report: JobReport, patterns: Sequence[str]) -> list[str]:
     """
     tasks = [task.task for task in report.tasks]
     names = [*tasks, COORDINATOR, MASTER]
-    wrong = [pattern for pattern in patterns
-             if pattern not in names and not any(fnmatchcase(task, pattern) for task in tasks)]
+    wrong = [
+        pattern
+        for pattern in patterns
+        if pattern not in names and not any(fnmatchcase(task, pattern) for task in tasks)
+    ]
     if tasks and wrong:
-        told = "; ".join(f"{report.application_id} has no task {pattern!r}{did_you_mean(pattern, names)}"
-                         for pattern in wrong)
+        told = "; ".join(
+            f"{report.application_id} has no task {pattern!r}{did_you_mean(pattern, names)}" for pattern in wrong
+        )
         raise SpecInvalid(f"{told}; it has {', '.join(names)}")
-    return [name for name in names if name in patterns
-            or (name in tasks and any(fnmatchcase(name, pattern) for pattern in patterns))]
+    return [
+        name
+        for name in names
+        if name in patterns or (name in tasks and any(fnmatchcase(name, pattern) for pattern in patterns))
+    ]
 
 
 def _decode(line: bytes) -> str:

@@ -113,8 +113,11 @@ class Session:
         running = [application for application in applications if application["state"] == "RUNNING"][:LISTED]
         with ThreadPoolExecutor(LISTED_AT_ONCE) as pool:
             reports = pool.map(self.live.fetch, running)
-            return {str(application["id"]): report.concerns
-                    for application, report in zip(running, reports, strict=True) if report}
+            return {
+                str(application["id"]): report.concerns
+                for application, report in zip(running, reports, strict=True)
+                if report
+            }
 
     def read(self, application: Mapping[str, Any]) -> JobReport:
         """Return the report of YARN's object; delete the directory of an application that has ended."""

@@ -74,5 +74,7 @@ def describe_shortage(requests: Sequence[Mapping[str, Any]], nodes: Sequence[Map
         return ""
     sizes = " and ".join(f"{count} of {memory} MiB" for memory, count in sorted(missing.items()))
     free = [int(node.get("availMemoryMB") or 0) for node in nodes]
-    return (f"Missing {sum(missing.values())} of {tasks} containers: {sizes}; free in the cluster: {sum(free)} MiB, "
-            f"on one node at most {max(free, default=0)} MiB.")
+    return (
+        f"Missing {sum(missing.values())} of {tasks} containers: {sizes}; free in the cluster: {sum(free)} MiB, "
+        f"on one node at most {max(free, default=0)} MiB."
+    )

@@ -74,8 +74,11 @@ def keep_missing_records(staging: StagingDirectory, resourcemanager: ResourceMan
         return
     since = time.time() - 3600 * hours
     ended = resourcemanager.find(states=ENDED, user=staging.cluster.user, finished_since=since)
-    ours = [application for application in ended if any(
-        tag.strip().startswith(TAG_PREFIX) for tag in str(application.get("applicationTags")).split(","))]
+    ours = [
+        application
+        for application in ended
+        if any(tag.strip().startswith(TAG_PREFIX) for tag in str(application.get("applicationTags")).split(","))
+    ]
     recorded = records_of(staging).recorded(since - 86400) if ours else set()
     for application in ours:
         if application["id"] not in recorded:
@@ -85,11 +88,16 @@ def keep_missing_records(staging: StagingDirectory, resourcemanager: ResourceMan
 def sweep_directories(staging: StagingDirectory, resourcemanager: ResourceManager, keep: str = "") -> list[str]:
     """Delete directories of the user's applications that have ended, up to `AT_MOST`; return their ids."""
     owner = staging.cluster.user
-    found = {status.name: status.modified for status in staging.filesystem.list(staging.cluster.staging)
-             if status.is_directory and status.owner == owner and status.name != keep
-             and _APPLICATION.match(status.name)}
-    return [name for name in _chosen(found)
-            if _is_over(staging, resourcemanager, name, found[name]) and staging.delete(name)]
+    found = {
+        status.name: status.modified
+        for status in staging.filesystem.list(staging.cluster.staging)
+        if status.is_directory and status.owner == owner and status.name != keep and _APPLICATION.match(status.name)
+    }
+    return [
+        name
+        for name in _chosen(found)
+        if _is_over(staging, resourcemanager, name, found[name]) and staging.delete(name)
+    ]
 
 
 def sweep_snapshots(staging: StagingDirectory, resourcemanager: ResourceManager) -> None:
@@ -130,7 +138,10 @@ def sweep_old(staging: StagingDirectory, name: str) -> int:
     """Delete some of the old files in a folder of the staging directory; return their number."""
     folder = f"{staging.cluster.staging}/{name}"
     oldest = time.time() * 1000 - CLAIMS_FORGOTTEN_AFTER
-    old = [status.name for status in staging.filesystem.list(folder)
-           if status.modified < oldest and status.owner == staging.cluster.user]
+    old = [
+        status.name
+        for status in staging.filesystem.list(folder)
+        if status.modified < oldest and status.owner == staging.cluster.user
+    ]
     chosen = random.sample(old, min(CLAIMS_AT_MOST, len(old)))
     return sum(staging.filesystem.delete(f"{folder}/{name}") for name in chosen)

@@ -138,10 +138,17 @@ class Outage:
         self._kind = None
 
 
-def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queue_timeout: float = 0.0,
-            identity: Training | None = None, unreachable_timeout: float = math.inf,
-            obstacle: Callable[[], str] | None = None, lease: Lease | None = None,
-            clock: Callable[[], float] = time.monotonic) -> Generator[Step, Any, JobReport]:
+def waiting(
+    application_id: str,
+    *,
+    on_change: Callable[[JobReport], None],
+    queue_timeout: float = 0.0,
+    identity: Training | None = None,
+    unreachable_timeout: float = math.inf,
+    obstacle: Callable[[], str] | None = None,
+    lease: Lease | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Generator[Step, Any, JobReport]:
     """Wait for the end of an application, through restarts of the ResourceManager.
 
     Parameters
@@ -216,10 +223,14 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
                 if hidden := obstacle():
                     logger.warning("%s runs, but this client can't show its tasks: %s", application_id, hidden)
                 else:
-                    logger.warning("%s has run for %.0f s, and its coordinator does not show itself. Next: ytf logs %s "
-                                   "--task master . On a secured cluster its token may name another address of the "
-                                   "ResourceManager than the nodes use: see resourcemanager_service in site.yaml",
-                                   application_id, SILENT_AFTER, application_id)
+                    logger.warning(
+                        "%s has run for %.0f s, and its coordinator does not show itself. Next: ytf logs %s "
+                        "--task master . On a secured cluster its token may name another address of the "
+                        "ResourceManager than the nodes use: see resourcemanager_service in site.yaml",
+                        application_id,
+                        SILENT_AFTER,
+                        application_id,
+                    )
             why = queue_overrun(application, queue_timeout)
             if why is not None:
                 try:
@@ -229,8 +240,9 @@ def waiting(application_id: str, *, on_change: Callable[[JobReport], None], queu
                 except SubmissionRejected as error:
                     if str(error) != refused:
                         refused = str(error)
-                        logger.warning("%s is over its queue deadline and could not be killed: %s",
-                                       application_id, error)
+                        logger.warning(
+                            "%s is over its queue deadline and could not be killed: %s", application_id, error
+                        )
             answered = clock()
             yield from _renew(renewals, application)
         except ApplicationNotFound:
@@ -270,11 +282,19 @@ def _renew(renewals: Renewals, application: Mapping[str, Any]) -> Generator[Step
         renewals.moved()
 
 
-def wait_for(session: Session, application_id: str, *, timeout: float | None = None,
-             on_change: Callable[[JobReport], None] | None = None, poll_interval: float = 0.5,
-             queue_timeout: float = 0.0, identity: Training | None = None, lease: Lease | None = None,
-             ours: bool = True,
-             on_look: Callable[[Mapping[str, Any], JobReport], None] | None = None) -> JobReport:
+def wait_for(
+    session: Session,
+    application_id: str,
+    *,
+    timeout: float | None = None,
+    on_change: Callable[[JobReport], None] | None = None,
+    poll_interval: float = 0.5,
+    queue_timeout: float = 0.0,
+    identity: Training | None = None,
+    lease: Lease | None = None,
+    ours: bool = True,
+    on_look: Callable[[Mapping[str, Any], JobReport], None] | None = None,
+) -> JobReport:
     """Wait with blocking calls; see `Launcher.wait`.
 
     A cancellation, Ctrl-C and an exit in a signal handler kill the application, unless it is not ``ours``: then the
@@ -308,12 +328,18 @@ def wait_for(session: Session, application_id: str, *, timeout: float | None = N
                     raise Cancelled(f"cancelled while {seen[0]} was waited for, which continues")
                 return _pause(session, seen[0], last, timeout, began, poll_interval)
 
-    steps = waiting(application_id, on_change=on_change or (lambda report: None), queue_timeout=queue_timeout,
-                    identity=identity, lease=lease,
-                    unreachable_timeout=session.cluster.site.unreachable_timeout,
-                    # A gateway may not lead to the page of the job.
-                    obstacle=(lambda: session.live.obstacle) if session.cluster.secure and
-                    session.cluster.site.credentials is None else None)
+    steps = waiting(
+        application_id,
+        on_change=on_change or (lambda report: None),
+        queue_timeout=queue_timeout,
+        identity=identity,
+        lease=lease,
+        unreachable_timeout=session.cluster.site.unreachable_timeout,
+        # A gateway may not lead to the page of the job.
+        obstacle=(lambda: session.live.obstacle)
+        if session.cluster.secure and session.cluster.site.credentials is None
+        else None,
+    )
     try:
         return drive(steps, answer)
     except (KeyboardInterrupt, SystemExit) as error:
@@ -338,8 +364,14 @@ def drive(steps: Generator[Step, Any, JobReport], answer: Callable[[Step], Any])
         return report
 
 
-def _pause(session: Session, application_id: str, last: JobReport | None, timeout: float | None, began: float,
-           poll_interval: float) -> None:
+def _pause(
+    session: Session,
+    application_id: str,
+    last: JobReport | None,
+    timeout: float | None,
+    began: float,
+    poll_interval: float,
+) -> None:
     if session.cancelled:
         kill_application(session, application_id, session.why_cancelled or "Cancelled by the client that waited for it")
         raise Cancelled(f"{application_id} was cancelled, and killed")

@@ -104,9 +104,14 @@ class _Asker:
         """Send a request, and repeat it until a ResourceManager answers; return the answer."""
         httpx = import_httpx()
         if self.client is None:
-            self.client = httpx.AsyncClient(**client_options(
-                self.cluster.authentication, self.cluster.resourcemanagers, self.cluster.site.request_timeout,
-                self.cluster.site.ca_file))
+            self.client = httpx.AsyncClient(
+                **client_options(
+                    self.cluster.authentication,
+                    self.cluster.resourcemanagers,
+                    self.cluster.site.request_timeout,
+                    self.cluster.site.ca_file,
+                )
+            )
         failover = Failover(self.addresses)
         asked = {**self.cluster.authentication.parameters(), **parameters}
         while True:
@@ -159,10 +164,16 @@ class Watcher:
         self._deselected = _DESELECTED
         self._renewing = asyncio.Semaphore(_AT_ONCE)
 
-    async def wait(self, application_id: str, *, timeout: float | None = None,
-                   on_change: Callable[[JobReport], None] | None = None,
-                   identity: Training | None = None, queue_timeout: float = 0.0,
-                   lease: Lease | None = None) -> JobReport:
+    async def wait(
+        self,
+        application_id: str,
+        *,
+        timeout: float | None = None,
+        on_change: Callable[[JobReport], None] | None = None,
+        identity: Training | None = None,
+        queue_timeout: float = 0.0,
+        lease: Lease | None = None,
+    ) -> JobReport:
         """Wait for the end of an application.
 
         Parameters
@@ -202,8 +213,7 @@ class Watcher:
             except Exception:  # a foreign callback must not end the wait
                 logger.exception("the callback for %s failed", waiter.application_id)
 
-        steps = waiting(application_id, on_change=note, queue_timeout=queue_timeout, identity=identity,
-                        lease=lease)
+        steps = waiting(application_id, on_change=note, queue_timeout=queue_timeout, identity=identity, lease=lease)
         try:
             return await asyncio.wait_for(self._drive(steps, waiter), timeout)
         except asyncio.TimeoutError as error:
@@ -219,8 +229,9 @@ class Watcher:
                 try:
                     value = await self._answer(step, waiter)
                 except Exception as error:  # an answer that is not YARN's counts as none: the wait goes on
-                    step = steps.throw(error if isinstance(error, THROWN) else ClusterUnreachable(
-                        f"{type(error).__name__}: {error}"))
+                    step = steps.throw(
+                        error if isinstance(error, THROWN) else ClusterUnreachable(f"{type(error).__name__}: {error}")
+                    )
                 else:
                     step = steps.send(value)
         except StopIteration as end:
@@ -284,8 +295,13 @@ class Watcher:
                 outage.answered()
             except Exception as error:
                 interval = min(MAX_INTERVAL, max(self._interval, interval * 2) * random.uniform(0.8, 1.2))
-                outage.failed(error, "watching %s applications goes on, with up to %.0f s between two looks: %s",
-                              len(self._waiters), MAX_INTERVAL, error)
+                outage.failed(
+                    error,
+                    "watching %s applications goes on, with up to %.0f s between two looks: %s",
+                    len(self._waiters),
+                    MAX_INTERVAL,
+                    error,
+                )
             if not self._waiters:
                 if self._reading is not None:
                     await self._reading
@@ -311,9 +327,12 @@ class Watcher:
     async def _read_pages(self, live: Mapping[str, Mapping[str, Any]]) -> None:
         """Read the pages of those running jobs that have waited longest, as many as an interval may take."""
         now = time.monotonic()
-        due = [waiter for waiter in self._waiters if waiter.due() <= now
-               and live.get(waiter.application_id, {}).get("state") == "RUNNING"]
-        due = sorted(due, key=lambda waiter: waiter.asked)[:max(1, int(self._pages * self._interval))]
+        due = [
+            waiter
+            for waiter in self._waiters
+            if waiter.due() <= now and live.get(waiter.application_id, {}).get("state") == "RUNNING"
+        ]
+        due = sorted(due, key=lambda waiter: waiter.asked)[: max(1, int(self._pages * self._interval))]
         limit = asyncio.Semaphore(_AT_ONCE)
 
         async def read(waiter: _Waiter) -> None:
@@ -340,13 +359,15 @@ class Watcher:
 
         asked = list(application_ids)
         found = await asyncio.gather(*map(ask, asked), return_exceptions=True)
-        return {name: answer for name, answer in zip(asked, found, strict=True)
-                if isinstance(answer, Mapping | Exception)}
+        return {
+            name: answer for name, answer in zip(asked, found, strict=True) if isinstance(answer, Mapping | Exception)
+        }
 
     async def _activation(self) -> int:
         response = await self._asker.get(f"{CLUSTER_PATH}/info", {})
-        return read_activation(read_json(response, "asking for the cluster's state", "clusterInfo"),
-                               self._asker.addresses)
+        return read_activation(
+            read_json(response, "asking for the cluster's state", "clusterInfo"), self._asker.addresses
+        )
 
     async def _list(self) -> list[dict[str, Any]]:
         tags = [self._tag] if self._tag else []
@@ -384,8 +405,10 @@ class LocalWatcher(Watcher):
         pass
 
 
-def _resolve(looking: "Iterable[tuple[str, asyncio.Future[Mapping[str, Any]]]]",
-             answers: Mapping[str, Mapping[str, Any] | Exception]) -> None:
+def _resolve(
+    looking: "Iterable[tuple[str, asyncio.Future[Mapping[str, Any]]]]",
+    answers: Mapping[str, Mapping[str, Any] | Exception],
+) -> None:
     for application_id, seen in looking:
         answer = answers.get(application_id)
         if answer is None or seen.done():
@@ -399,8 +422,9 @@ def _resolve(looking: "Iterable[tuple[str, asyncio.Future[Mapping[str, Any]]]]",
 _watchers: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[object, Watcher]]" = weakref.WeakKeyDictionary()
 
 
-def watcher_for(cluster: Cluster, *, tag: str | None = None, interval: float = WATCH_INTERVAL,
-                pages: float = 0.0) -> Watcher:
+def watcher_for(
+    cluster: Cluster, *, tag: str | None = None, interval: float = WATCH_INTERVAL, pages: float = 0.0
+) -> Watcher:
     """Return the watcher that all callers in the running event loop share.
 
     Parameters

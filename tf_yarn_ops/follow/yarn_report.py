@@ -18,17 +18,31 @@ from ..runtime.common.status import KILLED, LIVE_TASK
 
 #: Reasons by YARN's own text, for an application that ended without our report. A row holds for a state or status.
 _TEXTS = (
-    ("KILLED", re.compile(r"exceed(?:ing|ed) (?:its|the) lifetime period", re.IGNORECASE),
-     Reason.TOTAL_TIMEOUT),
-    ("FAILED", re.compile(r"unknown queue|to queue : \S+|is not a leaf|Queue \S+ is STOPPED|does not exist\b.*queue|"
-                          r"AccessControlException|cannot submit applications|Application rejected|"
-                          r"reject(?:ed|ing) application|Failed to renew token", re.IGNORECASE),
-     Reason.SUBMISSION_REJECTED),
-    ("FAILED", re.compile(r"invalid label resource request|invalid resource request, .*\blabel", re.IGNORECASE),
-     Reason.SUBMISSION_REJECTED),
-    ("FAILED", re.compile(r"invalid resource request|InvalidResourceRequest|exceeds? maximum allowed allocation|"
-                          r"requested resource type=\[\S+\] < 0 or greater", re.IGNORECASE),
-     Reason.RESOURCES_IMPOSSIBLE),
+    ("KILLED", re.compile(r"exceed(?:ing|ed) (?:its|the) lifetime period", re.IGNORECASE), Reason.TOTAL_TIMEOUT),
+    (
+        "FAILED",
+        re.compile(
+            r"unknown queue|to queue : \S+|is not a leaf|Queue \S+ is STOPPED|does not exist\b.*queue|"
+            r"AccessControlException|cannot submit applications|Application rejected|"
+            r"reject(?:ed|ing) application|Failed to renew token",
+            re.IGNORECASE,
+        ),
+        Reason.SUBMISSION_REJECTED,
+    ),
+    (
+        "FAILED",
+        re.compile(r"invalid label resource request|invalid resource request, .*\blabel", re.IGNORECASE),
+        Reason.SUBMISSION_REJECTED,
+    ),
+    (
+        "FAILED",
+        re.compile(
+            r"invalid resource request|InvalidResourceRequest|exceeds? maximum allowed allocation|"
+            r"requested resource type=\[\S+\] < 0 or greater",
+            re.IGNORECASE,
+        ),
+        Reason.RESOURCES_IMPOSSIBLE,
+    ),
     ("FAILED", re.compile(r"Application driver failed with exit code 12[67]\b"), Reason.ENVIRONMENT_INVALID),
     ("FAILED", re.compile(r"exitCode: -100\b"), Reason.NODE_LOST),
     ("FAILED", re.compile(r"exitCode: -102\b"), Reason.PREEMPTED),
@@ -58,19 +72,27 @@ _SENTENCES = {
 #: What to do, by YARN's and Skein's own texts: no Python, or a token of a secured cluster that does not fit. The text
 #: follows theirs.
 _ADVICE = (
-    (re.compile(r"Application driver failed with exit code 12[67]\b"),
-     "Name an environment that every node has (venv:///folder, python:///path, or an archive with bin/python); "
-     "without one the nodes need python3, 3.9 or later"),
-    (re.compile("Failed to renew token"),
-     "The ResourceManager must be able to renew the application's tokens: set token_renewer in site.yaml to its "
-     "principal, yarn.resourcemanager.principal"),
-    (re.compile(r"Client cannot authenticate via: ?\[TOKEN"),
-     "The application has no token for the address that the node uses: name further file systems of the job "
-     "(--file_system), let nodes and NameNode agree on hadoop.security.token.service.use_ip, and check "
-     "resourcemanager_service in site.yaml: it is yarn.resourcemanager.address of each ResourceManager"),
-    (re.compile("ApplicationMaster for attempt \\S+ timed out"),
-     "If each job on a secured cluster ends so, its token names another address of the ResourceManager than the "
-     "nodes use: set resourcemanager_service in site.yaml to yarn.resourcemanager.address"),
+    (
+        re.compile(r"Application driver failed with exit code 12[67]\b"),
+        "Name an environment that every node has (venv:///folder, python:///path, or an archive with bin/python); "
+        "without one the nodes need python3, 3.9 or later",
+    ),
+    (
+        re.compile("Failed to renew token"),
+        "The ResourceManager must be able to renew the application's tokens: set token_renewer in site.yaml to its "
+        "principal, yarn.resourcemanager.principal",
+    ),
+    (
+        re.compile(r"Client cannot authenticate via: ?\[TOKEN"),
+        "The application has no token for the address that the node uses: name further file systems of the job "
+        "(--file_system), let nodes and NameNode agree on hadoop.security.token.service.use_ip, and check "
+        "resourcemanager_service in site.yaml: it is yarn.resourcemanager.address of each ResourceManager",
+    ),
+    (
+        re.compile("ApplicationMaster for attempt \\S+ timed out"),
+        "If each job on a secured cluster ends so, its token names another address of the ResourceManager than the "
+        "nodes use: set resourcemanager_service in site.yaml to yarn.resourcemanager.address",
+    ),
 )
 _LONGEST_TEXT = 2000
 #: Exit code of an application master's container in which YARN has localized no file.
@@ -119,10 +141,17 @@ def read_yarn_report(application: Mapping[str, Any], live: JobReport | None = No
         # The coordinator names one of the ResourceManagers; the reader may see it behind a gateway.
         report = replace(report, tensorboard_url=f"{tracking_url.rstrip('/')}/{TENSORBOARD_PAGE}")
     return replace(
-        report, application_id=str(application["id"]), name=str(application.get("name") or ""),
-        queue=str(application.get("queue") or "").removeprefix("root."), user=str(application.get("user") or ""),
-        state=state, final_status=final_status, tracking_url=tracking_url,
-        finished_at=finished, **yarn_times(application, report.started_at))
+        report,
+        application_id=str(application["id"]),
+        name=str(application.get("name") or ""),
+        queue=str(application.get("queue") or "").removeprefix("root."),
+        user=str(application.get("user") or ""),
+        state=state,
+        final_status=final_status,
+        tracking_url=tracking_url,
+        finished_at=finished,
+        **yarn_times(application, report.started_at),
+    )
 
 
 def never_launched(report: JobReport) -> bool:
@@ -135,27 +164,42 @@ def never_launched(report: JobReport) -> bool:
     container without any file was seen once, as the first of two that a fresh NodeManager started.
     """
     return report.reason is Reason.AM_FAILED and any(
-        text in report.message for text in ("Error launching appattempt", _WITHOUT_FILES))
+        text in report.message for text in ("Error launching appattempt", _WITHOUT_FILES)
+    )
 
 
 def lost_report(application_id: str) -> JobReport:
     """Return the report of an application that the ResourceManager does not know."""
-    return JobReport(application_id, reason=Reason.LOST,
-                     message="YARN no longer knows the application; it may have ended long ago, or never began")
+    return JobReport(
+        application_id,
+        reason=Reason.LOST,
+        message="YARN no longer knows the application; it may have ended long ago, or never began",
+    )
 
 
 def unsubmitted_report(application_id: str, why: str) -> JobReport:
     """Return the report of an application whose id was reserved and never submitted."""
-    return JobReport(application_id, reason=Reason.KILLED, final_status="KILLED",
-                     message=f"{why} (before it was submitted)")
+    return JobReport(
+        application_id, reason=Reason.KILLED, final_status="KILLED", message=f"{why} (before it was submitted)"
+    )
 
 
-def kill_report(application: Mapping[str, Any], reason: Reason, why: str, live: JobReport | None = None,
-                attempt: int | None = None) -> JobReport:
+def kill_report(
+    application: Mapping[str, Any], reason: Reason, why: str, live: JobReport | None = None, attempt: int | None = None
+) -> JobReport:
     """Return the report that YARN keeps as diagnostics when we kill an application."""
     report = read_yarn_report(application, live)
-    return replace(report, reason=reason, message=why, final_status="KILLED", killed_by_attempt=attempt, usage=None,
-                   concerns=(), progress="", tracking_url=None)
+    return replace(
+        report,
+        reason=reason,
+        message=why,
+        final_status="KILLED",
+        killed_by_attempt=attempt,
+        usage=None,
+        concerns=(),
+        progress="",
+        tracking_url=None,
+    )
 
 
 def queue_overrun(application: Mapping[str, Any], queue_timeout: float) -> str | None:
@@ -176,10 +220,15 @@ def queue_overrun(application: Mapping[str, Any], queue_timeout: float) -> str |
     cause = " ".join(str(application.get("diagnostics") or "").split())[:500]
     # The state stays ACCEPTED while the files are localized and the master starts.
     launched = int(application.get("launchTime") or 0) > 0
-    how = (f"was launched from queue {application.get('queue')}, and does not run {waited:.0f} s after the submission"
-           if launched else f"has waited in queue {application.get('queue')} for {waited:.0f} s")
-    return (f"The application master {how}, longer than the {queue_timeout:g} s of the queue deadline"
-            f"{f': {cause}' if cause else ''}")
+    how = (
+        f"was launched from queue {application.get('queue')}, and does not run {waited:.0f} s after the submission"
+        if launched
+        else f"has waited in queue {application.get('queue')} for {waited:.0f} s"
+    )
+    return (
+        f"The application master {how}, longer than the {queue_timeout:g} s of the queue deadline"
+        f"{f': {cause}' if cause else ''}"
+    )
 
 
 def _killed(task: TaskReport, finished: float | None) -> TaskReport:
@@ -194,8 +243,10 @@ def _with_scheme(tasks: tuple[TaskReport, ...], master_log: str) -> tuple[TaskRe
     scheme = urlsplit(master_log).scheme
     if not scheme:
         return tasks
-    return tuple(replace(task, log_url=urlsplit(task.log_url)._replace(scheme=scheme).geturl())
-                 if task.log_url else task for task in tasks)
+    return tuple(
+        replace(task, log_url=urlsplit(task.log_url)._replace(scheme=scheme).geturl()) if task.log_url else task
+        for task in tasks
+    )
 
 
 def _reason(application: Mapping[str, Any], state: str, final_status: str, diagnostics: str) -> Reason:
@@ -214,8 +265,10 @@ def _message(reason: Reason, diagnostics: str) -> str:
     lines = (line for line in diagnostics.splitlines() if not _FRAME.fullmatch(line))
     sentence, text = _SENTENCES[reason], " ".join(" ".join(lines).split())[:_LONGEST_TEXT]
     if _WITHOUT_FILES in text:
-        return ("YARN started the application master without its files, so nothing has run "
-                f"({_WITHOUT_FILES} of its container).")
+        return (
+            "YARN started the application master without its files, so nothing has run "
+            f"({_WITHOUT_FILES} of its container)."
+        )
     if not text or reason is Reason.SUCCEEDED:
         return f"{sentence}."
     advice = next((advice for pattern, advice in _ADVICE if pattern.search(text)), "")

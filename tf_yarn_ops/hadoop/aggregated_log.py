@@ -38,8 +38,10 @@ def directories_of(root: str, suffix: str, user: str, application_id: str) -> tu
     user, application_id : str
     """
     group = f"{int(application_id.rpartition('_')[2]) % _GROUP:04d}"
-    return tuple(posixpath.join(root, user, *parts, application_id) for parts in (
-        (f"bucket-{suffix}-tfile", group), (f"{suffix}-tfile",), (f"bucket-{suffix}", group), (suffix,)))
+    return tuple(
+        posixpath.join(root, user, *parts, application_id)
+        for parts in ((f"bucket-{suffix}-tfile", group), (f"{suffix}-tfile",), (f"bucket-{suffix}", group), (suffix,))
+    )
 
 
 def read_aggregated_log(size: int, read: Callable[[int, int], bytes], container_id: str, name: str) -> Iterator[bytes]:

@@ -181,8 +181,13 @@ class Cluster:
         """Return a client of this cluster's ResourceManagers."""
         if self.is_local:
             return LocalJobs(self.resourcemanagers[0], self.authentication)
-        return ResourceManager(self.resourcemanagers, self.authentication, ca_file=self.site.ca_file,
-                               request_timeout=self.site.request_timeout, patience=patience)
+        return ResourceManager(
+            self.resourcemanagers,
+            self.authentication,
+            ca_file=self.site.ca_file,
+            request_timeout=self.site.request_timeout,
+            patience=patience,
+        )
 
     def open_filesystem(self) -> FileSystem:
         """Return a client of the staging directory's file system.
@@ -198,7 +203,8 @@ class Cluster:
             return WebHdfs(self.webhdfs, self.storage_authentication, self.site.request_timeout, self.site.ca_file)
         raise RestUnavailable(
             f"the file system {self.filesystem} has no known HTTP address; add lines to site.yaml: "
-            "'webhdfs: http://namenode:9870' (or an HttpFS), and 'staging_url: hdfs://...' for another file system")
+            "'webhdfs: http://namenode:9870' (or an HttpFS), and 'staging_url: hdfs://...' for another file system"
+        )
 
     def logical_name(self, url: str) -> str:
         """Return the name of the high-available pair of NameNodes in a URL; empty for a single NameNode."""
@@ -221,16 +227,22 @@ class Cluster:
         if self.tokens is not None and filesystem != self.filesystem:
             raise RestUnavailable(f"the container has no token for {filesystem} that could be shown to it")
         if self.site.credentials is not None and filesystem not in self.site.namenodes:
-            raise RestUnavailable(f"behind a gateway the address of {filesystem} has to be configured; add a line to "
-                                  f"site.yaml: 'namenodes: {{{filesystem}: https://...}}'")
-        return WebHdfs(self._namenodes(filesystem), self.storage_authentication, self.site.request_timeout,
-                       self.site.ca_file)
+            raise RestUnavailable(
+                f"behind a gateway the address of {filesystem} has to be configured; add a line to "
+                f"site.yaml: 'namenodes: {{{filesystem}: https://...}}'"
+            )
+        return WebHdfs(
+            self._namenodes(filesystem), self.storage_authentication, self.site.request_timeout, self.site.ca_file
+        )
 
     def _namenodes(self, filesystem: str) -> tuple[str, ...]:
         scheme, port = ("https", 9871) if self.webhdfs and self.webhdfs[0].startswith("https:") else ("http", 9870)
         split = urlsplit(filesystem)
-        return (self.site.namenodes.get(filesystem) or self.nameservices.get(split.netloc)
-                or (f"{scheme}://{split.hostname}:{port}",))
+        return (
+            self.site.namenodes.get(filesystem)
+            or self.nameservices.get(split.netloc)
+            or (f"{scheme}://{split.hostname}:{port}",)
+        )
 
     def namenodes_of(self, url: str) -> tuple[str, ...]:
         """Return the addresses at which the nodes of the cluster read a URL over WebHDFS; none if it is not in HDFS."""
@@ -278,8 +290,13 @@ def current_user(environ: Mapping[str, str]) -> str:
     return environ.get("HADOOP_USER_NAME") or system_user()
 
 
-def discover(resourcemanager: str | None = None, environ: Mapping[str, str] | None = None, user: str | None = None,
-             site: Site | None = None, tokens: ContainerTokens | None = None) -> Cluster:
+def discover(
+    resourcemanager: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    user: str | None = None,
+    site: Site | None = None,
+    tokens: ContainerTokens | None = None,
+) -> Cluster:
     """Learn the facts about a cluster.
 
     Parameters
@@ -325,8 +342,10 @@ def discover(resourcemanager: str | None = None, environ: Mapping[str, str] | No
     if tokens is not None and not site.keytab:
         found = _ask(urls, TokenAuthentication(login, encode_token(tokens.resourcemanager)), site, local)
         if user not in (None, "", found.login):
-            raise SubmissionRejected(f"the tokens of this container are those of {found.login!r}, and serve no other "
-                                     f"user such as {user!r}; run the workflow as {user!r}")
+            raise SubmissionRejected(
+                f"the tokens of this container are those of {found.login!r}, and serve no other "
+                f"user such as {user!r}; run the workflow as {user!r}"
+            )
         return replace(found, tokens=tokens, secure=True)
     # The ticket names the user, as in Hadoop's own clients; $HADOOP_USER_NAME does not count.
     login = short_name(site.tickets.who())
@@ -356,8 +375,9 @@ def _this_machine(address: str, environ: Mapping[str, str], site: Site) -> Clust
     if sys.platform != "linux":
         raise SpecInvalid("local:// runs jobs on Linux only; name a cluster: --resourcemanager http://host:8088")
     folder, user = parse_folder(address, environ), system_user()
-    return Cluster((SCHEME + folder,), user, user, "file://", "file://", "/staging", inside=(), local_root=folder,
-                   site=site)
+    return Cluster(
+        (SCHEME + folder,), user, user, "file://", "file://", "/staging", inside=(), local_root=folder, site=site
+    )
 
 
 class FoundCluster(NamedTuple):
@@ -380,8 +400,11 @@ class FoundCluster(NamedTuple):
 
 def find_addresses(resourcemanager: str | None, environ: Mapping[str, str], site: Site) -> FoundCluster:
     """Return the addresses of the ResourceManagers; parameters and errors as in `discover`."""
-    named = {"--resourcemanager": resourcemanager, "YTF_RESOURCEMANAGER": environ.get("YTF_RESOURCEMANAGER"),
-             "site file": ",".join(site.resourcemanager)}
+    named = {
+        "--resourcemanager": resourcemanager,
+        "YTF_RESOURCEMANAGER": environ.get("YTF_RESOURCEMANAGER"),
+        "site file": ",".join(site.resourcemanager),
+    }
     source, text = next(((source, text) for source, text in named.items() if text), ("", ""))
     urls = parse_addresses(text)
     if urls:
@@ -394,12 +417,14 @@ def find_addresses(resourcemanager: str | None, environ: Mapping[str, str], site
         "no ResourceManager is known. Give --resourcemanager http://host:8088 (or $YTF_RESOURCEMANAGER), "
         "a line 'resourcemanager: http://host:8088' in ~/.config/tf_yarn_ops/site.yaml, or a HADOOP_CONF_DIR "
         "whose yarn-site.xml has yarn.resourcemanager.webapp.address. To try a Hadoop on this machine, on Linux: "
-        'ytf minicluster up, then eval "$(ytf minicluster env)". Without YARN: ytf-submit --local')
+        'ytf minicluster up, then eval "$(ytf minicluster env)". Without YARN: ytf-submit --local'
+    )
 
 
 def _open(urls: tuple[str, ...], authentication: Authentication, site: Site) -> ResourceManager:
-    return ResourceManager(urls, authentication, patience=DISCOVERY_PATIENCE,
-                           request_timeout=site.request_timeout, ca_file=site.ca_file)
+    return ResourceManager(
+        urls, authentication, patience=DISCOVERY_PATIENCE, request_timeout=site.request_timeout, ca_file=site.ca_file
+    )
 
 
 def _ask(urls: tuple[str, ...], authentication: Authentication, site: Site, local: Configuration | None) -> Cluster:
@@ -471,9 +496,11 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
             # "User: ann is not allowed to impersonate bob" is YARN's own text.
             if isinstance(error, RestUnavailable | KerberosRefused) or "not allowed to impersonate" in str(error):
                 raise
-            raise ClusterUnreachable(f"{asker.addresses} answers, but is no YARN ResourceManager ({error}); "
-                                     "its address looks like http://host:8088, or at Knox like "
-                                     "https://host:8443/gateway/TOPOLOGY/yarn") from error
+            raise ClusterUnreachable(
+                f"{asker.addresses} answers, but is no YARN ResourceManager ({error}); "
+                "its address looks like http://host:8088, or at Knox like "
+                "https://host:8443/gateway/TOPOLOGY/yarn"
+            ) from error
         seen_as = user_answer.result()
         conf = conf_answer.result()
     # Before a ResourceManager is active, its /conf may lack the values of hdfs-site.xml. When the address has changed,
@@ -482,32 +509,45 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
         activation = asker.await_active()
         conf = _read_conf(asker)
         if not activation and conf.get("hadoop.security.authentication") == "kerberos" and not conf.names("dfs."):
-            raise ClusterUnreachable(f"{asker.addresses} shows the configuration of a standby ResourceManager, which "
-                                     f"lacks the settings of HDFS. {gateway.ADVICE}")
+            raise ClusterUnreachable(
+                f"{asker.addresses} shows the configuration of a standby ResourceManager, which "
+                f"lacks the settings of HDFS. {gateway.ADVICE}"
+            )
     login, user = _identify(asker.authentication, seen_as)
     negotiates = isinstance(asker.authentication, KerberosAuthentication)
     known = conf if local is None else local
     filesystem = site.default_filesystem or known.get("fs.defaultFS") or conf.get("fs.defaultFS")
     if not filesystem or filesystem.startswith("file:"):
-        raise ClusterUnreachable(f"the cluster's default file system is not known ({filesystem or 'no fs.defaultFS'}); "
-                                 "add a line to site.yaml: 'default_filesystem: hdfs://namenode:8020'")
-    where = _locate(filesystem.rstrip("/"), site.staging.rstrip("/"), site, [known, conf],
-                    gateway.topology(urls[0]))
+        raise ClusterUnreachable(
+            f"the cluster's default file system is not known ({filesystem or 'no fs.defaultFS'}); "
+            "add a line to site.yaml: 'default_filesystem: hdfs://namenode:8020'"
+        )
+    where = _locate(filesystem.rstrip("/"), site.staging.rstrip("/"), site, [known, conf], gateway.topology(urls[0]))
     resourcemanagers = _complete(asker.addresses.urls, urls, known, negotiates)
     secure = negotiates or conf.get("hadoop.security.authentication", "simple") != "simple"
     return Cluster(
         resourcemanagers=resourcemanagers,
         inside=known.resourcemanagers() if any(map(gateway.is_gateway, resourcemanagers)) else None,
         proxies=(known.proxies() or conf.proxies()) if negotiates else (),
-        user=user, login=login, default_filesystem=filesystem.rstrip("/"),
-        filesystem=where[0], webhdfs=where[1], local_root=where[2], staging_template=where[3],
+        user=user,
+        login=login,
+        default_filesystem=filesystem.rstrip("/"),
+        filesystem=where[0],
+        webhdfs=where[1],
+        local_root=where[2],
+        staging_template=where[3],
         application_classpath=site.application_classpath or conf.application_classpath(),
         log_services=_log_services(site, conf),
         log_directory=conf.get("yarn.nodemanager.remote-app-log-dir") or "",
         log_suffix=conf.get("yarn.nodemanager.remote-app-log-dir-suffix") or "logs",
-        secure=secure, negotiates=negotiates, asks_acls=secure or known.get("yarn.acl.enable") == "true",
+        secure=secure,
+        negotiates=negotiates,
+        asks_acls=secure or known.get("yarn.acl.enable") == "true",
         administrators=known.administrators(),
-        version=str(info.get("hadoopVersion", "")), site=site, **_token_facts(site, [conf, known], asker))
+        version=str(info.get("hadoopVersion", "")),
+        site=site,
+        **_token_facts(site, [conf, known], asker),
+    )
 
 
 def _complete(known: list[str], given: tuple[str, ...], conf: Configuration, negotiates: bool) -> tuple[str, ...]:
@@ -529,19 +569,25 @@ def _identify(authentication: Authentication, seen_as: str | None) -> tuple[str,
         return login, user
     if isinstance(authentication, SimpleAuthentication):
         if seen_as != user:
-            raise SubmissionRejected(f"the ResourceManager takes us for {seen_as!r}, not for {user!r}: "
-                                     "its web interface ignores user.name; ask the administrator for simple "
-                                     "authentication, or use Kerberos")
+            raise SubmissionRejected(
+                f"the ResourceManager takes us for {seen_as!r}, not for {user!r}: "
+                "its web interface ignores user.name; ask the administrator for simple "
+                "authentication, or use Kerberos"
+            )
         return login, user
     seen_as = short_name(seen_as)
     if user == login:
         return seen_as, seen_as  # hadoop.security.auth_to_local, or a gateway, may give us any name
     if isinstance(authentication, GatewayAuthentication) and seen_as != user:
-        raise SubmissionRejected(f"the gateway takes us for {seen_as!r}, not for {user!r}: it does not let us act for "
-                                 "other users; give the password or token of that user")
+        raise SubmissionRejected(
+            f"the gateway takes us for {seen_as!r}, not for {user!r}: it does not let us act for "
+            "other users; give the password or token of that user"
+        )
     if seen_as != user:
-        raise SubmissionRejected(f"the ResourceManager takes us for {seen_as!r}, not for {user!r}: ask the "
-                                 f"administrator to set hadoop.proxyuser.{login}.*, or run kinit as {user!r}")
+        raise SubmissionRejected(
+            f"the ResourceManager takes us for {seen_as!r}, not for {user!r}: ask the "
+            f"administrator to set hadoop.proxyuser.{login}.*, or run kinit as {user!r}"
+        )
     return login, user
 
 
@@ -560,9 +606,13 @@ def _token_facts(site: Site, configurations: list[Configuration], asker: Resourc
     host = urlsplit(asker.addresses.current()).hostname or ""
     services = [site.resourcemanager_service, *(known.resourcemanager_services(host) for known in configurations)]
     renewers = [site.token_renewer or "", *(known.renewer(host) for known in configurations)]
-    return {"resourcemanager_services": next(filter(None, services), ()), "renewer": next(filter(None, renewers), ""),
-            "nameservices": {name: urls for known in reversed(configurations)
-                             for name, urls in known.nameservices().items()}}
+    return {
+        "resourcemanager_services": next(filter(None, services), ()),
+        "renewer": next(filter(None, renewers), ""),
+        "nameservices": {
+            name: urls for known in reversed(configurations) for name, urls in known.nameservices().items()
+        },
+    }
 
 
 def _log_services(site: Site, conf: Configuration) -> tuple[str, ...]:
@@ -574,8 +624,9 @@ def _log_services(site: Site, conf: Configuration) -> tuple[str, ...]:
     return tuple(service.rstrip("/") for service in services if service)
 
 
-def _locate(default: str, staging: str, site: Site, configurations: list[Configuration],
-            topology: str | None) -> tuple[str, tuple[str, ...], str | None, str]:
+def _locate(
+    default: str, staging: str, site: Site, configurations: list[Configuration], topology: str | None
+) -> tuple[str, tuple[str, ...], str | None, str]:
     """Return the staging directory's file system: its URL, HTTP addresses, local folder, and the directory's path."""
     filesystem = (site.staging_url or default).rstrip("/")
     for known in configurations if filesystem.startswith("viewfs:") else ():

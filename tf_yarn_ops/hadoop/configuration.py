@@ -24,9 +24,12 @@ CLIENT_PORT = 8032
 #: Hadoop's default of yarn.application.classpath for clients of any platform.
 CROSS_PLATFORM_CLASSPATH = (
     "{{HADOOP_CONF_DIR}}",
-    "{{HADOOP_COMMON_HOME}}/share/hadoop/common/*", "{{HADOOP_COMMON_HOME}}/share/hadoop/common/lib/*",
-    "{{HADOOP_HDFS_HOME}}/share/hadoop/hdfs/*", "{{HADOOP_HDFS_HOME}}/share/hadoop/hdfs/lib/*",
-    "{{HADOOP_YARN_HOME}}/share/hadoop/yarn/*", "{{HADOOP_YARN_HOME}}/share/hadoop/yarn/lib/*",
+    "{{HADOOP_COMMON_HOME}}/share/hadoop/common/*",
+    "{{HADOOP_COMMON_HOME}}/share/hadoop/common/lib/*",
+    "{{HADOOP_HDFS_HOME}}/share/hadoop/hdfs/*",
+    "{{HADOOP_HDFS_HOME}}/share/hadoop/hdfs/lib/*",
+    "{{HADOOP_YARN_HOME}}/share/hadoop/yarn/*",
+    "{{HADOOP_YARN_HOME}}/share/hadoop/yarn/lib/*",
 )
 
 
@@ -88,7 +91,7 @@ class Configuration:
             found = self._variable(match[1])
             if found is None:
                 break
-            value = value[: match.start()] + found + value[match.end():]
+            value = value[: match.start()] + found + value[match.end() :]
         return value.strip() or default
 
     def _variable(self, name: str) -> str | None:
@@ -197,8 +200,11 @@ class Configuration:
         ----------
         Hadoop, ``HAUtilClient.isLogicalUri``: a name is logical if it has a ``dfs.client.failover.proxy.provider``.
         """
-        return {name: self.namenodes(f"hdfs://{name}") for name in self.list("dfs.nameservices")
-                if self.get(f"dfs.client.failover.proxy.provider.{name}") or self.list(f"dfs.ha.namenodes.{name}")[1:]}
+        return {
+            name: self.namenodes(f"hdfs://{name}")
+            for name in self.list("dfs.nameservices")
+            if self.get(f"dfs.client.failover.proxy.provider.{name}") or self.list(f"dfs.ha.namenodes.{name}")[1:]
+        }
 
     def namenodes(self, filesystem: str) -> tuple[str, ...]:
         """Return the HTTP addresses of the NameNodes of an ``hdfs://`` file system.
@@ -238,9 +244,9 @@ class Configuration:
         if merged:
             return merged.rstrip("/") + path
         for name in sorted(self.names(f"{prefix}link."), key=len, reverse=True):
-            mount = name[len(prefix) + len("link."):].rstrip("/")
+            mount = name[len(prefix) + len("link.") :].rstrip("/")
             if path == mount or path.startswith(f"{mount}/"):
-                return self.get(name).rstrip("/") + path[len(mount):]
+                return self.get(name).rstrip("/") + path[len(mount) :]
         return ""
 
 
@@ -261,4 +267,3 @@ def _parts(text: str) -> tuple[str, ...]:
 def _with_host(address: str, host: str) -> str:
     name, _, port = address.rpartition(":")
     return f"{host}:{port}" if name in ("0.0.0.0", "") else address
-

@@ -22,8 +22,10 @@ from ..runtime.common.local_job import SCHEME
 _REST, _PAGES = "/resourcemanager", "/yarn"
 _SERVICES = (_REST, _PAGES)
 #: What to do about a gateway that asks the standby of two ResourceManagers.
-ADVICE = ("Let the gateway ask the active ResourceManager for every path (Knox: an HaProvider for YARNUI and "
-          "RESOURCEMANAGER), or give each ResourceManager a path and name both: resourcemanager: [https://gateway/rm1, https://gateway/rm2]")
+ADVICE = (
+    "Let the gateway ask the active ResourceManager for every path (Knox: an HaProvider for YARNUI and "
+    "RESOURCEMANAGER), or give each ResourceManager a path and name both: resourcemanager: [https://gateway/rm1, https://gateway/rm2]"
+)
 _CONTENT = re.compile(r"<pre>(.*?)</pre>", re.DOTALL)
 
 

@@ -51,8 +51,9 @@ class LocalJobs(ResourceManager):
 
     def request(self, method: str, path: str, **_: Any) -> Any:
         """Raise an error: there is no ResourceManager."""
-        raise SubmissionRejected(f"{SCHEME} has no ResourceManager to answer {method} {path}; name one with "
-                                 "--resourcemanager")
+        raise SubmissionRejected(
+            f"{SCHEME} has no ResourceManager to answer {method} {path}; name one with --resourcemanager"
+        )
 
     def folder(self, application_id: str) -> Path:
         """Return the folder of a job; raise ApplicationNotFound if the id is not one of a local job."""
@@ -76,23 +77,29 @@ class LocalJobs(ResourceManager):
             killed = kill.exists()
             text = kill.read_text() if killed else f"The coordinator ended without a report; see {log}"
             state = "KILLED" if killed else "FAILED"
-            application |= {"state": state, "finalStatus": state, "diagnostics": text,
-                            "finishedTime": round(1000 * folder.stat().st_mtime)}
+            application |= {
+                "state": state,
+                "finalStatus": state,
+                "diagnostics": text,
+                "finishedTime": round(1000 * folder.stat().st_mtime),
+            }
         if application["state"] not in LIVE and (child := self.children.pop(application_id, None)):
             if child.stdin:
                 child.stdin.close()
             child.wait()
         return {**application, "elapsedTime": round(1000 * time.time()) - application["startedTime"]}
 
-    def find(self, tags: Iterable[str] = (), states: Iterable[str] = (),
-             user: str | None = None, finished_since: float = 0.0) -> list[dict[str, Any]]:
+    def find(
+        self, tags: Iterable[str] = (), states: Iterable[str] = (), user: str | None = None, finished_since: float = 0.0
+    ) -> list[dict[str, Any]]:
         """Return the jobs with any of these tags, in any of these states."""
         found, tags, states = [], {tag.lower() for tag in tags}, set(states)
         for folder in self._folder.glob("local_*"):
             with contextlib.suppress(ApplicationNotFound):
                 application = self.get(folder.name)
-                if ((not tags or tags.intersection(application["applicationTags"].split(",")))
-                    and (not states or application["state"] in states)):
+                if (not tags or tags.intersection(application["applicationTags"].split(","))) and (
+                    not states or application["state"] in states
+                ):
                     found.append(application)
         return found
 

@@ -105,9 +105,17 @@ class ResourceManager:
         From every method, when no ResourceManager answers.
     """
 
-    def __init__(self, urls: Iterable[str], authentication: Authentication, *, request_timeout: float = 10.0,
-                 patience: float = CALL_PATIENCE, ca_file: str | None = None,
-                 clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep):
+    def __init__(
+        self,
+        urls: Iterable[str],
+        authentication: Authentication,
+        *,
+        request_timeout: float = 10.0,
+        patience: float = CALL_PATIENCE,
+        ca_file: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ):
         self.addresses = Addresses(urls)
         self._configured = tuple(self.addresses.urls)
         self.authentication = authentication
@@ -120,8 +128,16 @@ class ResourceManager:
         self._lock = threading.Lock()
         self._activation: int | None = None
 
-    def request(self, method: str, path: str, *, params: Mapping[str, Any] | None = None,
-                json: Any = None, headers: Mapping[str, str] | None = None, patience: float | None = None) -> Any:
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        json: Any = None,
+        headers: Mapping[str, str] | None = None,
+        patience: float | None = None,
+    ) -> Any:
         """Send one request, and repeat it until a ResourceManager answers.
 
         Parameters
@@ -142,14 +158,23 @@ class ResourceManager:
             The answer of the active ResourceManager, of any status.
         """
         failover = Failover(self.addresses, self._patience if patience is None else patience, self._clock)
-        return send_request(self._http(), failover, method, path, self._sleep, json=json, headers=headers,
-                            params={**self.authentication.parameters(), **(params or {})})
+        return send_request(
+            self._http(),
+            failover,
+            method,
+            path,
+            self._sleep,
+            json=json,
+            headers=headers,
+            params={**self.authentication.parameters(), **(params or {})},
+        )
 
     def _http(self) -> Any:
         with self._lock:
             if self._client is None:
-                self._client = import_httpx().Client(**client_options(
-                    self.authentication, self._configured, self._timeout, self._ca_file))
+                self._client = import_httpx().Client(
+                    **client_options(self.authentication, self._configured, self._timeout, self._ca_file)
+                )
             return self._client
 
     def close(self) -> None:
@@ -195,8 +220,10 @@ class ResourceManager:
 
     def cancel_token(self, token: str) -> None:
         """Cancel a token, given as its text; it is worth nothing afterwards."""
-        check_response(self.request("DELETE", f"{CLUSTER_PATH}/delegation-token", headers={TOKEN_TO_CANCEL: token}),
-                       "cancelling a token of the ResourceManager")
+        check_response(
+            self.request("DELETE", f"{CLUSTER_PATH}/delegation-token", headers={TOKEN_TO_CANCEL: token}),
+            "cancelling a token of the ResourceManager",
+        )
 
     def scheduler(self) -> dict[str, Any]:
         """Return ``schedulerInfo``: the scheduler's type and its queues."""
@@ -363,14 +390,22 @@ class ResourceManager:
         ClusterUnreachable
             No ResourceManager answers, or the one that does is not active.
         """
+
         def ask() -> dict[str, Any]:
-            return dict(self._get(f"{CLUSTER_PATH}/apps/{application_id}", f"asking for {application_id}", "app",
-                                  params={"deSelects": "resourceRequests"}))
+            return dict(
+                self._get(
+                    f"{CLUSTER_PATH}/apps/{application_id}",
+                    f"asking for {application_id}",
+                    "app",
+                    params={"deSelects": "resourceRequests"},
+                )
+            )
 
         return from_outside(self._of_one(ask, patience), self.addresses.current())
 
-    def find(self, tags: Iterable[str] = (), states: Iterable[str] = (),
-             user: str | None = None, finished_since: float = 0.0) -> list[dict[str, Any]]:
+    def find(
+        self, tags: Iterable[str] = (), states: Iterable[str] = (), user: str | None = None, finished_since: float = 0.0
+    ) -> list[dict[str, Any]]:
         """Return the applications that have any of the tags and are in any of the states.
 
         The list is complete: the same ResourceManager is active before and after it.
@@ -390,8 +425,11 @@ class ResourceManager:
             YARN's ``app`` objects.
         """
         parameters = find_parameters(tags, states, user, finished_since)
-        found = self._settled(lambda: read_applications(self._get(
-            f"{CLUSTER_PATH}/apps", "looking for applications", params=parameters)), self._activation, self._patience)
+        found = self._settled(
+            lambda: read_applications(self._get(f"{CLUSTER_PATH}/apps", "looking for applications", params=parameters)),
+            self._activation,
+            self._patience,
+        )
         return [from_outside(application, self.addresses.current()) for application in found]
 
     def kill(self, application_id: str, diagnostics: str, patience: float = 0.0) -> str:
@@ -494,16 +532,22 @@ def read_activation(info: Mapping[str, Any], addresses: Addresses) -> int:
     if not is_active(info):
         raise ClusterUnreachable(
             f"the ResourceManager at {addresses.current()} is still starting, and recovers its applications"
-            if info["haState"] == "INITIALIZING" else
-            f"no ResourceManager is active at {addresses} ({info['haState']})")
+            if info["haState"] == "INITIALIZING"
+            else f"no ResourceManager is active at {addresses} ({info['haState']})"
+        )
     return int(info.get("startedOn") or 0)
 
 
-def find_parameters(tags: Iterable[str] = (), states: Iterable[str] = (), user: str | None = None,
-                    finished_since: float = 0.0) -> dict[str, str]:
+def find_parameters(
+    tags: Iterable[str] = (), states: Iterable[str] = (), user: str | None = None, finished_since: float = 0.0
+) -> dict[str, str]:
     """Build the query of a list call; it leaves out parts of the answer that no caller reads."""
-    parameters = {"applicationTags": ",".join(tags), "states": ",".join(states), "user": user or "",
-                  "finishedTimeBegin": str(round(1000 * finished_since)) if finished_since else ""}
+    parameters = {
+        "applicationTags": ",".join(tags),
+        "states": ",".join(states),
+        "user": user or "",
+        "finishedTimeBegin": str(round(1000 * finished_since)) if finished_since else "",
+    }
     return {"deSelects": "resourceRequests", **{name: value for name, value in parameters.items() if value}}
 
 

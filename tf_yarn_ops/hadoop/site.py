@@ -65,17 +65,25 @@ def _read_namenodes(value: object) -> dict[str, tuple[str, ...]]:
     """Return the HTTP addresses of NameNodes by the URL of their file system."""
     if not isinstance(value, Mapping):
         raise not_a_mapping(value, "file systems to addresses")
-    return {read_text(url).rstrip("/"): tuple(one.rstrip("/") for one in read_texts(addresses))
-            for url, addresses in value.items()}
+    return {
+        read_text(url).rstrip("/"): tuple(one.rstrip("/") for one in read_texts(addresses))
+        for url, addresses in value.items()
+    }
 
 
 #: How a setting is read, by its type; some have a reader of their own.
 _READERS: Mapping[Any, Reader] = {
-    str: read_text, str | None: optional(read_text), tuple[str, ...]: read_texts, bool: read_flag, int: read_count(0),
+    str: read_text,
+    str | None: optional(read_text),
+    tuple[str, ...]: read_texts,
+    bool: read_flag,
+    int: read_count(0),
     float: read_seconds,
 }
 _SPECIAL: Mapping[str, Reader] = {
-    "namenodes": _read_namenodes, "coordinator_ports": _read_port_range, "submit_with": read_choice(*SUBMIT_WITH),
+    "namenodes": _read_namenodes,
+    "coordinator_ports": _read_port_range,
+    "submit_with": read_choice(*SUBMIT_WITH),
 }
 
 

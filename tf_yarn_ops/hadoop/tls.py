@@ -111,15 +111,21 @@ def _refused(error: ssl.SSLCertVerificationError, host: str, certificate: Certif
         return f"its certificate is not accepted ({error.verify_message})"
     if error.verify_code in _OTHER_HOST:
         names = ", ".join(certificate.names) or "no name at all"
-        return (f"its certificate is for {names}, and not for {host}; write a name of the certificate in the address, "
-                "or let the administrator add this name to the certificate")
+        return (
+            f"its certificate is for {names}, and not for {host}; write a name of the certificate in the address, "
+            "or let the administrator add this name to the certificate"
+        )
     if error.verify_code == _EXPIRED:
-        return (f"its certificate, or one of its CA's, has expired ({_time(certificate.ends)}); the administrator has "
-                "to renew it, if this machine's clock is right")
+        return (
+            f"its certificate, or one of its CA's, has expired ({_time(certificate.ends)}); the administrator has "
+            "to renew it, if this machine's clock is right"
+        )
     if error.verify_code == _NOT_YET_VALID:
         return f"its certificate is not valid before {_time(certificate.begins)}; check this machine's clock"
-    return (f"its certificate is not trusted ({error.verify_message}); set ca_file in site.yaml to a PEM file with the "
-            f"certificate of the CA that signed it, {certificate.issuer}")
+    return (
+        f"its certificate is not trusted ({error.verify_message}); set ca_file in site.yaml to a PEM file with the "
+        f"certificate of the CA that signed it, {certificate.issuer}"
+    )
 
 
 def read_certificate(host: str, port: int) -> Certificate | None:
@@ -129,11 +135,15 @@ def read_certificate(host: str, port: int) -> Certificate | None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    with contextlib.suppress(OSError, ValueError), socket.create_connection((host, port), _SECONDS) as plain, \
-            context.wrap_socket(plain, server_hostname=host) as connection:
+    with (
+        contextlib.suppress(OSError, ValueError),
+        socket.create_connection((host, port), _SECONDS) as plain,
+        context.wrap_socket(plain, server_hostname=host) as connection,
+    ):
         found = x509.load_der_x509_certificate(connection.getpeercert(binary_form=True) or b"")
-        return Certificate(_names(found), found.issuer.rfc4514_string(), found.not_valid_before_utc,
-                           found.not_valid_after_utc)
+        return Certificate(
+            _names(found), found.issuer.rfc4514_string(), found.not_valid_before_utc, found.not_valid_after_utc
+        )
     return None
 
 

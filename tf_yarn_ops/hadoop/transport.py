@@ -90,11 +90,17 @@ class Service(NamedTuple):
 
 
 RESOURCEMANAGER = Service(
-    "ResourceManager", "resourcemanager",
-    "Check the address (--resourcemanager, $YTF_RESOURCEMANAGER or site.yaml) and that the ResourceManager runs", True)
+    "ResourceManager",
+    "resourcemanager",
+    "Check the address (--resourcemanager, $YTF_RESOURCEMANAGER or site.yaml) and that the ResourceManager runs",
+    True,
+)
 NAMENODE = Service(
-    "NameNode", "webhdfs",
-    "Check webhdfs in site.yaml (default: what the cluster's dfs.namenode.http-address says)", False)
+    "NameNode",
+    "webhdfs",
+    "Check webhdfs in site.yaml (default: what the cluster's dfs.namenode.http-address says)",
+    False,
+)
 
 
 class Addresses:
@@ -219,7 +225,8 @@ class Failover:
         # Without an active ResourceManager a standby answers 200, or a redirect without a target, with a page of text;
         # a 200 of HttpFS may be the content of a file.
         may_be_standby = status in (403, 500, 503, *_REDIRECTS) or (
-            status == 200 and service.redirects_to_active and not is_json(response))
+            status == 200 and service.redirects_to_active and not is_json(response)
+        )
         if status == 503 or (may_be_standby and _STANDBY.search(response.text[:4000])):
             advice = f". {gateway.ADVICE}" if gateway.is_gateway(self.address) else ""
             return self._refused(f"is not active ({explain_response(response)}){advice}")
@@ -301,8 +308,10 @@ def check_response(response: "httpx.Response", what: str) -> None:
         raise (KerberosDemanded if demanded else LoginRefused)(f"{what}: {explain_401(response, RESOURCEMANAGER)}")
     if is_redirect(response):
         target = urlsplit(response.headers["location"])
-        raise ClusterUnreachable(f"{what}: {response.url.host} leads to {target.netloc}{target.path}, perhaps a login; "
-                                 f"set {credentials.PASSWORD_FILE} or {credentials.TOKEN_FILE} in site.yaml")
+        raise ClusterUnreachable(
+            f"{what}: {response.url.host} leads to {target.netloc}{target.path}, perhaps a login; "
+            f"set {credentials.PASSWORD_FILE} or {credentials.TOKEN_FILE} in site.yaml"
+        )
     if status == 403 and "via REST" in why:
         raise RestUnavailable(f"{what}: {why}")
     if status == 404:
@@ -321,11 +330,15 @@ def explain_401(response: "httpx.Response", service: Service) -> str:
     if credentials.sent(response.request):
         return f"{who}: {credentials.explain_refusal(response.request)} ({why})"
     if _ticket_sent(response):
-        return (f"{who} does not accept the Kerberos ticket ({why}): its clock or the KDC's differs from the others by "
-                "more than 5 minutes, or its keytab is older than its key")
+        return (
+            f"{who} does not accept the Kerberos ticket ({why}): its clock or the KDC's differs from the others by "
+            "more than 5 minutes, or its keytab is older than its key"
+        )
     if wants_negotiation(offered):
-        return (f"{who} wants a Kerberos ticket. Only an address that is configured as {service.option} is shown one; "
-                f"name {who} there if it is yours ({why})")
+        return (
+            f"{who} wants a Kerberos ticket. Only an address that is configured as {service.option} is shown one; "
+            f"name {who} there if it is yours ({why})"
+        )
     login = f"for a gateway such as Knox set {credentials.PASSWORD_FILE} or {credentials.TOKEN_FILE} in site.yaml"
     if offered:
         return f"{who} wants a login that is not Kerberos: {offered}; {login} ({why})"
@@ -369,8 +382,9 @@ def read_json(response: "httpx.Response", what: str, *keys: str) -> Any:
         for key in keys:
             document = document[key]
     except (ValueError, KeyError, TypeError) as error:
-        raise OddAnswer(f"{what}: {address_of(response)} does not answer as YARN does "
-                        f"({type(error).__name__}: {error})") from error
+        raise OddAnswer(
+            f"{what}: {address_of(response)} does not answer as YARN does ({type(error).__name__}: {error})"
+        ) from error
     return document
 
 
@@ -443,8 +457,14 @@ def _log_answer(response: "httpx.Response") -> _Done:
     request = response.request
     took = time.monotonic() - request.extensions.get("tf_yarn_ops.started", time.monotonic())
     operation = request.url.params.get("op", "")
-    logger.debug("%s %s%s %s %.0f ms", request.method, _shown(request.url), operation and f"?op={operation}",
-                 response.status_code, took * 1000)
+    logger.debug(
+        "%s %s%s %s %.0f ms",
+        request.method,
+        _shown(request.url),
+        operation and f"?op={operation}",
+        response.status_code,
+        took * 1000,
+    )
     return _Done()
 
 
@@ -452,8 +472,9 @@ def _shown(url: "httpx.URL") -> str:
     return str(url.copy_with(query=None, fragment=None, userinfo=b""))
 
 
-def client_options(authentication: Authentication, urls: Iterable[str], timeout: float,
-                   ca_file: str | None) -> dict[str, Any]:
+def client_options(
+    authentication: Authentication, urls: Iterable[str], timeout: float, ca_file: str | None
+) -> dict[str, Any]:
     """Return the options of a ``httpx.Client`` or ``httpx.AsyncClient``: deadlines, no proxies, TLS, authentication.
 
     Parameters
@@ -475,18 +496,25 @@ def client_options(authentication: Authentication, urls: Iterable[str], timeout:
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_HIDE_SECRETS)
     try:
-        verify = ssl.create_default_context(cafile=ca_file) if ca_file else \
-            _MachinesCertificates(ssl.PROTOCOL_TLS_CLIENT)
+        verify = (
+            ssl.create_default_context(cafile=ca_file) if ca_file else _MachinesCertificates(ssl.PROTOCOL_TLS_CLIENT)
+        )
     except OSError as error:  # ssl.SSLError is one
         raise tls.not_certificates(str(ca_file), error) from error
-    return {"trust_env": False, "verify": verify, "headers": HEADERS, "follow_redirects": False,
-            "timeout": httpx.Timeout(timeout, connect=min(CONNECT_TIMEOUT, timeout)),
-            "event_hooks": {"request": [_note_start], "response": [_log_answer]},
-            **authentication.http_options(urls)}
+    return {
+        "trust_env": False,
+        "verify": verify,
+        "headers": HEADERS,
+        "follow_redirects": False,
+        "timeout": httpx.Timeout(timeout, connect=min(CONNECT_TIMEOUT, timeout)),
+        "event_hooks": {"request": [_note_start], "response": [_log_answer]},
+        **authentication.http_options(urls),
+    }
 
 
-def send_request(client: Any, failover: Failover, method: str, path: str, sleep: Callable[[float], None] = time.sleep,
-                 **options: Any) -> "httpx.Response":
+def send_request(
+    client: Any, failover: Failover, method: str, path: str, sleep: Callable[[float], None] = time.sleep, **options: Any
+) -> "httpx.Response":
     """Send a request until an address answers it or the fail-over gives up.
 
     Parameters

@@ -47,8 +47,10 @@ _MISSING = ("FileNotFoundException", "PathNotFoundException")
 _TAKEN = ("FileAlreadyExistsException", "AlreadyBeingCreatedException", "RecoveryInProgressException")
 _NOT_NOW = ("SafeModeException", "StandbyException", "RetriableException", "NoRouteToHostException")
 #: What NameNodes and DataNodes answer, as an IOException, while no DataNode can take or give a block.
-NO_DATANODE = re.compile(r"Failed to find datanode|All datanodes .*are bad|could only be (?:written|replicated) to \d+|"
-                         "Unable to create new block|No active nodes contain this block|Could not obtain block")
+NO_DATANODE = re.compile(
+    r"Failed to find datanode|All datanodes .*are bad|could only be (?:written|replicated) to \d+|"
+    "Unable to create new block|No active nodes contain this block|Could not obtain block"
+)
 
 
 class WebHdfs:
@@ -66,8 +68,9 @@ class WebHdfs:
         Certificates (PEM) for https.
     """
 
-    def __init__(self, urls: tuple[str, ...], authentication: Authentication, timeout: float,
-                 ca_file: str | None = None):
+    def __init__(
+        self, urls: tuple[str, ...], authentication: Authentication, timeout: float, ca_file: str | None = None
+    ):
         httpx = import_httpx()
         self._addresses = Addresses(urls, NAMENODE)
         self._parameters = {name.lower(): value for name, value in authentication.parameters().items()}
@@ -87,8 +90,9 @@ class WebHdfs:
         answer = self._quick(what, "GET", path, "LISTSTATUS", tolerated=_MISSING)
         if answer is None:
             return []
-        found = self._parse(what, answer, lambda document: [
-            read_file_status(item) for item in document["FileStatuses"]["FileStatus"]])
+        found = self._parse(
+            what, answer, lambda document: [read_file_status(item) for item in document["FileStatuses"]["FileStatus"]]
+        )
         if [status.name for status in found] == [""]:
             raise SubmissionRejected(f"{what}: it is a file, not a directory")
         return found
@@ -104,8 +108,16 @@ class WebHdfs:
 
     def _write(self, path: str, data: bytes | Content, permission: int, overwrite: str) -> bool:
         what = f"writing {path}"
-        place = self._ask(what, "PUT", path, "CREATE", tolerated=_TAKEN, leads_on=True, overwrite=overwrite,
-                          permission=f"{permission:o}")
+        place = self._ask(
+            what,
+            "PUT",
+            path,
+            "CREATE",
+            tolerated=_TAKEN,
+            leads_on=True,
+            overwrite=overwrite,
+            permission=f"{permission:o}",
+        )
         if place is None:
             return False
         if not is_redirect(place):
@@ -148,12 +160,20 @@ class WebHdfs:
         # A NameNode refuses an offset at or after the length that it knows; the DataNode may know more.
         what = f"reading {path}"
         asked = max(0, known - 1)
-        answer = self._ask(what, "GET", path, "OPEN", tolerated=_MISSING, leads_on=True, offset=str(asked),
-                           length=str(most + offset - asked))
+        answer = self._ask(
+            what,
+            "GET",
+            path,
+            "OPEN",
+            tolerated=_MISSING,
+            leads_on=True,
+            offset=str(asked),
+            length=str(most + offset - asked),
+        )
         if answer is None:
             return None
         if not is_redirect(answer):
-            return bytes(answer.content)[offset - asked:]
+            return bytes(answer.content)[offset - asked :]
         answer.headers["location"] = _OFFSET.sub(str(offset), answer.headers["location"])
         try:
             return bytes(self._transfer(what, "GET", answer, tolerated=()).content)
@@ -180,25 +200,41 @@ class WebHdfs:
         """Ask with the client's own time limit: a NameNode that hangs is reported in seconds."""
         return self._ask(*words, timeout=self._client.timeout, **options)
 
-    def _ask(self, what: str, method: str, path: str, operation: str, *, tolerated: tuple[str, ...] = (),
-             leads_on: bool = False, timeout: Any = None, **parameters: str) -> Any:
+    def _ask(
+        self,
+        what: str,
+        method: str,
+        path: str,
+        operation: str,
+        *,
+        tolerated: tuple[str, ...] = (),
+        leads_on: bool = False,
+        timeout: Any = None,
+        **parameters: str,
+    ) -> Any:
         """Return the response of the active NameNode; None when it raises one of the tolerated exceptions.
 
         A redirect counts as a response only where ``leads_on`` says so.
         """
         place = "/webhdfs/v1" + quote(posixpath.normpath(path), "/= ")
         try:
-            response = send_request(self._client, Failover(self._addresses, patience=0.0), method, place,
-                                    params={"op": operation, **self._parameters, **parameters},
-                                    timeout=timeout or self._slow)
+            response = send_request(
+                self._client,
+                Failover(self._addresses, patience=0.0),
+                method,
+                place,
+                params={"op": operation, **self._parameters, **parameters},
+                timeout=timeout or self._slow,
+            )
         except ClusterUnreachable as error:
             found = type(error)(f"{what}: {error}")
             found.command = error.command  # a missing ticket has a hint of its own
             raise found from error
         return response if leads_on and is_redirect(response) else self._checked(what, response, tolerated)
 
-    def _transfer(self, what: str, method: str, place: "httpx.Response", *, tolerated: tuple[str, ...],
-                  **options: Any) -> Any:
+    def _transfer(
+        self, what: str, method: str, place: "httpx.Response", *, tolerated: tuple[str, ...], **options: Any
+    ) -> Any:
         """Send or fetch a file's content at the address to which the NameNode redirects."""
         httpx = import_httpx()
         url = place.url.join(place.headers["location"])
@@ -208,7 +244,8 @@ class WebHdfs:
             raise ClusterUnreachable(
                 f"{what}: the DataNode {url.netloc.decode()} does not answer: {explain_failure(error)}. A file's "
                 "content goes to the DataNodes directly: let this machine reach them, or set webhdfs in site.yaml to "
-                "an HttpFS") from error
+                "an HttpFS"
+            ) from error
         return self._checked(what, response, tolerated)
 
     def _checked(self, what: str, response: "httpx.Response", tolerated: tuple[str, ...]) -> Any:
@@ -224,8 +261,10 @@ class WebHdfs:
         if name in _NOT_NOW or "safe mode" in message:
             raise ClusterUnreachable(f"{what}: the file system can't write now: {why}")
         if NO_DATANODE.search(message):
-            raise ClusterUnreachable(f"{what}: HDFS has no DataNode for the content now: {why}. Check with hdfs "
-                                     "dfsadmin -report which DataNodes are alive and have space")
+            raise ClusterUnreachable(
+                f"{what}: HDFS has no DataNode for the content now: {why}. Check with hdfs "
+                "dfsadmin -report which DataNodes are alive and have space"
+            )
         if not name:
             where = address_of(response)
             raise self._no_namenode(what, f"{where} answers {response.status_code}, not as a NameNode: {why}")

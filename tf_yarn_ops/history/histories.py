@@ -55,8 +55,10 @@ class Histories:
         except SubmissionRejected:
             listed = []
         names = {*(listed if place else []), self.cluster.user}
-        return sorted((name for name in names if fnmatchcase(name, self._users)),
-                      key=lambda name: (name != self.cluster.user, name))
+        return sorted(
+            (name for name in names if fnmatchcase(name, self._users)),
+            key=lambda name: (name != self.cluster.user, name),
+        )
 
     def of(self, user: str) -> Records:
         """Return the records of a user."""
@@ -94,12 +96,13 @@ class Histories:
             listed = pool.map(lambda owner: [day for day in self.of(owner).days() if day[:7] not in recent], owners)
             yield _wanted(owners, listed, query)
 
-    def _summaries(self, days: list[tuple[str, str]], query: Query,
-                   pool: ThreadPoolExecutor) -> Iterator[dict[str, Any]]:
+    def _summaries(
+        self, days: list[tuple[str, str]], query: Query, pool: ThreadPoolExecutor
+    ) -> Iterator[dict[str, Any]]:
         """Yield the summaries of some days, the latest first; read `_DAYS_AT_ONCE` at the same time."""
         waiting: list[dict[str, Any]] = []
         for start in range(0, len(days), _DAYS_AT_ONCE):
-            part = days[start:start + _DAYS_AT_ONCE]
+            part = days[start : start + _DAYS_AT_ONCE]
             for summaries in pool.map(lambda item: self.of(item[1]).summaries(item[0]), part):
                 waiting += [summary for summary in summaries if query.matches(summary)]
             # Of the last day more users may follow.

@@ -60,8 +60,13 @@ class LocalBoard:
         Where TensorBoard listens, on 127.0.0.1.
     """
 
-    def __init__(self, shown: Sequence[Shown], open_path: Callable[[str], tuple[FileSystem, str]], port: int = 0,
-                 arguments: Sequence[str] = ()):
+    def __init__(
+        self,
+        shown: Sequence[Shown],
+        open_path: Callable[[str], tuple[FileSystem, str]],
+        port: int = 0,
+        arguments: Sequence[str] = (),
+    ):
         self.port = port or _free_port()
         self._shown, self._open_path, self._arguments = shown, open_path, arguments
         self._folder = Path(tempfile.mkdtemp(prefix="ytf-tensorboard-"))
@@ -83,8 +88,16 @@ class LocalBoard:
             `end` was called.
         """
         program = _find_program()
-        words = [program, "--logdir", str(self._gather()), "--host", "127.0.0.1", "--port", str(self.port),
-                 *self._arguments]
+        words = [
+            program,
+            "--logdir",
+            str(self._gather()),
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(self.port),
+            *self._arguments,
+        ]
         end_with_us = None
         if sys.platform == "linux":
             from ..runtime.common.processes import set_parent_death_signal
@@ -93,11 +106,13 @@ class LocalBoard:
         with self._starting:
             if self._ended:
                 raise Cancelled("TensorBoard was ended before it had started")
-            self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=_STDERR, start_new_session=True,
-                                             preexec_fn=end_with_us)
+            self._process = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=_STDERR, start_new_session=True, preexec_fn=end_with_us
+            )
         if not until_it_listens(self._process, self.port):
-            raise SpecInvalid(f"TensorBoard ended with exit code {self._process.returncode}; its own words are on the "
-                              "terminal")
+            raise SpecInvalid(
+                f"TensorBoard ended with exit code {self._process.returncode}; its own words are on the terminal"
+            )
 
     def _gather(self) -> Path:
         """Return the folder for TensorBoard, with links to local folders and copies of those in HDFS."""
@@ -112,8 +127,10 @@ class LocalBoard:
                 continue
             local = Path(one.place.removeprefix("file://"))
             if not local.is_dir():
-                raise SpecInvalid(f"{one.place} of {one.name} is no folder of this machine; start TensorBoard where "
-                                  "the folder is mounted, or let the job write to hdfs://")
+                raise SpecInvalid(
+                    f"{one.place} of {one.name} is no folder of this machine; start TensorBoard where "
+                    "the folder is mounted, or let the job write to hdfs://"
+                )
             (self._folder / name).symlink_to(local.resolve())
         return self._folder / names.pop() if len(names) == 1 else self._folder
 

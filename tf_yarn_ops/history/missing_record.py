@@ -18,8 +18,19 @@ logger = logging.getLogger(__name__)
 #: Facts that the end of a command shows, and the last measurement of one that was lost.
 _LAST_USAGE = ("cpu_seconds", "peak_memory_mib")
 #: Keys of the status that a coordinator knows, and YARN does not.
-_OF_COORDINATOR = ("started_at", "rounds", "first_failure", "metrics", "output_path", "tensorboard_logdir", "versions",
-                   "series", "metrics_left_out", "cluster_spec", "options")
+_OF_COORDINATOR = (
+    "started_at",
+    "rounds",
+    "first_failure",
+    "metrics",
+    "output_path",
+    "tensorboard_logdir",
+    "versions",
+    "series",
+    "metrics_left_out",
+    "cluster_spec",
+    "options",
+)
 
 
 def keep_record(staging: StagingDirectory, report: JobReport) -> bool:
@@ -43,8 +54,12 @@ def keep_record(staging: StagingDirectory, report: JobReport) -> bool:
         if records.has(report.application_id, ended):
             return False
         job, snapshot = read_job_file(staging, report.application_id), records.snapshot(report.application_id)
-        written = records.write(report.application_id, ended, pack_record(_record_of(report, job, snapshot)),
-                                *((job.history.view_users, job.history.view_groups) if job and job.history else ()))
+        written = records.write(
+            report.application_id,
+            ended,
+            pack_record(_record_of(report, job, snapshot)),
+            *((job.history.view_users, job.history.view_groups) if job and job.history else ()),
+        )
         if snapshot is not None:
             records.delete_snapshot(report.application_id)
     except (TfYarnError, OSError) as error:  # the end of the application is reported all the same

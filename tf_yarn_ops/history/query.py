@@ -9,8 +9,12 @@ from typing import Any
 from ..runtime.common.reasons import Reason
 
 #: Words for a state: those of YARN, and every reason.
-STATES = ("SUCCEEDED", "FAILED", "KILLED", *(reason.value for reason in Reason if reason is not Reason.SUCCEEDED
-                                             and reason is not Reason.KILLED))
+STATES = (
+    "SUCCEEDED",
+    "FAILED",
+    "KILLED",
+    *(reason.value for reason in Reason if reason is not Reason.SUCCEEDED and reason is not Reason.KILLED),
+)
 
 
 @dataclass(frozen=True)
@@ -41,11 +45,13 @@ class Query:
         """Return whether the query wants the job of this summary."""
         found = {summary.get("reason"), summary.get("final_status")}
         about = " ".join(str(summary.get(key) or "") for key in ("name", "user", "reason")).lower()
-        return (fnmatchcase(str(summary.get("name") or ""), self.name)
-                and all(word in about for word in self.words.lower().split())
-                and fnmatchcase(str(summary.get("user") or ""), self.user)
-                and float(summary.get("finished_at") or 0.0) >= self.since
-                and (not self.states or not found.isdisjoint(self.states)))
+        return (
+            fnmatchcase(str(summary.get("name") or ""), self.name)
+            and all(word in about for word in self.words.lower().split())
+            and fnmatchcase(str(summary.get("user") or ""), self.user)
+            and float(summary.get("finished_at") or 0.0) >= self.since
+            and (not self.states or not found.isdisjoint(self.states))
+        )
 
     def reaches(self, day: str) -> bool:
         """Return whether jobs of a day, ``2026/11/22``, may match."""

@@ -6,8 +6,22 @@ from typing import Any
 #: The most metrics in the summary of a record, the points of its curve, and the characters of its message.
 _METRICS, _POINTS, _MESSAGE = 8, 24, 300
 #: The keys of a record that its summary repeats.
-_REPEATED = ("application_id", "name", "queue", "user", "state", "final_status", "reason", "submitted_at", "started_at",
-             "finished_at", "queue_seconds", "output_path", "first_failure", "written_by")
+_REPEATED = (
+    "application_id",
+    "name",
+    "queue",
+    "user",
+    "state",
+    "final_status",
+    "reason",
+    "submitted_at",
+    "started_at",
+    "finished_at",
+    "queue_seconds",
+    "output_path",
+    "first_failure",
+    "written_by",
+)
 
 
 def summarise(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,8 +48,9 @@ def last_metrics(record: Mapping[str, Any], most: int = _METRICS) -> dict[str, f
     for item in record.get("series") or ():
         found.setdefault(str(item.get("name")), item.get("value"))
     found.update(record.get("metrics") or {})
-    numbers = {name: value for name, value in found.items()
-               if isinstance(value, (int, float)) and not isinstance(value, bool)}
+    numbers = {
+        name: value for name, value in found.items() if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
     return dict(list(numbers.items())[:most])
 
 
@@ -45,7 +60,6 @@ def _curve(record: Mapping[str, Any]) -> list[Any] | None:
         values = [point[1] for point in points if isinstance(point[1], (int, float))]
         if len(values) > 1:
             step = max(1.0, (len(values) - 1) / (_POINTS - 1))
-            chosen = [values[min(len(values) - 1, round(step * number))]
-                      for number in range(min(_POINTS, len(values)))]
+            chosen = [values[min(len(values) - 1, round(step * number))] for number in range(min(_POINTS, len(values)))]
             return [str(item.get("name")), [float(f"{value:.5g}") for value in chosen]]
     return None

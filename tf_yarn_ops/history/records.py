@@ -71,14 +71,24 @@ class Records:
         with ThreadPoolExecutor(THREADS) as pool:
             for part in _PARTS:
                 listed = pool.map(lambda above: (above, self._list(above)), found)
-                found = [f"{above}/{status.name}".lstrip("/") for above, entries in listed for status in entries
-                         if status.is_directory and part.match(status.name)]
+                found = [
+                    f"{above}/{status.name}".lstrip("/")
+                    for above, entries in listed
+                    for status in entries
+                    if status.is_directory and part.match(status.name)
+                ]
         return sorted(found, reverse=True)
 
     def days_of(self, month: str) -> list[str]:
         """Return the days of a month, ``2026/11``, that have records, the latest first."""
-        return sorted((f"{month}/{status.name}" for status in self._list(month)
-                       if status.is_directory and _PARTS[2].match(status.name)), reverse=True)
+        return sorted(
+            (
+                f"{month}/{status.name}"
+                for status in self._list(month)
+                if status.is_directory and _PARTS[2].match(status.name)
+            ),
+            reverse=True,
+        )
 
     def _list(self, day: str) -> list[FileStatus]:
         try:
@@ -139,8 +149,9 @@ class Records:
             logger.debug("the index of %s is left out: %s", day, error)
             return {}
 
-    def _write_index(self, day: str, known: Mapping[str, tuple[int, Mapping[str, Any]]],
-                     old: Iterable[FileStatus]) -> None:
+    def _write_index(
+        self, day: str, known: Mapping[str, tuple[int, Mapping[str, Any]]], old: Iterable[FileStatus]
+    ) -> None:
         """Write the index of a day under a new name, then delete the old ones; readers take the latest."""
         document = {"schema": INDEX_SCHEMA, "records": known}
         content = gzip.compress(json.dumps(document, separators=(",", ":")).encode(), 6)
@@ -176,7 +187,7 @@ class Records:
         days = [day for day in self.days() if day >= earliest]
         with ThreadPoolExecutor(THREADS) as pool:
             for start in range(0, len(days), _CHUNK):
-                paths = [f"{self.folder}/{day}/{name}" for day in days[start:start + _CHUNK]]
+                paths = [f"{self.folder}/{day}/{name}" for day in days[start : start + _CHUNK]]
                 for path, status in zip(paths, pool.map(self._status, paths), strict=True):
                     if status is not None:
                         return self._load(path)
@@ -220,8 +231,9 @@ class Records:
         paths = {record_path(self.folder, application_id, moment) for moment in (at, at - 3600)}
         return any(self._status(path) is not None for path in paths)
 
-    def write(self, application_id: str, at: float, content: bytes, users: Iterable[str] = (),
-              groups: Iterable[str] = ()) -> bool:
+    def write(
+        self, application_id: str, at: float, content: bytes, users: Iterable[str] = (), groups: Iterable[str] = ()
+    ) -> bool:
         """Write a record unless there is one.
 
         Parameters

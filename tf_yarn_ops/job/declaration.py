@@ -30,6 +30,7 @@ OPTION_SECTIONS = {
     "submission": "The submission",
 }
 
+
 @dataclass(frozen=True)
 class Option:
     """One option.
@@ -110,10 +111,16 @@ def option(default: Any, kind: Kind, help: str = "", **settings: Any) -> Any:
 
 def declared(part: Any, above: tuple[str, ...] = (), section: str = "") -> Iterable[Option]:
     """Yield the options of the fields of a part, then those of the parts in its fields."""
-    rows = [replace(row, path=(*above, name), section=row.section or section,
-                    name=row.name or (name if COMMAND_LINE in row.doors else ".".join((*above, name))),
-                    many=row.many or row.per_task or row.kind.many)
-            for name, row in ((one.name, one.metadata["option"]) for one in fields(part))]
+    rows = [
+        replace(
+            row,
+            path=(*above, name),
+            section=row.section or section,
+            name=row.name or (name if COMMAND_LINE in row.doors else ".".join((*above, name))),
+            many=row.many or row.per_task or row.kind.many,
+        )
+        for name, row in ((one.name, one.metadata["option"]) for one in fields(part))
+    ]
     yield from (row for row in rows if row.help)
     for row in rows:
         if row.kind.part:
@@ -126,14 +133,28 @@ class Part:
 
     def __init_subclass__(cls) -> None:
         options = {name: one.metadata["option"] for name, one in vars(cls).items() if isinstance(one, Field)}
-        rows = [f"{name} : {row.kind.word}, optional\n    {row.help} Default: {row.default_with_unit or 'none'}."
-                for name, row in options.items()]
-        cls.__doc__ = "\n".join((inspect.cleandoc(cls.__doc__ or ""), "\nParameters\n----------", *rows,
-                                 "\nRaises\n------\nSpecInvalid\n    With every fault."))
+        rows = [
+            f"{name} : {row.kind.word}, optional\n    {row.help} Default: {row.default_with_unit or 'none'}."
+            for name, row in options.items()
+        ]
+        cls.__doc__ = "\n".join(
+            (
+                inspect.cleandoc(cls.__doc__ or ""),
+                "\nParameters\n----------",
+                *rows,
+                "\nRaises\n------\nSpecInvalid\n    With every fault.",
+            )
+        )
 
     def __post_init__(self) -> None:
-        faults = normalise(self, {one.name: optional(kind.read) if one.default is None else kind.read
-                                  for one in fields(self) for kind in [one.metadata["option"].kind]})
+        faults = normalise(
+            self,
+            {
+                one.name: optional(kind.read) if one.default is None else kind.read
+                for one in fields(self)
+                for kind in [one.metadata["option"].kind]
+            },
+        )
         wrong = {fault.path.partition(".")[0] for fault in faults}
         check_faults([*faults, *self._faults(wrong)])
 

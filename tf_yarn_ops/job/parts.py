@@ -33,18 +33,36 @@ class PartFault(FaultCode):
     NOT_AN_ENVIRONMENT = "{given} is not an environment; {advice}"
 
 
-_ADVICE = ("give python:///path/to/python3, venv:///folder, conda:///folder, docker://image, "
-           "requirements://requirements.txt, or an archive "
-           f"({', '.join(ARCHIVE_SUFFIXES)})")
+_ADVICE = (
+    "give python:///path/to/python3, venv:///folder, conda:///folder, docker://image, "
+    "requirements://requirements.txt, or an archive "
+    f"({', '.join(ARCHIVE_SUFFIXES)})"
+)
 
 
 #: The resources of a task; each call makes a field.
-memory_option = partial(option, 8192, kinds.MEMORY, "Memory of a task, in MiB or with a unit: 8192, 512m, 8 GiB.",
-                        name="task_memory", short="-m", per_task=True)
-vcores_option = partial(option, 1, kinds.count(1), "Virtual cores of a task.", name="task_vcores", short="-c",
-                        value="<vcores>", per_task=True)
-gpus_option = partial(option, 0, kinds.count(0), "GPUs (yarn.io/gpu) of a task.", name="task_gpus", value="<gpus>",
-                      per_task=True)
+memory_option = partial(
+    option,
+    8192,
+    kinds.MEMORY,
+    "Memory of a task, in MiB or with a unit: 8192, 512m, 8 GiB.",
+    name="task_memory",
+    short="-m",
+    per_task=True,
+)
+vcores_option = partial(
+    option,
+    1,
+    kinds.count(1),
+    "Virtual cores of a task.",
+    name="task_vcores",
+    short="-c",
+    value="<vcores>",
+    per_task=True,
+)
+gpus_option = partial(
+    option, 0, kinds.count(0), "GPUs (yarn.io/gpu) of a task.", name="task_gpus", value="<gpus>", per_task=True
+)
 
 
 @dataclass(frozen=True)
@@ -64,25 +82,44 @@ class Resources(Part):
 class TensorBoard(Part):
     """The extra task that serves TensorBoard on ``output`` while the job runs; it keeps what it reads in memory."""
 
-    memory: int = option(2048, kinds.MEMORY, "Memory of the TensorBoard task, in MiB or with a unit.",
-                         name="tensorboard_memory")
-    vcores: int = option(1, kinds.count(1), "Virtual cores of the TensorBoard task.", name="tensorboard_vcores",
-                         value="<vcores>")
-    linger: float = option(0.0, kinds.SECONDS, "How long TensorBoard continues after the last awaited task has ended.",
-                           name="tensorboard_linger")
+    memory: int = option(
+        2048, kinds.MEMORY, "Memory of the TensorBoard task, in MiB or with a unit.", name="tensorboard_memory"
+    )
+    vcores: int = option(
+        1, kinds.count(1), "Virtual cores of the TensorBoard task.", name="tensorboard_vcores", value="<vcores>"
+    )
+    linger: float = option(
+        0.0,
+        kinds.SECONDS,
+        "How long TensorBoard continues after the last awaited task has ended.",
+        name="tensorboard_linger",
+    )
     logdir: str | None = option(
-        None, kinds.VERBATIM,
+        None,
+        kinds.VERBATIM,
         "The folder that TensorBoard shows, if it is not the output path: a path of the nodes, or a "
-        "URL such as hdfs:///models/digits/logs.", name="tensorboard_logdir", value="<path or URL>")
+        "URL such as hdfs:///models/digits/logs.",
+        name="tensorboard_logdir",
+        value="<path or URL>",
+    )
     args: str = option(
-        "", kinds.VERBATIM,
-        "Further arguments of the program tensorboard: --samples_per_plugin=images=100.", name="tensorboard_args",
-        value="<arguments>")
+        "",
+        kinds.VERBATIM,
+        "Further arguments of the program tensorboard: --samples_per_plugin=images=100.",
+        name="tensorboard_args",
+        value="<arguments>",
+    )
 
     if TYPE_CHECKING:  # what a caller may give
 
-        def __init__(self, memory: int | str = ..., vcores: int = ..., linger: float = ..., logdir: str | None = ...,
-                     args: str = ...) -> None: ...
+        def __init__(
+            self,
+            memory: int | str = ...,
+            vcores: int = ...,
+            linger: float = ...,
+            logdir: str | None = ...,
+            args: str = ...,
+        ) -> None: ...
 
     def _faults(self, wrong: set[str]) -> Iterator[Fault]:
         try:
@@ -99,27 +136,42 @@ class Deadlines(Part):
     """How long each wait may take, in seconds; 0 means without limit."""
 
     queue: float = option(
-        86400.0, kinds.SECONDS,
+        86400.0,
+        kinds.SECONDS,
         "From submission until the application master runs, while a client waits; 0 for no limit.",
-        name="queue_timeout")
-    allocation: float = option(1800.0, kinds.SECONDS, "Until every task has a container; 0 for no limit.",
-                               name="allocation_timeout")
+        name="queue_timeout",
+    )
+    allocation: float = option(
+        1800.0, kinds.SECONDS, "Until every task has a container; 0 for no limit.", name="allocation_timeout"
+    )
     registration: float = option(
-        600.0, kinds.SECONDS, "From the start of a container until its agent calls the coordinator; 0 for no limit.",
-        name="registration_timeout")
-    heartbeat: float = option(60.0, kinds.SECONDS, "How long a task may be silent, at least 5; 0 for no limit.",
-                              name="heartbeat_timeout")
+        600.0,
+        kinds.SECONDS,
+        "From the start of a container until its agent calls the coordinator; 0 for no limit.",
+        name="registration_timeout",
+    )
+    heartbeat: float = option(
+        60.0, kinds.SECONDS, "How long a task may be silent, at least 5; 0 for no limit.", name="heartbeat_timeout"
+    )
     execution: float = option(
-        0.0, kinds.SECONDS, "From the first cluster spec until the end of the job; 0 for no limit.",
-        name="execution_timeout")
+        0.0,
+        kinds.SECONDS,
+        "From the first cluster spec until the end of the job; 0 for no limit.",
+        name="execution_timeout",
+    )
     total: float = option(
-        604800.0, kinds.SECONDS, "From the start of the application master until the end of the job; 0 for no limit.",
-        name="total_timeout")
+        604800.0,
+        kinds.SECONDS,
+        "From the start of the application master until the end of the job; 0 for no limit.",
+        name="total_timeout",
+    )
     stop_grace: float = option(10.0, kinds.SECONDS, "Between SIGTERM and SIGKILL when a command is ended.")
     evaluator_grace: float = option(
-        0.0, kinds.SECONDS,
+        0.0,
+        kinds.SECONDS,
         "How long evaluators go on after the training has succeeded; YTF_TRAINED_FILE exists then, and their failures "
-        "do not count. With 0 the job waits for evaluators as for workers.")
+        "do not count. With 0 the job waits for evaluators as for workers.",
+    )
 
     def _faults(self, wrong: set[str]) -> Iterator[Fault]:
         if "heartbeat" not in wrong and 0 < self.heartbeat < 5:
@@ -131,30 +183,46 @@ class RestartPolicy(Part):
     """What happens when a task fails or its container is lost."""
 
     mode: str = option(
-        "never", kinds.choice("never", "task", "cluster"),
+        "never",
+        kinds.choice("never", "task", "cluster"),
         "What happens after a failure. never: the job ends. task: the failed command starts again on its port while "
-        "the other tasks continue. cluster: all commands start again with a new cluster spec.", name="restart")
-    max_restarts: int | None = option(None, kinds.count(0), "How many failures of the program lead to a restart.",
-                                      in_words="0 with restart never, else 3")
+        "the other tasks continue. cluster: all commands start again with a new cluster spec.",
+        name="restart",
+    )
+    max_restarts: int | None = option(
+        None,
+        kinds.count(0),
+        "How many failures of the program lead to a restart.",
+        in_words="0 with restart never, else 3",
+    )
     max_container_losses: int = option(
-        3, kinds.count(0),
-        "How many containers may be preempted, lost with their node, killed from outside or silent. Each "
-        "is replaced.")
+        3,
+        kinds.count(0),
+        "How many containers may be preempted, lost with their node, killed from outside or silent. Each is replaced.",
+    )
     retry_exit_codes: tuple[int, ...] = option(
-        (), kinds.CODES, "Only these exit codes lead to a restart.", in_words="all")
+        (), kinds.CODES, "Only these exit codes lead to a restart.", in_words="all"
+    )
     fatal_exit_codes: tuple[int, ...] = option(
-        (), kinds.CODES, "These exit codes end the job, even when restarts are left.", in_words="none")
+        (), kinds.CODES, "These exit codes end the job, even when restarts are left.", in_words="none"
+    )
     backoff: float = option(
-        1.0, kinds.SECONDS,
+        1.0,
+        kinds.SECONDS,
         "The pause before the first restart. It doubles with each further restart, up to 300 seconds.",
-        name="restart_backoff")
+        name="restart_backoff",
+    )
     allocation_retries: int = option(
-        0, kinds.count(0),
-        "How often a waiting client submits the job again, after a pause, when it has missed its allocation deadline.")
+        0,
+        kinds.count(0),
+        "How often a waiting client submits the job again, after a pause, when it has missed its allocation deadline.",
+    )
     exclude_node_after: int = option(
-        0, kinds.count(0),
+        0,
+        kinds.count(0),
         "After how many failed commands and lost containers on one node the job excludes it: what fails there moves, "
-        "and nothing else starts there. 0 for never.")
+        "and nothing else starts there. 0 for never.",
+    )
 
     def __post_init__(self) -> None:
         if self.max_restarts is None:
@@ -167,8 +235,9 @@ class RestartPolicy(Part):
         if self.mode == "never" and self.max_restarts:
             yield Fault("max_restarts", PartFault.NEEDS_RESTARTS, {"given": self.max_restarts, "other": "mode"})
         if both := sorted({*self.retry_exit_codes} & {*self.fatal_exit_codes}):
-            yield Fault("retry_exit_codes", PartFault.IN_BOTH_LISTS,
-                        {"codes": tuple(both), "other": "fatal_exit_codes"})
+            yield Fault(
+                "retry_exit_codes", PartFault.IN_BOTH_LISTS, {"codes": tuple(both), "other": "fatal_exit_codes"}
+            )
 
 
 _names = partial(option, (), kinds.TEXTS, in_words="none", doors=(DOCUMENT,))
@@ -263,9 +332,14 @@ def values_that_differ(part: Any, plain: Any = None) -> dict[str, Any]:
         Plain values by the names of the fields, in their order.
     """
     if plain is None:
-        defaults = {one.name: one.default_factory() if one.default_factory is not MISSING else one.default
-                    for one in fields(part)}
+        defaults = {
+            one.name: one.default_factory() if one.default_factory is not MISSING else one.default
+            for one in fields(part)
+        }
     else:
         defaults = {one.name: getattr(plain, one.name) for one in fields(part)}
-    return {name: list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
-            for name, default in defaults.items() if (value := getattr(part, name)) != default}
+    return {
+        name: list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
+        for name, default in defaults.items()
+        if (value := getattr(part, name)) != default
+    }

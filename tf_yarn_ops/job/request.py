@@ -22,8 +22,11 @@ OPTION_NAMES = tuple(_OPTIONS)
 #: Options with the three forms of an override.
 _PER_TASK = {name: option for name, option in _OPTIONS.items() if option.per_task}
 #: Options that are one key of the document; `_apply_tasks` and `_apply_tensorboard` write the others.
-_SIMPLE = {name: option for name, option in _OPTIONS.items()
-           if option.path and option.path[0] not in ("tasks", "tensorboard", "node_label")}
+_SIMPLE = {
+    name: option
+    for name, option in _OPTIONS.items()
+    if option.path and option.path[0] not in ("tasks", "tensorboard", "node_label")
+}
 #: Names that often stand first in a path and seldom name a host.
 FOLDERS = ("data", "home", "mnt", "project", "projects", "tmp", "user", "users", "warehouse")
 #: MiB of a task below which the unit of its memory was probably forgotten.
@@ -65,13 +68,19 @@ def build_job(options: Mapping[str, Any], document: Mapping[str, Any] | None = N
     SpecInvalid
         With every fault of the request.
     """
-    faults = [Fault(str(name), RequestFault.UNKNOWN_OPTION, {"given": name, "allowed": OPTION_NAMES})
-              for name in options if name not in OPTION_NAMES]
+    faults = [
+        Fault(str(name), RequestFault.UNKNOWN_OPTION, {"given": name, "allowed": OPTION_NAMES})
+        for name in options
+        if name not in OPTION_NAMES
+    ]
     given = {name: value for name, value in options.items() if value is not None and name in OPTION_NAMES}
     for name, value in list(given.items()):
         option = _OPTIONS[name]
-        odd = [item for item in _items(value) if not isinstance(item, str | int | float)
-               or (isinstance(item, bool) and option.kind.word != "flag")]
+        odd = [
+            item
+            for item in _items(value)
+            if not isinstance(item, str | int | float) or (isinstance(item, bool) and option.kind.word != "flag")
+        ]
         if odd and option.many and option.kind.word != "variables":
             faults.append(Fault(name, ValueFault.NOT_WRITTEN, {"given": kind_of(odd[0])}))
             del given[name]
@@ -117,8 +126,10 @@ def doubts_about_job(job: JobSpec) -> list[str]:
     commands = [job.command, *(task.command for task in job.tasks.values())]
     script = (job.script or "").rpartition("/")[2]
     if script and not any(name in command for command in commands if command for name in (script, "DTF_TASK_SCRIPT")):
-        doubts.append(f"script: no command names {script!r} or DTF_TASK_SCRIPT. A shell replaces $DTF_TASK_SCRIPT in "
-                      "double quotes by nothing; write the command in single quotes: 'python $DTF_TASK_SCRIPT'")
+        doubts.append(
+            f"script: no command names {script!r} or DTF_TASK_SCRIPT. A shell replaces $DTF_TASK_SCRIPT in "
+            "double quotes by nothing; write the command in single quotes: 'python $DTF_TASK_SCRIPT'"
+        )
     return doubts
 
 
@@ -146,8 +157,9 @@ def _apply_tasks(job: dict[str, Any], given: Mapping[str, Any], faults: list[Fau
         if isinstance(wanted, Mapping):
             wanted = ",".join(f"{name}:{count}" for name, count in wanted.items())
         requirement = parse_cluster_requirement(str(wanted), faults)
-        tasks = {name: {**_present(tasks, name, faults, "tasks."), "instances": count}
-                 for name, count in requirement.items()}
+        tasks = {
+            name: {**_present(tasks, name, faults, "tasks."), "instances": count} for name, count in requirement.items()
+        }
         job["tasks"] = tasks
         if not requirement:
             _stand_in(job, given, faults)
@@ -222,8 +234,11 @@ def _apply_tensorboard(job: dict[str, Any], given: Mapping[str, Any], faults: li
 
 def _names_of_paths(given: Mapping[str, Any], document: Mapping[str, Any]) -> Callable[[str], str]:
     """Return a function that names a path of the document by its option, unless the value is the document's own."""
-    names = {".".join(option.path): name for name, option in _OPTIONS.items()
-             if option.path and option.path[0] != "tasks" and (name in given or not _says(document, option.path))}
+    names = {
+        ".".join(option.path): name
+        for name, option in _OPTIONS.items()
+        if option.path and option.path[0] != "tasks" and (name in given or not _says(document, option.path))
+    }
     if "docker_image" in given and "environment" not in given:
         names["environment"] = "docker_image"
 
@@ -319,8 +334,10 @@ def _task(task: Any) -> Any:
     if task is None or (isinstance(task, int) and not isinstance(task, bool)):
         return {} if task is None else {"instances": task}
     if isinstance(task, dict) and isinstance(task.get("indices"), dict):
-        task["indices"] = {int(key) if str(key).isdecimal() else key: {} if own is None else own
-                           for key, own in task["indices"].items()}
+        task["indices"] = {
+            int(key) if str(key).isdecimal() else key: {} if own is None else own
+            for key, own in task["indices"].items()
+        }
     return task
 
 

@@ -49,8 +49,9 @@ class JobFault(FaultCode):
     CHIEF_TWICE = "the chief is given twice; chiefworker and master are other names of chief"
     NO_TASKS = "there are none; give at least one task type, for example worker:1"
     NO_COMMAND = "missing; {types} would have nothing to run: give the job a command, or each of these types its own"
-    MISSPELT_TYPE = ("task type {given!r} looks like a misspelt {meant!r}; correct it, or name it in {other} if it is "
-                     "meant")
+    MISSPELT_TYPE = (
+        "task type {given!r} looks like a misspelt {meant!r}; correct it, or name it in {other} if it is meant"
+    )
     NEVER_ENDS = "the job would never end, because {types} run until the job ends; add a chief or a worker"
     NEEDS_CHIEF = "chief needs a task of type chief"
     NEEDS_OUTPUT = "needs {other}, the folder that TensorBoard reads"
@@ -96,46 +97,87 @@ class TaskSpec(Part):
     memory: int = memory_option()
     vcores: int = vcores_option()
     gpus: int = gpus_option()
-    node_label: str | None = option(None, kinds.TEXT, "YARN node label expression of the containers of one task type.",
-                                    doors=_BY_TYPE)
+    node_label: str | None = option(
+        None, kinds.TEXT, "YARN node label expression of the containers of one task type.", doors=_BY_TYPE
+    )
     command: str | None = option(
-        None, kinds.COMMAND, "Another command for the tasks of one type. ytf-server: TensorFlow's server.",
-        name="command", section="program", value="TYPE=COMMAND", many=True)
+        None,
+        kinds.COMMAND,
+        "Another command for the tasks of one type. ytf-server: TensorFlow's server.",
+        name="command",
+        section="program",
+        value="TYPE=COMMAND",
+        many=True,
+    )
     env: Mapping[str, str] = option(
-        dict, kinds.ENV, "Environment variables of the tasks of one type. They win over the variables of the job.",
-        section="program", doors=_BY_TYPE)
+        dict,
+        kinds.ENV,
+        "Environment variables of the tasks of one type. They win over the variables of the job.",
+        section="program",
+        doors=_BY_TYPE,
+    )
     indices: Mapping[int, Resources] = option(
-        dict, kinds.Kind("variables", lambda value: value),
+        dict,
+        kinds.Kind("variables", lambda value: value),
         "Memory, vcores and gpus of single tasks, by task index; the rest comes from their task type.",
-        doors=(DOCUMENT,))
-    in_cluster: bool | None = option(None, kinds.FLAG, "Whether these tasks are part of the cluster spec.",
-                                     in_words="true; false for evaluator", doors=_BY_TYPE)
-    awaited: bool | None = option(None, kinds.FLAG, "Whether the job waits until these tasks end.",
-                                  in_words="true; false for ps and ytf-server", doors=_BY_TYPE)
-    fatal: bool | None = option(None, kinds.FLAG, "Whether the job fails when one of these tasks fails.",
-                                in_words="true", doors=_BY_TYPE)
+        doors=(DOCUMENT,),
+    )
+    in_cluster: bool | None = option(
+        None,
+        kinds.FLAG,
+        "Whether these tasks are part of the cluster spec.",
+        in_words="true; false for evaluator",
+        doors=_BY_TYPE,
+    )
+    awaited: bool | None = option(
+        None,
+        kinds.FLAG,
+        "Whether the job waits until these tasks end.",
+        in_words="true; false for ps and ytf-server",
+        doors=_BY_TYPE,
+    )
+    fatal: bool | None = option(
+        None, kinds.FLAG, "Whether the job fails when one of these tasks fails.", in_words="true", doors=_BY_TYPE
+    )
     hold_port: bool | None = option(
-        None, kinds.FLAG,
+        None,
+        kinds.FLAG,
         "Whether the reserved port of each task stays bound, with SO_REUSEPORT, while the command runs. TensorFlow's "
         "servers can bind such a port. With false a plain bind succeeds, and another program may take the port first; "
-        "that counts as a loss of the container.", value="false | TYPE=false", many=True,
-        in_words="true for tensorflow and jax, else false")
+        "that counts as a loss of the container.",
+        value="false | TYPE=false",
+        many=True,
+        in_words="true for tensorflow and jax, else false",
+    )
 
     if TYPE_CHECKING:  # what a caller may give; the fields have what was read from it
 
-        def __init__(self, instances: int = ..., memory: int | str = ..., vcores: int = ..., gpus: int = ...,
-                     node_label: str | None = ..., command: str | None = ..., env: Mapping[str, str] = ...,
-                     indices: Mapping[int, Resources | Mapping[str, Any]] = ..., in_cluster: bool | None = ...,
-                     awaited: bool | None = ..., fatal: bool | None = ..., hold_port: bool | None = ...) -> None: ...
+        def __init__(
+            self,
+            instances: int = ...,
+            memory: int | str = ...,
+            vcores: int = ...,
+            gpus: int = ...,
+            node_label: str | None = ...,
+            command: str | None = ...,
+            env: Mapping[str, str] = ...,
+            indices: Mapping[int, Resources | Mapping[str, Any]] = ...,
+            in_cluster: bool | None = ...,
+            awaited: bool | None = ...,
+            fatal: bool | None = ...,
+            hold_port: bool | None = ...,
+        ) -> None: ...
 
     def _faults(self, wrong: set[str]) -> Iterator[Fault]:
         general = {name: getattr(self, name) for name in _RESOURCES if name not in wrong}
         faults = normalise(self, {"indices": _read_indices(general)})
         yield from faults
         if not faults and not wrong:
-            yield from (Fault(f"indices.{index}", JobFault.INDEX_OUT_OF_RANGE,
-                              {"given": index, "last": self.instances - 1})
-                        for index in self.indices if index >= self.instances)
+            yield from (
+                Fault(f"indices.{index}", JobFault.INDEX_OUT_OF_RANGE, {"given": index, "last": self.instances - 1})
+                for index in self.indices
+                if index >= self.instances
+            )
 
     def resources(self, index: int) -> Resources:
         """Return the resources of the task with this index."""
@@ -175,114 +217,207 @@ class JobSpec(Part):
     """
 
     tasks: Mapping[str, TaskSpec] = option(
-        dict, kinds.Kind("text", _read_tasks, "<requirement>", part=TaskSpec),
+        dict,
+        kinds.Kind("text", _read_tasks, "<requirement>", part=TaskSpec),
         "The task types and their instances: <type1>:<instances1>,<type2>:<instances2>,... Example: ps:2,worker:4. "
         "Type names are free. Tasks of type chief, worker and of other names must end with exit code 0. A ps runs "
         "until the job ends. An evaluator is not part of the cluster spec. Required, unless the file of spec has "
-        "tasks.", name="cluster_requirement", section="tasks", short="-r")
+        "tasks.",
+        name="cluster_requirement",
+        section="tasks",
+        short="-r",
+    )
     custom_types: tuple[str, ...] = option(
-        (), kinds.TEXTS, "Accept this task type, although it looks like a misspelt chief, worker, ps or evaluator.",
-        name="custom_type", section="tasks", value="TYPE")
+        (),
+        kinds.TEXTS,
+        "Accept this task type, although it looks like a misspelt chief, worker, ps or evaluator.",
+        name="custom_type",
+        section="tasks",
+        value="TYPE",
+    )
     command: str | None = option(
-        None, kinds.COMMAND,
+        None,
+        kinds.COMMAND,
         "The command of every task. The node runs it with bash, after it has set the variables of the task.",
-        name="task_command", section="program")
+        name="task_command",
+        section="program",
+    )
     framework: str = option(
-        TENSORFLOW, kinds.choice(*FRAMEWORKS),
+        TENSORFLOW,
+        kinds.choice(*FRAMEWORKS),
         "Whose variables the tasks get. pytorch, jax and horovod give each task of the cluster spec a rank, and wait "
         "for tasks of every type; rank 0 is the chief, else the first worker. none sets no such variables.",
-        section="program")
+        section="program",
+    )
     name: str = option("TensorFlow", kinds.TEXT, "The name of the application in YARN.", short="-n")
     queue: str = option("default", kinds.TEXT, "The queue in YARN.", short="-q")
     user: str | None = option(
-        None, kinds.TEXT, "The owner of the application, if the cluster allows the submitting user to act for others.",
-        in_words="the submitting user", doors=(COMMAND_LINE, OPERATOR, DOCUMENT))
+        None,
+        kinds.TEXT,
+        "The owner of the application, if the cluster allows the submitting user to act for others.",
+        in_words="the submitting user",
+        doors=(COMMAND_LINE, OPERATOR, DOCUMENT),
+    )
     priority: int = option(0, kinds.count(0), "The priority in the queue; a larger number comes first.")
     tags: tuple[str, ...] = option((), kinds.TEXTS, "A YARN application tag. A job has at most 6.", name="tag")
     node_label: str | None = option(
-        None, kinds.TEXT, "YARN node label expression of the application, or of the containers of one task type.",
-        section="tasks", value="<label> | <type>:<label>", many=True)
+        None,
+        kinds.TEXT,
+        "YARN node label expression of the application, or of the containers of one task type.",
+        section="tasks",
+        value="<label> | <type>:<label>",
+        many=True,
+    )
     env: Mapping[str, str] = option(dict, kinds.ENV, "An environment variable of every task.", section="program")
     files: Mapping[str, str] = option(
-        dict, kinds.SOURCES,
+        dict,
+        kinds.SOURCES,
         "A file, or a local folder, that every task finds in its working directory under this name.",
-        name="file", section="program")
+        name="file",
+        section="program",
+    )
     archives: Mapping[str, str] = option(
-        dict, kinds.SOURCES, "An archive that is unpacked into a folder of this name in the working directory of every "
-        "task.", name="archive", section="program")
+        dict,
+        kinds.SOURCES,
+        "An archive that is unpacked into a folder of this name in the working directory of every task.",
+        name="archive",
+        section="program",
+    )
     script: str | None = option(
-        None, kinds.SOURCE, "A local file that is copied into the working directory of every task. Its name is in "
-        "DTF_TASK_SCRIPT, so a command may read: python ${DTF_TASK_SCRIPT} ...", section="program",
-        value="<script_file>", short="-s")
+        None,
+        kinds.SOURCE,
+        "A local file that is copied into the working directory of every task. Its name is in "
+        "DTF_TASK_SCRIPT, so a command may read: python ${DTF_TASK_SCRIPT} ...",
+        section="program",
+        value="<script_file>",
+        short="-s",
+    )
     input: str | None = option(
-        None, kinds.VERBATIM, "The input path. It is not interpreted; the tasks find it in DTF_INPUT_PATH.",
-        section="program", value="<input_path>", short="-i")
+        None,
+        kinds.VERBATIM,
+        "The input path. It is not interpreted; the tasks find it in DTF_INPUT_PATH.",
+        section="program",
+        value="<input_path>",
+        short="-i",
+    )
     output: str | None = option(
-        None, kinds.VERBATIM,
+        None,
+        kinds.VERBATIM,
         "The output path. It is not interpreted; the tasks find it in DTF_OUTPUT_PATH. TensorBoard needs it.",
-        section="program", value="<output_path>", short="-o")
+        section="program",
+        value="<output_path>",
+        short="-o",
+    )
     mirror: str = option(
-        "off", kinds.choice("off", "chief", "all"),
+        "off",
+        kinds.choice("off", "chief", "all"),
         "Give each task a local folder in DTF_OUTPUT_PATH that starts as a copy of the output path, in HDFS or on the "
         "nodes, and is written through to it every 5 seconds and at the end. chief: the chief, or else worker 0, "
-        "and evaluators write. all: every task does.", section="program")
+        "and evaluators write. all: every task does.",
+        section="program",
+    )
     mirror_input: int | None = option(
-        None, kinds.MEMORY,
+        None,
+        kinds.MEMORY,
         "Copy the input path to the disk of each node that runs tasks, once, and give them the copy in DTF_INPUT_PATH. "
-        "The value is the largest size of the copy, in MiB or with a unit: 20 GiB.", section="program",
-        value="<size>")
+        "The value is the largest size of the copy, in MiB or with a unit: 20 GiB.",
+        section="program",
+        value="<size>",
+    )
     libhdfs: bool = option(
-        False, kinds.FLAG,
+        False,
+        kinds.FLAG,
         "Open hdfs:// in fsspec and PyArrow by libhdfs of the Hadoop client that every node must have: sets CLASSPATH, "
         "HADOOP_HDFS_HOME, ARROW_LIBHDFS_DIR, LIBHDFS_OPTS, JAVA_HOME and LD_LIBRARY_PATH, unless env does.",
-        section="program")
+        section="program",
+    )
     environment: Environment | None = option(
-        None, kinds.Kind("text", read_environment), "The interpreter and its packages: python:///usr/bin/python3, "
+        None,
+        kinds.Kind("text", read_environment),
+        "The interpreter and its packages: python:///usr/bin/python3, "
         "venv:///folder, conda:///folder, docker://image, an archive (.tar.gz, .tgz, .zip; a local path or a URI), or "
         "requirements://requirements.txt, from which an archive is built once and kept. "
-        "Its bin folder comes first on PATH.", section="program", in_words="the nodes' own")
+        "Its bin folder comes first on PATH.",
+        section="program",
+        in_words="the nodes' own",
+    )
     tensorboard: TensorBoard | None = option(
-        None, kinds.Kind("flag", _read_tensorboard, part=TensorBoard),
+        None,
+        kinds.Kind("flag", _read_tensorboard, part=TensorBoard),
         "Run TensorBoard on the output path, as a separate task, until the job ends. It is shown through YARN's "
         "proxy; its address is in the report, on the terminal and on the page of the application.",
-        section="tensorboard", short="-t")
+        section="tensorboard",
+        short="-t",
+    )
     success: str = option(
-        "all_workers", kinds.choice("all_workers", "chief"),
+        "all_workers",
+        kinds.choice("all_workers", "chief"),
         "all_workers: the job succeeds when every awaited task has ended with exit code 0. chief: the job succeeds, "
-        "and ends, when the chief has ended with exit code 0.", section="restarts")
+        "and ends, when the chief has ended with exit code 0.",
+        section="restarts",
+    )
     restart: RestartPolicy = option(RestartPolicy, kinds.part_of_job(RestartPolicy), section="restarts")
     deadlines: Deadlines = option(Deadlines, kinds.part_of_job(Deadlines), section="deadlines")
     lease: float | None = option(
-        None, kinds.SECONDS,
+        None,
+        kinds.SECONDS,
         "How long the job continues without a client that waits for it; then YARN ends it. The waiting client moves "
         "the end, so the training ends when the client's machine is gone. At least 20; 0 for no lease.",
         section="deadlines",
         in_words="900 on Azkaban and Oozie, for ytf-submit with wait and without run_id, and for Launcher.run without "
-                 "identity; else no lease")
+        "identity; else no lease",
+    )
     file_systems: tuple[str, ...] = option(
-        (), kinds.TEXTS, "Another file system for which the job needs a delegation token: hdfs://other.",
-        name="file_system", value="<URI>")
+        (),
+        kinds.TEXTS,
+        "Another file system for which the job needs a delegation token: hdfs://other.",
+        name="file_system",
+        value="<URI>",
+    )
     acls: Acls = option(Acls, kinds.part_of_job(Acls))
     am_memory: int = option(1024, kinds.MEMORY, "Memory of the application master, in MiB or with a unit.")
     am_vcores: int = option(1, kinds.count(1), "Virtual cores of the application master.", value="<vcores>")
     report_log_tail: int = option(
-        4096, kinds.count(0, "characters"),
-        "How much of the log of a failed task the report carries, at most 8192; 0 for none.")
+        4096,
+        kinds.count(0, "characters"),
+        "How much of the log of a failed task the report carries, at most 8192; 0 for none.",
+    )
 
     if TYPE_CHECKING:  # as in `TaskSpec`
 
-        def __init__(self, tasks: Mapping[str, TaskSpec | int | Mapping[str, Any]] = ...,
-                     custom_types: Sequence[str] = ..., command: str | None = ..., framework: str = ...,
-                     name: str = ..., queue: str = ..., user: str | None = ..., priority: int = ...,
-                     tags: Sequence[str] = ..., node_label: str | None = ..., env: Mapping[str, str] = ...,
-                     files: Mapping[str, str] = ..., archives: Mapping[str, str] = ..., script: str | None = ...,
-                     input: str | None = ..., output: str | None = ..., mirror: str = ...,
-                     mirror_input: int | str | None = ..., libhdfs: bool = ...,
-                     environment: Environment | str | None = ...,
-                     tensorboard: TensorBoard | Mapping[str, Any] | bool | None = ..., success: str = ...,
-                     restart: RestartPolicy | Mapping[str, Any] = ..., deadlines: Deadlines | Mapping[str, Any] = ...,
-                     lease: float | None = ..., file_systems: Sequence[str] = ..., acls: Acls | Mapping[str, Any] = ...,
-                     am_memory: int | str = ..., am_vcores: int = ..., report_log_tail: int = ...) -> None: ...
+        def __init__(
+            self,
+            tasks: Mapping[str, TaskSpec | int | Mapping[str, Any]] = ...,
+            custom_types: Sequence[str] = ...,
+            command: str | None = ...,
+            framework: str = ...,
+            name: str = ...,
+            queue: str = ...,
+            user: str | None = ...,
+            priority: int = ...,
+            tags: Sequence[str] = ...,
+            node_label: str | None = ...,
+            env: Mapping[str, str] = ...,
+            files: Mapping[str, str] = ...,
+            archives: Mapping[str, str] = ...,
+            script: str | None = ...,
+            input: str | None = ...,
+            output: str | None = ...,
+            mirror: str = ...,
+            mirror_input: int | str | None = ...,
+            libhdfs: bool = ...,
+            environment: Environment | str | None = ...,
+            tensorboard: TensorBoard | Mapping[str, Any] | bool | None = ...,
+            success: str = ...,
+            restart: RestartPolicy | Mapping[str, Any] = ...,
+            deadlines: Deadlines | Mapping[str, Any] = ...,
+            lease: float | None = ...,
+            file_systems: Sequence[str] = ...,
+            acls: Acls | Mapping[str, Any] = ...,
+            am_memory: int | str = ...,
+            am_vcores: int = ...,
+            report_log_tail: int = ...,
+        ) -> None: ...
 
     def _faults(self, wrong: set[str]) -> Iterator[Fault]:
         for names, find in _RULES:
@@ -298,8 +433,12 @@ class JobSpec(Part):
         task, row = self.tasks[task_type], FRAMEWORKS[self.framework].role_of(task_type)
         if self.serves(task_type) or (task_type == EVALUATOR and self.deadlines.evaluator_grace):
             row = row._replace(awaited=False)
-        return Role(*(default if own is None else own
-                      for own, default in zip((task.in_cluster, task.awaited, task.fatal), row, strict=True)))
+        return Role(
+            *(
+                default if own is None else own
+                for own, default in zip((task.in_cluster, task.awaited, task.fatal), row, strict=True)
+            )
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the values that differ from the defaults, as plain values; `from_dict` reads them back."""

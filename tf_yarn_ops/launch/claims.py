@@ -107,11 +107,17 @@ class Claims:
             raise SubmissionRejected(f"{path} belongs to {owner}, not to {self._owner}")
         try:
             document = json.loads(self._files.read(path) or b"")
-            return Claim(number, str(document["id"]), int(document["generation"]), int(document["attempt"]),
-                         f"{stem}{number}{SUBMITTED}" in found)
+            return Claim(
+                number,
+                str(document["id"]),
+                int(document["generation"]),
+                int(document["attempt"]),
+                f"{stem}{number}{SUBMITTED}" in found,
+            )
         except (ValueError, KeyError, TypeError) as error:
             raise SubmissionRejected(
-                f"{path} holds no claim; delete the file when no application of this training runs") from error
+                f"{path} holds no claim; delete the file when no application of this training runs"
+            ) from error
 
     def make(self, number: int, application_id: str) -> bool:
         """Claim a number for an application id.
@@ -130,8 +136,14 @@ class Claims:
         """
         self._make_folder()
         passing = f"{self._folder}/.{uuid.uuid4().hex}"
-        content = json.dumps({"id": application_id, "generation": self._identity.generation,
-                              "attempt": self._identity.attempt, **self._key}).encode()
+        content = json.dumps(
+            {
+                "id": application_id,
+                "generation": self._identity.generation,
+                "attempt": self._identity.attempt,
+                **self._key,
+            }
+        ).encode()
         self._files.create(passing, content, 0o600)
         if self._files.rename(passing, self._path(number)):
             return True
@@ -175,8 +187,11 @@ class Claims:
         found, until = list(applications), dict[int, float]()
         for name, status in self._runs().items():
             generation, attempt, retries, patience = map(int, _RUN.fullmatch(name).groups())  # type: ignore[union-attr]
-            ended = [one for one in found if generation_of(one) == generation and attempt_of(one) >= attempt
-                     and one["state"] in ENDED]
+            ended = [
+                one
+                for one in found
+                if generation_of(one) == generation and attempt_of(one) >= attempt and one["state"] in ENDED
+            ]
             over = any(read_yarn_report(one).reason in (Reason.SUCCEEDED, Reason.SUPERSEDED) for one in ended)
             times = [status.modified, *(int(one.get("finishedTime") or 0) for one in ended)]
             if generation < self._identity.generation and not over and (retries or not ended):

@@ -40,9 +40,17 @@ class FunctionOutcome(NamedTuple):
     report: JobReport
 
 
-def run(function: Callable[..., Any], tasks: Mapping[str, Any], *, args: Sequence[Any] | Mapping[str, Any] = (),
-        environment: Any = None, cluster: Cluster | str | None = None, identity: "Identity | None" = None,
-        on_change: Callable[[JobReport], None] | None = None, **options: Any) -> FunctionOutcome:
+def run(
+    function: Callable[..., Any],
+    tasks: Mapping[str, Any],
+    *,
+    args: Sequence[Any] | Mapping[str, Any] = (),
+    environment: Any = None,
+    cluster: Cluster | str | None = None,
+    identity: "Identity | None" = None,
+    on_change: Callable[[JobReport], None] | None = None,
+    **options: Any,
+) -> FunctionOutcome:
     """Call a function in every task of a job, and wait for the end.
 
     The function travels by cloudpickle, with what it uses of its own module; other modules must be in the environment
@@ -82,9 +90,17 @@ def run(function: Callable[..., Any], tasks: Mapping[str, Any], *, args: Sequenc
     positional, named = ((), args) if isinstance(args, Mapping) else (args, {})
     with TemporaryDirectory(prefix="ytf-function-") as folder:
         archives = {**options.pop("archives", {}), FUNCTION_FOLDER: pack_function(function, positional, named, folder)}
-        job = JobSpec.from_dict({
-            "tasks": tasks, "command": FUNCTION_COMMAND, "environment": environment, "archives": archives,
-            "name": getattr(function, "__name__", "function"), "report_log_tail": MAX_LOG_TAIL, **options})
+        job = JobSpec.from_dict(
+            {
+                "tasks": tasks,
+                "command": FUNCTION_COMMAND,
+                "environment": environment,
+                "archives": archives,
+                "name": getattr(function, "__name__", "function"),
+                "report_log_tail": MAX_LOG_TAIL,
+                **options,
+            }
+        )
         launcher = Launcher(cluster if isinstance(cluster, Cluster) else discover(cluster))
         try:
             with in_notebook() as table:

@@ -102,9 +102,11 @@ class Identity:
     run: Run | None = None
 
     def __post_init__(self) -> None:
-        faults = [Fault(f"identity.{name}", ValueFault.NOT_A_COUNT, {"given": value, "least": 0})
-                  for name, value in (("generation", self.generation), ("attempt", self.attempt))
-                  if isinstance(value, bool) or not isinstance(value, int) or value < 0]
+        faults = [
+            Fault(f"identity.{name}", ValueFault.NOT_A_COUNT, {"given": value, "least": 0})
+            for name, value in (("generation", self.generation), ("attempt", self.attempt))
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0
+        ]
         if not self.key:
             faults.append(Fault("identity.key", IdentityFault.NO_KEY))
         check_faults(faults)
@@ -140,8 +142,11 @@ class Identity:
 
     def check(self, spec: JobSpec) -> None:
         """Raise `SpecInvalid` when the job's own tags look like one of these."""
-        check_faults(Fault("tags", IdentityFault.RESERVED_TAG, {"given": tag, "prefixes": PREFIXES})
-                     for tag in spec.tags if is_reserved(tag))
+        check_faults(
+            Fault("tags", IdentityFault.RESERVED_TAG, {"given": tag, "prefixes": PREFIXES})
+            for tag in spec.tags
+            if is_reserved(tag)
+        )
 
 
 def is_reserved(tag: str, *prefixes: str) -> bool:
@@ -210,8 +215,9 @@ def _number(application: Mapping[str, Any], pattern: re.Pattern[str]) -> int:
     return next((int(match[1]) for tag in tags if (match := pattern.match(tag))), 0)
 
 
-def decide_submission(applications: Iterable[Mapping[str, Any]], identity: Identity, user: str,
-                      allocation_retries: int = 0) -> SubmissionDecision:
+def decide_submission(
+    applications: Iterable[Mapping[str, Any]], identity: Identity, user: str, allocation_retries: int = 0
+) -> SubmissionDecision:
     """Return the decision of the first row of the table (docs/design.md, section 4) that fits.
 
     Parameters

@@ -56,8 +56,15 @@ class Launcher(Session):
         The name of this client, for the report of a job whose lease has run out. Default ``a Python program``.
     """
 
-    def __init__(self, cluster: Cluster, *, submit_with: str | None = None, strict_placement: bool = False,
-                 environ: Mapping[str, str] | None = None, holder: str = "a Python program"):
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        submit_with: str | None = None,
+        strict_placement: bool = False,
+        environ: Mapping[str, str] | None = None,
+        holder: str = "a Python program",
+    ):
         super().__init__(cluster)
         self._route = Route(self, submit_with or cluster.site.submit_with, strict_placement, environ)
         self._environ = environ
@@ -115,9 +122,15 @@ class Launcher(Session):
         with closing(Logs(self.cluster, self.resourcemanager, environ=self._environ)) as logs:
             yield from logs.read(application_id, task)
 
-    def follow_logs(self, application_id: str, tasks: Sequence[str] = ("*:*",), *,
-                    on_line: Callable[["LogLine"], None], on_change: Callable[[JobReport], None] | None = None,
-                    poll_interval: float = 1.0) -> JobReport:
+    def follow_logs(
+        self,
+        application_id: str,
+        tasks: Sequence[str] = ("*:*",),
+        *,
+        on_line: Callable[["LogLine"], None],
+        on_change: Callable[[JobReport], None] | None = None,
+        poll_interval: float = 1.0,
+    ) -> JobReport:
         """Follow the logs of many tasks at once, through restarts, until the application has ended.
 
         Parameters
@@ -143,12 +156,16 @@ class Launcher(Session):
         WaitTimeout, ClusterUnreachable, Cancelled
             As in `wait_for`.
         """
-        return self.wait(application_id, on_change=on_change, poll_interval=poll_interval, on_line=on_line, tasks=tasks,
-                         ours=False)
+        return self.wait(
+            application_id, on_change=on_change, poll_interval=poll_interval, on_line=on_line, tasks=tasks, ours=False
+        )
 
     @contextmanager
-    def _reading(self, on_line: Callable[["LogLine"], None] | None, tasks: Sequence[str],
-                 ) -> Iterator[Callable[[Mapping[str, Any], JobReport], None] | None]:
+    def _reading(
+        self,
+        on_line: Callable[["LogLine"], None] | None,
+        tasks: Sequence[str],
+    ) -> Iterator[Callable[[Mapping[str, Any], JobReport], None] | None]:
         """Return what a wait calls at each look, so that ``on_line`` gets the new lines of the tasks."""
         if on_line is None:
             yield None
@@ -156,8 +173,10 @@ class Launcher(Session):
         from ..follow.log_reader import Logs
         from ..follow.log_stream import LogStream
 
-        with closing(Logs(self.cluster, self.resourcemanager, environ=self._environ)) as logs, \
-                closing(LogStream(logs, tasks)) as stream:
+        with (
+            closing(Logs(self.cluster, self.resourcemanager, environ=self._environ)) as logs,
+            closing(LogStream(logs, tasks)) as stream,
+        ):
 
             def look(application: Mapping[str, Any], report: JobReport) -> None:
                 for line in stream.look(application, report):
@@ -176,11 +195,19 @@ class Launcher(Session):
             return None
         return (document or {}).get("cluster_spec") or None
 
-    def wait(self, application_id: str, *, timeout: float | None = None,
-             on_change: Callable[[JobReport], None] | None = None, poll_interval: float = 0.5,
-             queue_timeout: float | None = None, identity: Identity | None = None,
-             ours: bool | None = None, on_line: Callable[["LogLine"], None] | None = None,
-             tasks: Sequence[str] = ("*:*",)) -> JobReport:
+    def wait(
+        self,
+        application_id: str,
+        *,
+        timeout: float | None = None,
+        on_change: Callable[[JobReport], None] | None = None,
+        poll_interval: float = 0.5,
+        queue_timeout: float | None = None,
+        identity: Identity | None = None,
+        ours: bool | None = None,
+        on_line: Callable[["LogLine"], None] | None = None,
+        tasks: Sequence[str] = ("*:*",),
+    ) -> JobReport:
         """Wait for the end of an application; move its lease, if this launcher has submitted it with one.
 
         Parameters
@@ -225,9 +252,18 @@ class Launcher(Session):
             queue_timeout = known_timeout
         ours = application_id in self._limits if ours is None else ours
         with self._reading(on_line, tasks) as look:
-            return wait_for(self, application_id, timeout=timeout, on_change=on_change, on_look=look,
-                            poll_interval=poll_interval, queue_timeout=queue_timeout, identity=identity, lease=lease,
-                            ours=ours)
+            return wait_for(
+                self,
+                application_id,
+                timeout=timeout,
+                on_change=on_change,
+                on_look=look,
+                poll_interval=poll_interval,
+                queue_timeout=queue_timeout,
+                identity=identity,
+                lease=lease,
+                ours=ours,
+            )
 
     def ensure(self, spec: JobSpec, identity: Identity, on_reserved: Callable[[str], None] | None = None) -> JobReport:
         """Attach to the one application of an identity, or submit it.
@@ -255,10 +291,19 @@ class Launcher(Session):
         """
         return self._started(Ensure(self._route, spec, identity, on_reserved), spec)
 
-    def run(self, spec: JobSpec, identity: Identity | None = None, *,
-            on_reserved: Callable[[str], None] | None = None, on_change: Callable[[JobReport], None] | None = None,
-            on_line: Callable[["LogLine"], None] | None = None, tasks: Sequence[str] = ("*:*",),
-            timeout: float | None = None, poll_interval: float = 0.5, after: JobReport | None = None) -> JobReport:
+    def run(
+        self,
+        spec: JobSpec,
+        identity: Identity | None = None,
+        *,
+        on_reserved: Callable[[str], None] | None = None,
+        on_change: Callable[[JobReport], None] | None = None,
+        on_line: Callable[["LogLine"], None] | None = None,
+        tasks: Sequence[str] = ("*:*",),
+        timeout: float | None = None,
+        poll_interval: float = 0.5,
+        after: JobReport | None = None,
+    ) -> JobReport:
         """Submit a job, or attach to it, and wait for its end.
 
         When no task has run, the job is submitted again: after ALLOCATION_TIMEOUT ``restart.allocation_retries``
@@ -299,8 +344,15 @@ class Launcher(Session):
                 self._pause_after(ended)
             report = self.ensure(spec, identity, on_reserved) if identity else JobReport(self.submit(spec, on_reserved))
             if report.reason is None:
-                report = self.wait(report.application_id, timeout=timeout, on_change=on_change, identity=identity,
-                                   poll_interval=poll_interval, on_line=on_line, tasks=tasks)
+                report = self.wait(
+                    report.application_id,
+                    timeout=timeout,
+                    on_change=on_change,
+                    identity=identity,
+                    poll_interval=poll_interval,
+                    on_line=on_line,
+                    tasks=tasks,
+                )
             ended.append(report)
         return ended[-1]
 
@@ -336,8 +388,14 @@ class Launcher(Session):
         else:
             claims.renew_run()
 
-    def kill(self, application_id: str, why: str = "Killed by its client", *, reason: Reason = Reason.KILLED,
-             timeout: float = KILL_TIMEOUT) -> JobReport:
+    def kill(
+        self,
+        application_id: str,
+        why: str = "Killed by its client",
+        *,
+        reason: Reason = Reason.KILLED,
+        timeout: float = KILL_TIMEOUT,
+    ) -> JobReport:
         """Kill an application, wait until it is gone, delete its directory.
 
         Parameters
@@ -365,8 +423,7 @@ class Launcher(Session):
         """
         return kill_application(self, application_id, why, reason=reason, timeout=timeout)
 
-    def list(self, states: Iterable[str] = LIVE, user: str | None = None,
-             concerns: bool = False) -> list[JobReport]:
+    def list(self, states: Iterable[str] = LIVE, user: str | None = None, concerns: bool = False) -> list[JobReport]:
         """Return the user's applications of type Skein in these states, the latest first.
 
         Parameters

@@ -96,8 +96,14 @@ class EngineRun:
             self.application_ids.append(application_id)
             self.announce(application_id)
 
-    def train(self, launcher: "Launcher", job: JobSpec, identity: "Identity | None",
-              show: Callable[[JobReport], object] | None = None, **options: Any) -> JobReport:
+    def train(
+        self,
+        launcher: "Launcher",
+        job: JobSpec,
+        identity: "Identity | None",
+        show: Callable[[JobReport], object] | None = None,
+        **options: Any,
+    ) -> JobReport:
         """Submit a job, or attach to it, and follow it to its end; see `Launcher.run`.
 
         Parameters
@@ -120,8 +126,9 @@ class EngineRun:
                 for line in lines.changes(report, time.monotonic()):
                     self.say(line)
 
-        return launcher.run(job, identity, on_reserved=self.reserved, on_change=note,
-                            poll_interval=self.poll_interval, **options)
+        return launcher.run(
+            job, identity, on_reserved=self.reserved, on_change=note, poll_interval=self.poll_interval, **options
+        )
 
 
 def with_lease(launcher: "Launcher", job: JobSpec) -> JobSpec:

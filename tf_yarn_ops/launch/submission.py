@@ -80,8 +80,7 @@ class Route:
         For Skein's Java client. Default: the process's environment.
     """
 
-    def __init__(self, session: Session, submit_with: str, strict_placement: bool,
-                 environ: Mapping[str, str] | None):
+    def __init__(self, session: Session, submit_with: str, strict_placement: bool, environ: Mapping[str, str] | None):
         self.session = session
         self._way = submit_with
         self.refusal: RestUnavailable | None = None
@@ -112,8 +111,13 @@ class Route:
 
         cluster = session.cluster.acting_for(spec.user or session.cluster.user)
         resourcemanager = session.resourcemanager if cluster is session.cluster else cluster.resourcemanager()
-        return RestSubmitter(cluster, resourcemanager, session.staging(cluster.user),
-                             strict_placement=self.strict_placement, checkpoint=session.checkpoint)
+        return RestSubmitter(
+            cluster,
+            resourcemanager,
+            session.staging(cluster.user),
+            strict_placement=self.strict_placement,
+            checkpoint=session.checkpoint,
+        )
 
 
 class Submission:
@@ -148,8 +152,9 @@ class Submission:
         if self._spec.environment and self._spec.environment.scheme == "requirements":
             from ..environments.requirements import with_built_environment
 
-            self._spec = with_built_environment(self._spec, self._session.cluster.site.environment_cache,
-                                                self._session.checkpoint)
+            self._spec = with_built_environment(
+                self._spec, self._session.cluster.site.environment_cache, self._session.checkpoint
+            )
         if self._route.way() != SKEIN:
             try:
                 with self._route.rest_submitter(self._spec) as submitter:
@@ -212,8 +217,11 @@ class Submission:
             self._accepted(application_id)
             self._announce(application_id)
             if spec.priority:  # Skein's client has no option for it
-                self._amend(application_id, "priority",
-                            lambda _: self._resourcemanager.set_priority(application_id, spec.priority))
+                self._amend(
+                    application_id,
+                    "priority",
+                    lambda _: self._resourcemanager.set_priority(application_id, spec.priority),
+                )
             sweep_ended(session.staging(), self._resourcemanager, application_id)
             if session.cancelled:
                 raise Cancelled(f"{application_id} was submitted, and is killed")
@@ -230,8 +238,11 @@ class Submission:
         try:
             around = read_surroundings(self._spec, self._resourcemanager)
         except TfYarnError as error:
-            logger.log(logging.WARNING if self._route.strict_placement else logging.DEBUG,
-                       "submitting without a check of queues, labels and nodes: %s", error)
+            logger.log(
+                logging.WARNING if self._route.strict_placement else logging.DEBUG,
+                "submitting without a check of queues, labels and nodes: %s",
+                error,
+            )
         else:
             check_placement(self._spec, around, self._route.strict_placement)
 
@@ -333,8 +344,10 @@ class Ensure(Submission):
                 report = self._send()
                 if report is not None:
                     return report
-        raise ClusterUnreachable(f"{_MOST_LOOKS} looks have not settled which application trains: other clients keep "
-                                 f"changing the applications with the tag {self._identity.tag}")
+        raise ClusterUnreachable(
+            f"{_MOST_LOOKS} looks have not settled which application trains: other clients keep "
+            f"changing the applications with the tag {self._identity.tag}"
+        )
 
     def _claims(self) -> Claims:
         return Claims(self._session.staging(self._user), self._identity)
@@ -364,8 +377,13 @@ class Ensure(Submission):
         claims = self._claims()
         if application_id:
             self._tell(f"waiting for the end of '{application_id}', which an older execution of this training has left")
-            report = wait_for(self._session, application_id, poll_interval=_WAIT_INTERVAL, ours=False,
-                              on_change=lambda report: claims.renew_run())
+            report = wait_for(
+                self._session,
+                application_id,
+                poll_interval=_WAIT_INTERVAL,
+                ours=False,
+                on_change=lambda report: claims.renew_run(),
+            )
             reason = report.reason.value if report.reason else report.state
             self._tell(f"'{application_id}' has ended: {reason}: {report.message}")
             return
@@ -386,8 +404,10 @@ class Ensure(Submission):
             kill_application(self._session, self._submitted, f"Superseded by {newer}", reason=Reason.SUPERSEDED)
         if not newer:
             raise Superseded(f"a newer generation than {self._identity.generation} of this training has taken over")
-        raise Superseded(f"{newer} is of a newer generation than {self._identity.generation} of this training; "
-                         "that one goes on, and this call leaves no application")
+        raise Superseded(
+            f"{newer} is of a newer generation than {self._identity.generation} of this training; "
+            "that one goes on, and this call leaves no application"
+        )
 
     def _kill(self, application_id: str, decision: SubmissionDecision) -> None:
         own = decision.action is Action.ATTACH
@@ -418,15 +438,19 @@ class Ensure(Submission):
         except ApplicationNotFound:
             return
         if application["user"] != self._user:
-            error = SubmissionRejected(f"{self._submitted} runs as {application['user']!r}, not as {self._user!r}: "
-                                       "the Hadoop client here submits as somebody else")
+            error = SubmissionRejected(
+                f"{self._submitted} runs as {application['user']!r}, not as {self._user!r}: "
+                "the Hadoop client here submits as somebody else"
+            )
             take_back(self._session, self._submitted, error)
             raise error
 
     def _is_ours(self, application: Mapping[str, Any]) -> bool:
         ours = self._identity
-        return application["user"] == self._user and (
-            generation_of(application), attempt_of(application)) == (ours.generation, ours.attempt)
+        return application["user"] == self._user and (generation_of(application), attempt_of(application)) == (
+            ours.generation,
+            ours.attempt,
+        )
 
     def _send_rest(self, submitter: "RestSubmitter | LocalSubmitter") -> JobReport | None:
         """Submit by a claim; return a report when an application has ended, None for another look."""

@@ -32,8 +32,14 @@ def hadoop_folder(environ: Mapping[str, str], number: str = VERSION) -> Path:
     return cache_folder(environ) / f"hadoop-{number}"
 
 
-def fetch_hadoop(environ: Mapping[str, str], java: Java, progress: Callable[[str], None], version: str = VERSION,
-                 size: int = SIZE, options: Sequence[str] = ()) -> Path:
+def fetch_hadoop(
+    environ: Mapping[str, str],
+    java: Java,
+    progress: Callable[[str], None],
+    version: str = VERSION,
+    size: int = SIZE,
+    options: Sequence[str] = (),
+) -> Path:
     """Return the folder of Hadoop's jars; fetch them, with further options of Maven, if they are not in the cache.
 
     The folder appears by a rename and is therefore always complete. If two processes fetch at once, the first wins.
@@ -52,8 +58,10 @@ def fetch_hadoop(environ: Mapping[str, str], java: Java, progress: Callable[[str
         target.parent.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(target.parent).free // 10**6
         if free < size:
-            raise MiniClusterError(f"the disk of the cache {target.parent} has {free} MB free, Hadoop needs {size} MB:"
-                                   " free some, or set YTF_CACHE")
+            raise MiniClusterError(
+                f"the disk of the cache {target.parent} has {free} MB free, Hadoop needs {size} MB:"
+                " free some, or set YTF_CACHE"
+            )
         staging = Path(tempfile.mkdtemp(prefix=f".hadoop-{version}-", dir=target.parent))
     except OSError as error:
         raise MiniClusterError(f"the cache {target.parent} cannot be written ({error}): set YTF_CACHE") from error

@@ -19,7 +19,7 @@ _directory = click.option(
     metavar="<folder>",
     type=click.Path(path_type=Path),
     help="The cluster's folder; each folder has a cluster of its own.  "
-         "[default: $YTF_MINICLUSTER_DIR, else minicluster in the cache folder]",
+    "[default: $YTF_MINICLUSTER_DIR, else minicluster in the cache folder]",
 )
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
@@ -48,12 +48,18 @@ def minicluster(context: click.Context) -> None:
 @_directory
 @click.option("--light", is_flag=True, default=None, help="Leave HDFS out, which is faster and takes half the memory.")
 @click.option("--nodes", type=click.IntRange(1, MAX_NODES), metavar="<n>", help="Number of NodeManagers.  [default: 1]")
-@click.option("--set", "properties", multiple=True, metavar="<property>=<value>",
-              help="A Hadoop property, which wins over the minicluster's own; repeatable.")
+@click.option(
+    "--set",
+    "properties",
+    multiple=True,
+    metavar="<property>=<value>",
+    help="A Hadoop property, which wins over the minicluster's own; repeatable.",
+)
 @_as_json
 @click.pass_obj
-def up(kind: type[MiniCluster], /, directory: Path | None, properties: tuple[str, ...],
-       as_json: bool, **options: Any) -> None:
+def up(
+    kind: type[MiniCluster], /, directory: Path | None, properties: tuple[str, ...], as_json: bool, **options: Any
+) -> None:
     """Start the cluster and wait until it is ready.
 
     Daemons that already run keep running.

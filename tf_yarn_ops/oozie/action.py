@@ -164,7 +164,7 @@ def run_action(environ: Mapping[str, str], interruption: Interruption, outputs: 
     except OSError as error:
         logger.warning("%s can't be written, so Oozie does not show why the training failed: %s", CHILD_IDS, error)
     while text:
-        text = text[os.write(outputs, text):]
+        text = text[os.write(outputs, text) :]
     return (report.reason or Reason.AM_FAILED).exit_code
 
 

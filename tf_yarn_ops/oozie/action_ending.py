@@ -79,8 +79,9 @@ class ActionEnding:
         if not self._application_id:
             return
         try:
-            kill_application(self._session, self._application_id, WHY, timeout=None, look_first=False,
-                             attempt=self._launched.number)
+            kill_application(
+                self._session, self._application_id, WHY, timeout=None, look_first=False, attempt=self._launched.number
+            )
         except TfYarnError as error:
             logger.warning("%s may still run: %s", self._application_id, error)
 

@@ -33,8 +33,10 @@ class OozieCommandFault(FaultCode):
     NEEDS_SERVER = "missing; give the address of the Oozie server, http://host:11000/oozie, or set OOZIE_URL"
     NOT_A_FILE_SYSTEM = "{given!r} is not the URL of a file system; give hdfs://host:8020, or hdfs://NAME of a pair"
     NOT_A_PAIR = "{given!r} is not NAME=VALUE"
-    RUNS = ("{given} is a coordinator {name!r} for the same time, so each day would be trained twice; end it with "
-            "`oozie job -oozie {server} -kill {given}`, or start another one with --again")
+    RUNS = (
+        "{given} is a coordinator {name!r} for the same time, so each day would be trained twice; end it with "
+        "`oozie job -oozie {server} -kill {given}`, or start another one with --again"
+    )
     IS_A_URI = "{given} is in HDFS already; app_path is for applications that are packed into a folder of this machine"
 
 
@@ -55,39 +57,73 @@ _PACKAGE_OPTIONS = (
     _option("timezone", "<zone>", "With frequency: the zone whose days and months count.  [default: UTC]"),
     _option("start", "<time>", "2026-11-21T02:00Z, or with an offset.  [default: now]"),
     _option("end", "<time>", "The end of the schedule.  [default: 2099-12-31T00:00Z]"),
-    _option("data", "[NAME=]<URI>", "Wait for this data, whose URI may use ${YEAR}, ${MONTH}, ${DAY}, ${HOUR} and "
-            "${MINUTE} in UTC. The job's fields use it as ${dataIn}, or as ${NAME}. Repeatable.", multiple=True),
-    _option("data-instances", "<n>[:<n>]", "Which instances of the data: 0 the newest, -1 the one before, -6:0 the "
-            "last seven.  [default: 0]"),
+    _option(
+        "data",
+        "[NAME=]<URI>",
+        "Wait for this data, whose URI may use ${YEAR}, ${MONTH}, ${DAY}, ${HOUR} and "
+        "${MINUTE} in UTC. The job's fields use it as ${dataIn}, or as ${NAME}. Repeatable.",
+        multiple=True,
+    ),
+    _option(
+        "data-instances",
+        "<n>[:<n>]",
+        "Which instances of the data: 0 the newest, -1 the one before, -6:0 the last seven.  [default: 0]",
+    ),
     _option("data-frequency", "<n>m|h|d|w|mo", "How often the data comes.  [default: by the URI's finest variable]"),
-    _option("done-flag", "<file>", "The file that says that a folder of data is complete; '' for the folder itself.  "
-            "[default: _SUCCESS]"),
-    _option("output-data", "[NAME=]<URI>", "A URI with the same variables that the training writes. The job's fields "
-            "use it as ${dataOut}, or as ${NAME}. Repeatable.", multiple=True),
+    _option(
+        "done-flag",
+        "<file>",
+        "The file that says that a folder of data is complete; '' for the folder itself.  [default: _SUCCESS]",
+    ),
+    _option(
+        "output-data",
+        "[NAME=]<URI>",
+        "A URI with the same variables that the training writes. The job's fields "
+        "use it as ${dataOut}, or as ${NAME}. Repeatable.",
+        multiple=True,
+    ),
     _option("timeout", "<n>m|h|d", "How long a run waits for its data; -1 for ever.  [default: the server's]"),
     _option("concurrency", "<n>", "How many runs train at the same time.  [default: 1]"),
     _option("throttle", "<n>", "How many runs wait at the same time.  [default: the server's]"),
-    _option("execution", "FIFO|LIFO|LAST_ONLY|NONE", "Which of several late runs comes first; LAST_ONLY skips all but "
-            "the newest.  [default: FIFO]"),
+    _option(
+        "execution",
+        "FIFO|LIFO|LAST_ONLY|NONE",
+        "Which of several late runs comes first; LAST_ONLY skips all but the newest.  [default: FIFO]",
+    ),
     _option("sla-end", "<n>m|h|d", "The latest end after the nominal time; Oozie alerts if it is missed."),
     _option("sla-start", "<n>m|h|d", "The latest start after the nominal time."),
     _option("sla-duration", "<n>m|h|d", "The longest run."),
     _option("sla-contact", "<addresses>", "Who gets the alerts, comma-separated."),
-    _option("property", "NAME=VALUE", "A value in job.properties; the job's fields use it as ${NAME}. Repeatable.",
-            multiple=True),
+    _option(
+        "property",
+        "NAME=VALUE",
+        "A value in job.properties; the job's fields use it as ${NAME}. Repeatable.",
+        multiple=True,
+    ),
     _option("name", "<name>", "The name of the application.  [default: that of the job]"),
     _option("python", "<path>", "The nodes' interpreter, with tf_yarn_ops unless pex is set.  [default: python3]"),
-    click.option("--pex", is_flag=True, help="Pack tf_yarn_ops with its dependencies, for nodes without it. The "
-                 "nodes' Python must have the version of this one."),
+    click.option(
+        "--pex",
+        is_flag=True,
+        help="Pack tf_yarn_ops with its dependencies, for nodes without it. The "
+        "nodes' Python must have the version of this one.",
+    ),
     _option("retry-max", "<n>", "How often Oozie repeats the action. It attaches to the training if that runs."),
     _option("retry-interval", "<n>m", "The pause between repetitions.  [default: the server's]"),
     _option("launcher-memory", "<memory>", "Memory of Oozie's launcher.  [default: the server's]"),
     _option("launcher-queue", "<queue>", "The queue of Oozie's launcher.  [default: the job's]"),
     _option("workflow", "<file>", "Your own workflow, with an empty action train, or one for each listed job."),
-    _option("include", "<file>", "Another file for the application, such as a script of your workflow. Repeatable.",
-            multiple=True),
-    _option("app-path", "<folder>", "Where the application will lie, if out is a folder of this machine.  "
-            "[default: /user/YOU/oozie/NAME]"),
+    _option(
+        "include",
+        "<file>",
+        "Another file for the application, such as a script of your workflow. Repeatable.",
+        multiple=True,
+    ),
+    _option(
+        "app-path",
+        "<folder>",
+        "Where the application will lie, if out is a folder of this machine.  [default: /user/YOU/oozie/NAME]",
+    ),
     _option("name-node", "<URL>", "nameNode for Oozie, hdfs://host:8020.  [default: the cluster's]"),
     _option("resource-manager", "<address>", "resourceManager for Oozie, host:8032.  [default: the cluster's]"),
 )
@@ -111,9 +147,18 @@ def _with(options: tuple[_Decorator, ...]) -> _Decorator:
 @oozie.command()
 @click.argument("job", metavar="JOB.yaml")
 @_with((*_PACKAGE_OPTIONS, *_CLUSTER_OPTIONS))
-def package(job: str, out: str | None, dry_run: bool, app_path: str | None, name_node: str | None,
-            resource_manager: str | None, resourcemanager: str | None, user: str | None, verbose: bool,
-            **options: Any) -> None:
+def package(
+    job: str,
+    out: str | None,
+    dry_run: bool,
+    app_path: str | None,
+    name_node: str | None,
+    resource_manager: str | None,
+    resourcemanager: str | None,
+    user: str | None,
+    verbose: bool,
+    **options: Any,
+) -> None:
     """Write workflow.xml, coordinator.xml, job.properties and the files of a job.
 
     JOB.yaml is what ytf-submit --spec reads; ytf-submit --dry_run prints one. Or it lists several jobs, each with the
@@ -169,13 +214,22 @@ def package(job: str, out: str | None, dry_run: bool, app_path: str | None, name
         packed = Packed.read(out, _reader(Path(local)), {})
         path = f"{place.path}/{content_version(Path(local))}"
         with closing(Folder(cluster, path)) as folder:
-            say(f"wrote the application into {path}" if folder.upload(Path(local), packed.at(path)) else
-                f"{path} has this application already")
+            say(
+                f"wrote the application into {path}"
+                if folder.upload(Path(local), packed.at(path))
+                else f"{path} has this application already"
+            )
     say(f"next: ytf oozie run {path}")
 
 
-def _place(request: "OozieRequest", cluster: "Cluster | None", path: str | None, name_node: str | None,
-           resource_manager: str | None, user: str | None) -> "Place":
+def _place(
+    request: "OozieRequest",
+    cluster: "Cluster | None",
+    path: str | None,
+    name_node: str | None,
+    resource_manager: str | None,
+    user: str | None,
+) -> "Place":
     """Return where the application will lie; what the options do not say comes from the cluster."""
     from .package import Place, absolute, default_path
 
@@ -195,8 +249,15 @@ def _place(request: "OozieRequest", cluster: "Cluster | None", path: str | None,
 @_option("property", "NAME=VALUE", "Replace a value of job.properties. Repeatable.", multiple=True)
 @click.option("--again", is_flag=True, help="Start the coordinator although one of its name runs for the same time.")
 @_with(_CLUSTER_OPTIONS)
-def run_application(folder: str, oozie: str | None, property: tuple[str, ...], again: bool, resourcemanager: str | None,
-                    user: str | None, verbose: bool) -> None:
+def run_application(
+    folder: str,
+    oozie: str | None,
+    property: tuple[str, ...],
+    again: bool,
+    resourcemanager: str | None,
+    user: str | None,
+    verbose: bool,
+) -> None:
     """Upload a packed application, and start it on an Oozie server.
 
     FOLDER is a folder of this machine, or one in HDFS, which is not uploaded again. Oozie checks the application before
@@ -220,8 +281,12 @@ def run_application(folder: str, oozie: str | None, property: tuple[str, ...], a
     assert oozie is not None
     cluster = discover(resourcemanager, user=user)
     path = folder if packed is None or local is None else f"{packed.properties[APP_PATH]}/{content_version(local)}"
-    with closing(Folder(cluster, path)) as files, closing(Oozie(
-            oozie, cluster.user, cluster.authentication, cluster.site.request_timeout, cluster.site.ca_file)) as server:
+    with (
+        closing(Folder(cluster, path)) as files,
+        closing(
+            Oozie(oozie, cluster.user, cluster.authentication, cluster.site.request_timeout, cluster.site.ca_file)
+        ) as server,
+    ):
         packed = packed or Packed.read(folder, files.read, changes)
         # This is also the question whether the server is there, before anything is written.
         _check_alone(packed, server, oozie, again)
@@ -246,8 +311,11 @@ def run_application(folder: str, oozie: str | None, property: tuple[str, ...], a
 def _check_alone(packed: "Packed", server: "Oozie", url: str, again: bool) -> None:
     """Raise SpecInvalid if a coordinator runs for the same time, unless another one is wanted."""
     same = packed.overlapping(server.live_coordinators(packed.coordinator)) if packed.coordinator else []
-    check_faults(Fault("", OozieCommandFault.RUNS, {"given": job, "name": packed.coordinator, "server": url})
-                 for job in same if not again)
+    check_faults(
+        Fault("", OozieCommandFault.RUNS, {"given": job, "name": packed.coordinator, "server": url})
+        for job in same
+        if not again
+    )
 
 
 def _reader(folder: Path) -> Callable[[str], str | None]:

@@ -14,8 +14,13 @@ from .schedule import Frequency, Schedule
 #: Instances of all data sets are counted from here; Oozie knows none before it.
 FIRST_INSTANCE = "2000-01-01T00:00Z"
 #: The variables of a URI, the finest last, with the frequency of a data set that uses it as its finest.
-_VARIABLES = {"YEAR": Frequency(12, "months"), "MONTH": Frequency(1, "months"), "DAY": Frequency(1, "days"),
-              "HOUR": Frequency(1, "hours"), "MINUTE": None}
+_VARIABLES = {
+    "YEAR": Frequency(12, "months"),
+    "MONTH": Frequency(1, "months"),
+    "DAY": Frequency(1, "days"),
+    "HOUR": Frequency(1, "hours"),
+    "MINUTE": None,
+}
 #: The names that job.properties gives a value.
 FIXED = ("nameNode", "resourceManager", "appPath", "start", "end")
 #: A name of a value, which is also a variable of the tasks and an identifier of Oozie.
@@ -65,9 +70,17 @@ class DataSet:
     output: bool
 
 
-def read_data(path: str, texts: Iterable[str], default: str, schedule: Schedule | None, frequency: Frequency | None,
-              done_flag: str, instances: str | None, properties: Iterable[str],
-              faults: list[Fault]) -> list[DataSet]:
+def read_data(
+    path: str,
+    texts: Iterable[str],
+    default: str,
+    schedule: Schedule | None,
+    frequency: Frequency | None,
+    done_flag: str,
+    instances: str | None,
+    properties: Iterable[str],
+    faults: list[Fault],
+) -> list[DataSet]:
     """Return the data sets of texts ``[NAME=]URI``.
 
     Parameters
@@ -95,18 +108,31 @@ def read_data(path: str, texts: Iterable[str], default: str, schedule: Schedule 
         match = _NAMED.match(text)
         name, uri = (match[1], match[2]) if match else (default, text)
         item = {"item": text}
-        faults += [Fault(path, fault.code, {**fault.values, **item})
-                   for fault in name_faults(path, name, [one.name for one in found])]
+        faults += [
+            Fault(path, fault.code, {**fault.values, **item})
+            for fault in name_faults(path, name, [one.name for one in found])
+        ]
         uri = read_uri(path, uri, faults)
         used = _USE.findall(uri)
-        faults += [Fault(path, DataSetFault.UNKNOWN_VARIABLE, {"given": one, "allowed": allowed, **item})
-                   for one in used if one not in allowed]
+        faults += [
+            Fault(path, DataSetFault.UNKNOWN_VARIABLE, {"given": one, "allowed": allowed, **item})
+            for one in used
+            if one not in allowed
+        ]
         finest = next((one for one in reversed(_VARIABLES) if one in used), "DAY")
         every = frequency or _VARIABLES[finest] or (schedule.frequency if schedule else None)
         if every is None and schedule is not None:
             faults.append(Fault(path, DataSetFault.NO_FREQUENCY, {"other": "data_frequency", **item}))
-        found.append(DataSet(name, uri, every or Frequency(1, "days"), done_flag,
-                             (0, 0) if output else _read_instances(instances, faults), output))
+        found.append(
+            DataSet(
+                name,
+                uri,
+                every or Frequency(1, "days"),
+                done_flag,
+                (0, 0) if output else _read_instances(instances, faults),
+                output,
+            )
+        )
     return found
 
 

@@ -33,9 +33,11 @@ SLA_SCHEMA = "uri:oozie:sla:0.2"
 _END, _FAILED = "end", "failed"
 #: The message of the kill node: Oozie's own error where the action had no time for outputs.
 _NODE, _DATA = "wf:lastErrorNode()", "wf:actionData(wf:lastErrorNode())"
-_WHY = (f"${{{_NODE}}}: ${{{_DATA}['reason']}} ${{{_DATA}['application_id']}} ${{{_DATA}['message']}}"
-        f"${{empty {_DATA}['reason'] ? wf:errorMessage({_NODE}) : ''}}; yarn logs -applicationId "
-        f"${{wf:actionExternalId({_NODE})}}")
+_WHY = (
+    f"${{{_NODE}}}: ${{{_DATA}['reason']}} ${{{_DATA}['application_id']}} ${{{_DATA}['message']}}"
+    f"${{empty {_DATA}['reason'] ? wf:errorMessage({_NODE}) : ''}}; yarn logs -applicationId "
+    f"${{wf:actionExternalId({_NODE})}}"
+)
 
 
 @dataclass(frozen=True)
@@ -115,8 +117,11 @@ def _sequence_nodes(application: Application, steps: "list[str | Fork]", to: str
         if isinstance(step, Fork):
             join = f"join-{step.number}"
             branches = [_sequence_nodes(application, branch, join) for branch in step.branches]
-            made = [_root(WORKFLOW_SCHEMA, "fork", name=f"fork-{step.number}"), *chain(*branches),
-                    _root(WORKFLOW_SCHEMA, "join", name=join, to=to)]
+            made = [
+                _root(WORKFLOW_SCHEMA, "fork", name=f"fork-{step.number}"),
+                *chain(*branches),
+                _root(WORKFLOW_SCHEMA, "join", name=join, to=to),
+            ]
             for branch in branches:
                 _add(made[0], "path", start=branch[0].get("name"))
         else:
@@ -135,8 +140,11 @@ def _training_nodes(application: Application, training: TrainingAction, to: str)
             for path in getattr(training, tag):
                 _add(files, tag, path=path)
         _add(nodes[0], "ok", to=training.name)
-    attributes = {key.replace("_", "-"): str(value) for key in ("retry_max", "retry_interval")
-                  if (value := getattr(application, key)) is not None}
+    attributes = {
+        key.replace("_", "-"): str(value)
+        for key in ("retry_max", "retry_interval")
+        if (value := getattr(application, key)) is not None
+    }
     nodes.append(_root(WORKFLOW_SCHEMA, "action", {}, name=training.name, **attributes))
     nodes[-1].append(shell_element(application, training))
     _add(nodes[-1], "ok", to=to)
@@ -178,9 +186,16 @@ def shell_element(application: Application, training: TrainingAction, read: Iter
 
 def build_coordinator(application: Application, schedule: Schedule) -> Any:
     """Return the root of the coordinator that runs the workflow."""
-    root = _root(COORDINATOR_SCHEMA, "coordinator-app", {"sla": SLA_SCHEMA} if application.sla else {},
-                 name=application.name, frequency=schedule.expression, start="${start}", end="${end}",
-                 timezone=schedule.timezone)
+    root = _root(
+        COORDINATOR_SCHEMA,
+        "coordinator-app",
+        {"sla": SLA_SCHEMA} if application.sla else {},
+        name=application.name,
+        frequency=schedule.expression,
+        start="${start}",
+        end="${end}",
+        timezone=schedule.timezone,
+    )
     controls = _add(root, "controls")
     for name, text in application.controls.items():
         _add(controls, name, text)
@@ -188,8 +203,14 @@ def build_coordinator(application: Application, schedule: Schedule) -> Any:
         datasets = _add(root, "datasets")
         for one in application.data:
             # The variables of the URI are in UTC, so a day of the data set is a day in UTC too.
-            dataset = _add(datasets, "dataset", name=one.name, frequency=one.frequency.expression,
-                           **{"initial-instance": FIRST_INSTANCE}, timezone="UTC")
+            dataset = _add(
+                datasets,
+                "dataset",
+                name=one.name,
+                frequency=one.frequency.expression,
+                **{"initial-instance": FIRST_INSTANCE},
+                timezone="UTC",
+            )
             _add(dataset, "uri-template", one.uri)
             _add(dataset, "done-flag", one.done_flag)
     for output, events, event in ((False, "input-events", "data-in"), (True, "output-events", "data-out")):
@@ -232,9 +253,15 @@ def job_properties(application: Application, path: str, name_node: str, resource
     """
     schedule = application.schedule
     times = {"start": schedule.start, "end": schedule.end} if schedule else {}
-    return {"nameNode": name_node, "resourceManager": resource_manager, APP_PATH: path,
-            COORDINATOR_PATH if schedule else WORKFLOW_PATH: path, "oozie.use.system.libpath": "true", **times,
-            **application.properties}
+    return {
+        "nameNode": name_node,
+        "resourceManager": resource_manager,
+        APP_PATH: path,
+        COORDINATOR_PATH if schedule else WORKFLOW_PATH: path,
+        "oozie.use.system.libpath": "true",
+        **times,
+        **application.properties,
+    }
 
 
 def _root(namespace: str, tag: str, prefixes: Mapping[str | None, str] = {}, **attributes: str) -> Any:

@@ -21,10 +21,31 @@ _EXPRESSION, _LITERAL = re.compile(r"\$\{(.*?)\}", re.DOTALL), re.compile(r"'[^'
 _CALL = re.compile(r"\b((?:wf|coord|fs|hadoop|hcat):\w*)\s*\(")
 #: Oozie's functions for workflows: ``oozie.service.ELService.functions.workflow`` of oozie-default.xml.
 _FUNCTIONS = (
-    "wf:id", "wf:name", "wf:appPath", "wf:conf", "wf:user", "wf:group", "wf:callback", "wf:transition",
-    "wf:lastErrorNode", "wf:errorCode", "wf:errorMessage", "wf:run", "wf:actionData", "wf:actionExternalId",
-    "wf:actionTrackerUri", "wf:actionExternalStatus", "fs:exists", "fs:isDir", "fs:dirSize", "fs:fileSize",
-    "fs:blockSize", "hadoop:counters", "hadoop:conf", "hcat:exists")
+    "wf:id",
+    "wf:name",
+    "wf:appPath",
+    "wf:conf",
+    "wf:user",
+    "wf:group",
+    "wf:callback",
+    "wf:transition",
+    "wf:lastErrorNode",
+    "wf:errorCode",
+    "wf:errorMessage",
+    "wf:run",
+    "wf:actionData",
+    "wf:actionExternalId",
+    "wf:actionTrackerUri",
+    "wf:actionExternalStatus",
+    "fs:exists",
+    "fs:isDir",
+    "fs:dirSize",
+    "fs:fileSize",
+    "fs:blockSize",
+    "hadoop:counters",
+    "hadoop:conf",
+    "hcat:exists",
+)
 #: An output of an action that an expression reads.
 _READ = r"""wf:actionData\(\s*['"]{}['"]\s*\)\s*\[\s*['"]([^'"\s]+)['"]"""
 _START = ":start:"
@@ -33,9 +54,11 @@ _START = ":start:"
 class WorkflowFault(FaultCode):
     """Fault codes for the user's own workflow."""
 
-    NO_ACTION = ("it needs one action {name!r} with an empty shell, which is filled in: <action name={name!r}><shell "
-                 "xmlns={schema!r}/><ok to='...'/><error to='...'/></action>, and has {count}; the workflow's own "
-                 "namespace is {workflow!r}")
+    NO_ACTION = (
+        "it needs one action {name!r} with an empty shell, which is filled in: <action name={name!r}><shell "
+        "xmlns={schema!r}/><ok to='...'/><error to='...'/></action>, and has {count}; the workflow's own "
+        "namespace is {workflow!r}"
+    )
     NO_NODE = "line {line}: {node!r} leads to {given!r}, and there is no such node{hint}; nodes: {allowed}"
     TWO_NODES = "line {line}: there are two nodes {given!r}; names are unique in a workflow"
     LOOP = "line {line}: {given} is a loop, and Oozie refuses loops"
@@ -59,8 +82,13 @@ def fill_workflow(text: str, application: Application) -> Any:
         actions = [one for one in root.iter(f"{{{WORKFLOW_SCHEMA}}}action") if one.get("name") == training.name]
         shells = [shell for action in actions for shell in action.findall(_SHELL) if not len(shell)]
         if len(actions) != 1 or len(shells) != 1:
-            faults.append(Fault("workflow", WorkflowFault.NO_ACTION, {
-                "name": training.name, "schema": SHELL_SCHEMA, "workflow": WORKFLOW_SCHEMA, "count": len(shells)}))
+            faults.append(
+                Fault(
+                    "workflow",
+                    WorkflowFault.NO_ACTION,
+                    {"name": training.name, "schema": SHELL_SCHEMA, "workflow": WORKFLOW_SCHEMA, "count": len(shells)},
+                )
+            )
             continue
         filled = shell_element(application, training, re.findall(_READ.format(re.escape(training.name)), text))
         lxml().indent(filled, "    ", level=2)
@@ -79,9 +107,15 @@ def flow_faults(root: Any) -> Iterator[Fault]:
             if name in nodes:
                 yield _fault(element, WorkflowFault.TWO_NODES, name)
             nodes[name] = element
-    leads = {name: [(each, target) for each in element.iter("{*}*") for key in ("to", "start")
-                    if (target := each.get(key)) is not None and each.tag.startswith(f"{{{WORKFLOW_SCHEMA}}}")]
-             for name, element in nodes.items()}
+    leads = {
+        name: [
+            (each, target)
+            for each in element.iter("{*}*")
+            for key in ("to", "start")
+            if (target := each.get(key)) is not None and each.tag.startswith(f"{{{WORKFLOW_SCHEMA}}}")
+        ]
+        for name, element in nodes.items()
+    }
     for name, targets in leads.items():
         for element, target in targets:
             if target not in nodes:
@@ -101,7 +135,7 @@ def flow_faults(root: Any) -> Iterator[Fault]:
 def _walk(name: str, path: list[str], leads: dict[str, list[str]], reached: set[str]) -> Iterator[list[str]]:
     """Add all nodes that can be reached; yield each loop on the way."""
     if name in path:
-        yield [*path[path.index(name):], name]
+        yield [*path[path.index(name) :], name]
     elif name not in reached:
         reached.add(name)
         for target in leads.get(name, ()):

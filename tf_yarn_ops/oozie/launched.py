@@ -83,8 +83,10 @@ class Launched:
         if path is None and environ.get("YTF_RESOURCEMANAGER", "").startswith(SCHEME):
             return cls("local", "", 0, f"local {time.time_ns()}", 0, 1, "", "")
         if not path or container is None:
-            raise SpecInvalid(f"{CONFIGURATION} or CONTAINER_ID is not set: only Oozie starts this program, in an "
-                              "application that `ytf oozie package` has packed")
+            raise SpecInvalid(
+                f"{CONFIGURATION} or CONTAINER_ID is not set: only Oozie starts this program, in an "
+                "application that `ytf oozie package` has packed"
+            )
         try:
             properties = read_configuration_file(Path(path))
         except (OSError, ValueError) as error:
@@ -95,10 +97,15 @@ class Launched:
         values = values_of(environ)
         run = values.get("workflowRun", "")
         return cls(
-            workflow=workflow, action=properties.get(_ACTION, "").partition("@")[2], tag=properties.get(_TAG, ""),
-            run=int(run) if run.isdecimal() else 0, owner=values.get("actionId") or workflow,
-            launcher=int(container[1]) * _APPLICATIONS + int(container[2]), attempt=int(container[3]),
-            container=container[0])
+            workflow=workflow,
+            action=properties.get(_ACTION, "").partition("@")[2],
+            tag=properties.get(_TAG, ""),
+            run=int(run) if run.isdecimal() else 0,
+            owner=values.get("actionId") or workflow,
+            launcher=int(container[1]) * _APPLICATIONS + int(container[2]),
+            attempt=int(container[3]),
+            container=container[0],
+        )
 
     @property
     def launcher_id(self) -> str:
@@ -149,6 +156,9 @@ class Launched:
             return Identity(self.key, self.launcher, self.number)
         latest = ours[-1]
         recorded = attempt_of(latest)
-        again = (latest["state"] in ENDED and recorded // _ATTEMPTS == self.launcher
-                 and read_yarn_report(latest).killed_by_attempt is None)
+        again = (
+            latest["state"] in ENDED
+            and recorded // _ATTEMPTS == self.launcher
+            and read_yarn_report(latest).killed_by_attempt is None
+        )
         return Identity(self.key, generation_of(latest), recorded if again else self.number)

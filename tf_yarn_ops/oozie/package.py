@@ -259,8 +259,12 @@ class Packed:
     def overlapping(self, coordinators: Iterable[Mapping[str, Any]]) -> list[str]:
         """Return the ids of coordinators, as Oozie lists them, whose time overlaps with that of this one."""
         start, end = (read_time(name, self.properties.get(name, ""), []) for name in ("start", "end"))
-        return [job["coordJobId"] for job in coordinators if not (start and end) or (
-            parsedate_to_datetime(job["startTime"]) < end and start < parsedate_to_datetime(job["endTime"]))]
+        return [
+            job["coordJobId"]
+            for job in coordinators
+            if not (start and end)
+            or (parsedate_to_datetime(job["startTime"]) < end and start < parsedate_to_datetime(job["endTime"]))
+        ]
 
     def at(self, path: str) -> dict[str, str]:
         """Return the properties for an application that lies in another folder."""
@@ -320,7 +324,8 @@ class Folder:
         self.delete()
         self._files.makedirs(self.path, _FOLDER_MODE)
         contents: dict[str, bytes | Content] = {
-            path.name: _File(path) for path in sorted(source.iterdir()) if path.is_file() and path.name != PROPERTIES}
+            path.name: _File(path) for path in sorted(source.iterdir()) if path.is_file() and path.name != PROPERTIES
+        }
         contents[PROPERTIES] = format_oozie_properties(properties).encode()
         for name, content in contents.items():
             if not self._files.create(f"{self.path}/{name}", content, _FILE_MODE):

@@ -41,8 +41,10 @@ WORKFLOW, COORDINATOR, PROPERTIES = "workflow.xml", "coordinator.xml", "job.prop
 #: The keys of job.properties with the application's folder.
 APP_PATH, COORDINATOR_PATH, WORKFLOW_PATH = "appPath", "oozie.coord.application.path", "oozie.wf.application.path"
 #: The names of all files that an application may have, apart from included ones.
-OWN_FILE = re.compile(r"workflow\.xml|coordinator\.xml|job\.properties|launch\.sh|ytf\.pex|job(-.+)?\.yaml|"
-                      r"files(-.+)?\.tar\.gz")
+OWN_FILE = re.compile(
+    r"workflow\.xml|coordinator\.xml|job\.properties|launch\.sh|ytf\.pex|job(-.+)?\.yaml|"
+    r"files(-.+)?\.tar\.gz"
+)
 
 #: The launcher's file for the ids of child applications. Oozie drops the stdout of a failed action and keeps this file:
 #: it puts ``hadoopJobs:`` before the content and reads that as data of the action, so the lines behind the id are
@@ -86,15 +88,27 @@ WORKFLOW_NAMES = (
 )
 #: The values of a workflow that a coordinator has started.
 COORDINATOR_NAMES = (
-    Name("nominalTime", "${coord:nominalTime()}",
-         "The time for which the training is scheduled, 2026-11-21T02:00Z. HDFS allows no colon in a path."),
-    Name("nominalDate", "${coord:formatTime(coord:nominalTime(), 'yyyy-MM-dd')}",
-         "The day of the nominal time in UTC, 2026-11-21."),
-    Name("nominalStamp", "${coord:formatTime(coord:nominalTime(), 'yyyyMMddHHmm')}",
-         "The nominal time in UTC for paths, 202611210200."),
+    Name(
+        "nominalTime",
+        "${coord:nominalTime()}",
+        "The time for which the training is scheduled, 2026-11-21T02:00Z. HDFS allows no colon in a path.",
+    ),
+    Name(
+        "nominalDate",
+        "${coord:formatTime(coord:nominalTime(), 'yyyy-MM-dd')}",
+        "The day of the nominal time in UTC, 2026-11-21.",
+    ),
+    Name(
+        "nominalStamp",
+        "${coord:formatTime(coord:nominalTime(), 'yyyyMMddHHmm')}",
+        "The nominal time in UTC for paths, 202611210200.",
+    ),
     Name("actualTime", "${coord:actualTime()}", "The time at which Oozie has created the coordinator's action."),
-    Name("actionId", "${coord:actionId()}",
-         "The id of the coordinator's action. It stays the same when the action runs again."),
+    Name(
+        "actionId",
+        "${coord:actionId()}",
+        "The id of the coordinator's action. It stays the same when the action runs again.",
+    ),
     Name("coordinatorName", "${coord:name()}", "The name of the coordinator application."),
 )
 #: The names of input and output data sets that were given without a name.
@@ -104,7 +118,5 @@ DATA_IN, DATA_OUT = "dataIn", "dataOut"
 def values_of(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the values for the job's fields by their names, from the environment of the action."""
     return {
-        name.removeprefix(VARIABLE_PREFIX): value
-        for name, value in environ.items()
-        if name.startswith(VARIABLE_PREFIX)
+        name.removeprefix(VARIABLE_PREFIX): value for name, value in environ.items() if name.startswith(VARIABLE_PREFIX)
     }

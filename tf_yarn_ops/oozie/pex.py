@@ -38,15 +38,34 @@ def write_pex(target: Path) -> None:
     try:
         needed = [one for one in metadata.requires(DISTRIBUTION) or () if "extra ==" not in one]
     except metadata.PackageNotFoundError as error:
-        raise PexFailed(f"{DISTRIBUTION} is not installed for {sys.executable}, so its dependencies are not known: "
-                           "pip install it") from error
+        raise PexFailed(
+            f"{DISTRIBUTION} is not installed for {sys.executable}, so its dependencies are not known: pip install it"
+        ) from error
     package = Path(__file__).resolve().parents[1]
     installed = ["--venv-repository", sys.prefix] if sys.prefix != sys.base_prefix else []
-    command = [sys.executable, "-m", "pex", *installed, "-P", f"{package.name}@{package.parent}", *needed,
-               "--python-shebang", "/usr/bin/env python3", "-o", str(target.absolute())]
+    command = [
+        sys.executable,
+        "-m",
+        "pex",
+        *installed,
+        "-P",
+        f"{package.name}@{package.parent}",
+        *needed,
+        "--python-shebang",
+        "/usr/bin/env python3",
+        "-o",
+        str(target.absolute()),
+    ]
     try:
-        ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                             timeout=_SECONDS, cwd=package.parent)
+        ran = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            cwd=package.parent,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PexFailed(f"pex could not pack the file: {error}") from error
     if ran.returncode != 0:

@@ -104,28 +104,51 @@ def read_oozie_request(job: str, options: Mapping[str, Any], now: datetime) -> O
     """
     faults: list[Fault] = []
     given = {name: value for name, value in options.items() if value not in (None, (), [])}
-    schedule = read_schedule(given.get("schedule"), given.get("frequency"), given.get("timezone"), given.get("start"),
-                             given.get("end"), now, faults)
+    schedule = read_schedule(
+        given.get("schedule"),
+        given.get("frequency"),
+        given.get("timezone"),
+        given.get("start"),
+        given.get("end"),
+        now,
+        faults,
+    )
     scheduled = "schedule" in given or "frequency" in given
     if not scheduled:
-        faults += [Fault(name, ScheduleFault.NEEDS_SCHEDULE, {"other": "schedule or frequency"})
-                   for name in _SCHEDULED if name in given]
+        faults += [
+            Fault(name, ScheduleFault.NEEDS_SCHEDULE, {"other": "schedule or frequency"})
+            for name in _SCHEDULED
+            if name in given
+        ]
     if "data" not in given:
-        faults += [Fault(name, ScheduleFault.NEEDS, {"other": "data"}) for name in _OF_DATA
-                   if name in given and not ("output_data" in given and name == "data_frequency")]
+        faults += [
+            Fault(name, ScheduleFault.NEEDS, {"other": "data"})
+            for name in _OF_DATA
+            if name in given and not ("output_data" in given and name == "data_frequency")
+        ]
     if re.search(r"[\s/$]", given.get("done_flag", "")):
         faults.append(Fault("done_flag", OozieRequestFault.NOT_A_FILE, {"given": given["done_flag"]}))
     properties = _read_properties(given.get("property", ()), faults)
     data = _read_data(given, schedule, properties, faults)
     application = Application(
-        name="", python=given.get("python", "python3"), properties=properties, data=tuple(data), schedule=schedule,
-        controls=_read_controls(given, faults), sla=_read_sla(given, faults),
+        name="",
+        python=given.get("python", "python3"),
+        properties=properties,
+        data=tuple(data),
+        schedule=schedule,
+        controls=_read_controls(given, faults),
+        sla=_read_sla(given, faults),
         retry_max=_read_number(given, "retry_max", partial(parse_count, least=0), faults),
         retry_interval=read_minutes("retry_interval", given.get("retry_interval"), faults),
         launcher_memory=_read_number(given, "launcher_memory", parse_memory, faults),
-        launcher_queue=given.get("launcher_queue", ""), has_pex=bool(given.get("pex")))
-    known = {**{name.name: "" for name in (*WORKFLOW_NAMES, *COORDINATOR_NAMES)},
-             **{one.name: one.uri for one in data}, **properties}
+        launcher_queue=given.get("launcher_queue", ""),
+        has_pex=bool(given.get("pex")),
+    )
+    known = {
+        **{name.name: "" for name in (*WORKFLOW_NAMES, *COORDINATOR_NAMES)},
+        **{one.name: one.uri for one in data},
+        **properties,
+    }
     document: dict[str, Any] = {}
     trainings: list[TrainingAction] = []
     warnings: list[str] = []
@@ -135,26 +158,42 @@ def read_oozie_request(job: str, options: Mapping[str, Any], now: datetime) -> O
             found: list[Fault] = []
             trainings.append(_read_training(training, document, known, scheduled, found, warnings))
             faults += [fault.below(training.name) if training.suffix else fault for fault in found]
-    application = replace(application, name=given.get("name") or _name_of(document, job), trainings=tuple(trainings),
-                          workflow_name=given.get("name", ""))
+    application = replace(
+        application,
+        name=given.get("name") or _name_of(document, job),
+        trainings=tuple(trainings),
+        workflow_name=given.get("name", ""),
+    )
     flow, extra = _read_flow(given, application, faults)
     faults += _text_faults(application)
     check_faults(dict.fromkeys(faults))
     if schedule:
         warnings += doubts_about_schedule(schedule, now)
     if "output_data" in given:
-        warnings.append("output_data: Oozie deletes this folder when a person runs the coordinator's action again "
-                        "without -nocleanup; a path in the job's output is kept")
+        warnings.append(
+            "output_data: Oozie deletes this folder when a person runs the coordinator's action again "
+            "without -nocleanup; a path in the job's output is kept"
+        )
     return OozieRequest(application, flow, extra, tuple(warnings))
 
 
-def _read_training(training: TrainingAction, document: Mapping[str, Any], known: Mapping[str, str], scheduled: bool,
-                   faults: list[Fault], warnings: list[str]) -> TrainingAction:
+def _read_training(
+    training: TrainingAction,
+    document: Mapping[str, Any],
+    known: Mapping[str, str],
+    scheduled: bool,
+    faults: list[Fault],
+    warnings: list[str],
+) -> TrainingAction:
     """Return a training with its document, which is the given one if the job is not in a list."""
     folders = {tag: [read_uri(tag, text, faults) for text in getattr(training, tag)] for tag in ("delete", "mkdir")}
     faults += _field_faults(folders, {**known, "nameNode": ""}, scheduled)
-    faults += [Fault(tag, OozieRequestFault.ROOT, {"given": uri}) for tag, uris in folders.items() for uri in uris
-               if _ROOT.fullmatch(uri)]
+    faults += [
+        Fault(tag, OozieRequestFault.ROOT, {"given": uri})
+        for tag, uris in folders.items()
+        for uri in uris
+        if _ROOT.fullmatch(uri)
+    ]
     expressions = {name.name: name.expression for name in WORKFLOW_NAMES}
     filled = {tag: tuple(uris) for tag, uris in fill(folders, expressions).items()}
     training = replace(training, delete=filled["delete"], mkdir=filled["mkdir"])
@@ -177,8 +216,7 @@ def _read_training(training: TrainingAction, document: Mapping[str, Any], known:
     return replace(training, document=packed, sources=sources, queue="" if spec.queue == "default" else spec.queue)
 
 
-def _read_flow(given: Mapping[str, Any], application: Application,
-               faults: list[Fault]) -> tuple[str, dict[str, Path]]:
+def _read_flow(given: Mapping[str, Any], application: Application, faults: list[Fault]) -> tuple[str, dict[str, Path]]:
     """Return the text of the user's own workflow, and the other files of the application by their names."""
     text, extra = "", {}
     if "workflow" in given:
@@ -191,8 +229,12 @@ def _read_flow(given: Mapping[str, Any], application: Application,
         else:
             with noting(faults):
                 fill_workflow(text, application)
-        faults += [Fault(f"{one.name}.{key}", OozieRequestFault.OWN_FLOW) for one in application.trainings
-                   for key in ("needs", "delete", "mkdir") if getattr(one, key)]
+        faults += [
+            Fault(f"{one.name}.{key}", OozieRequestFault.OWN_FLOW)
+            for one in application.trainings
+            for key in ("needs", "delete", "mkdir")
+            if getattr(one, key)
+        ]
     for path in map(Path, given.get("include", ())):
         if OWN_FILE.fullmatch(path.name) or path.name in extra:
             faults.append(Fault("include", OozieRequestFault.NAME_TAKEN, {"given": path.name}))
@@ -220,13 +262,23 @@ def _read_properties(texts: Any, faults: list[Fault]) -> dict[str, str]:
     return pairs
 
 
-def _read_data(given: Mapping[str, Any], schedule: Schedule | None, properties: Mapping[str, str],
-               faults: list[Fault]) -> list[DataSet]:
+def _read_data(
+    given: Mapping[str, Any], schedule: Schedule | None, properties: Mapping[str, str], faults: list[Fault]
+) -> list[DataSet]:
     frequency = read_frequency("data_frequency", given["data_frequency"], faults) if "data_frequency" in given else None
     data: list[DataSet] = []
     for path, default in (("data", DATA_IN), ("output_data", DATA_OUT)):
-        data += read_data(path, given.get(path, ()), default, schedule, frequency, given.get("done_flag", "_SUCCESS"),
-                          given.get("data_instances"), properties, faults)
+        data += read_data(
+            path,
+            given.get(path, ()),
+            default,
+            schedule,
+            frequency,
+            given.get("done_flag", "_SUCCESS"),
+            given.get("data_instances"),
+            properties,
+            faults,
+        )
     names = [one.name for one in data]
     faults += [fault for name in {*properties} & {*names} for fault in name_faults("property", name, names)]
     both = {one.name for one in data if one.output} & {one.name for one in data if not one.output}
@@ -236,26 +288,32 @@ def _read_data(given: Mapping[str, Any], schedule: Schedule | None, properties: 
 
 def _read_controls(given: Mapping[str, Any], faults: list[Fault]) -> dict[str, str]:
     if given.get("execution", "FIFO") not in EXECUTIONS:
-        faults.append(Fault("execution", GeneralFault.NOT_A_CHOICE,
-                            {"given": given["execution"], "allowed": EXECUTIONS}))
+        faults.append(
+            Fault("execution", GeneralFault.NOT_A_CHOICE, {"given": given["execution"], "allowed": EXECUTIONS})
+        )
     timeout = given.get("timeout")
-    controls = {"timeout": -1 if timeout == "-1" else read_minutes("timeout", timeout, faults),
-                "concurrency": _read_number(given, "concurrency", parse_count, faults) or 1,
-                "execution": given.get("execution", "FIFO"),
-                "throttle": _read_number(given, "throttle", parse_count, faults)}
+    controls = {
+        "timeout": -1 if timeout == "-1" else read_minutes("timeout", timeout, faults),
+        "concurrency": _read_number(given, "concurrency", parse_count, faults) or 1,
+        "execution": given.get("execution", "FIFO"),
+        "throttle": _read_number(given, "throttle", parse_count, faults),
+    }
     return {name: str(value) for name, value in controls.items() if value is not None}
 
 
 def _read_sla(given: Mapping[str, Any], faults: list[Fault]) -> dict[str, str]:
     minutes = {element: read_minutes(name, given.get(name), faults) for name, element in _SLA.items()}
     if "sla_end" not in given:
-        faults += [Fault(name, ScheduleFault.NEEDS, {"other": "sla_end"})
-                   for name in (*_SLA, "sla_contact") if name in given]
+        faults += [
+            Fault(name, ScheduleFault.NEEDS, {"other": "sla_end"}) for name in (*_SLA, "sla_contact") if name in given
+        ]
         return {}
-    return {"nominal-time": "${coord:nominalTime()}",
-            **{element: f"${{{value} * MINUTES}}" for element, value in minutes.items() if value is not None},
-            "alert-events": "start_miss,end_miss,duration_miss",
-            **({"alert-contact": given["sla_contact"]} if given.get("sla_contact") else {})}
+    return {
+        "nominal-time": "${coord:nominalTime()}",
+        **{element: f"${{{value} * MINUTES}}" for element, value in minutes.items() if value is not None},
+        "alert-events": "start_miss,end_miss,duration_miss",
+        **({"alert-contact": given["sla_contact"]} if given.get("sla_contact") else {}),
+    }
 
 
 def _read_number(given: Mapping[str, Any], name: str, read: Callable[[Any], int], faults: list[Fault]) -> int | None:
@@ -333,10 +391,17 @@ def _name_of(document: Mapping[str, Any], job: str) -> str:
 
 def _text_faults(application: Application) -> Iterator[Fault]:
     """Yield the faults of texts that stand in the XML."""
-    texts = {"name": application.name, "python": application.python, "launcher_queue": application.launcher_queue,
-             **{f"property {name}": value for name, value in application.properties.items()},
-             **{f"{one.name}.{tag}": " ".join(getattr(one, tag)) for one in application.trainings
-                for tag in ("delete", "mkdir")}}
+    texts = {
+        "name": application.name,
+        "python": application.python,
+        "launcher_queue": application.launcher_queue,
+        **{f"property {name}": value for name, value in application.properties.items()},
+        **{
+            f"{one.name}.{tag}": " ".join(getattr(one, tag))
+            for one in application.trainings
+            for tag in ("delete", "mkdir")
+        },
+    }
     for path, text in texts.items():
         if _NOT_IN_XML.search(text):
             yield Fault(path, OozieRequestFault.BAD_CHARACTER, {"given": text})
@@ -347,5 +412,8 @@ def _text_faults(application: Application) -> Iterator[Fault]:
     if len(application.name) > _LONGEST_NAME:
         yield Fault("name", OozieRequestFault.LONG_NAME, {"length": len(application.name), "most": _LONGEST_NAME})
     if not application.python.strip():
-        yield Fault("python", OozieRequestFault.EMPTY, {"what": "an interpreter",
-                                                        "instead": "give a path such as /opt/tf/bin/python"})
+        yield Fault(
+            "python",
+            OozieRequestFault.EMPTY,
+            {"what": "an interpreter", "instead": "give a path such as /opt/tf/bin/python"},
+        )

@@ -18,8 +18,17 @@ from .packed_job import APP_PATH, COORDINATOR_PATH, WORKFLOW_PATH
 
 _OOZIE = Service("Oozie server", "oozie", "Check the address (--oozie or $OOZIE_URL) and that the server runs", False)
 #: The states of a coordinator that still starts workflows, now or after a resume.
-_LIVE = ("PREP", "RUNNING", "RUNNINGWITHERROR", "PREPSUSPENDED", "SUSPENDED", "SUSPENDEDWITHERROR", "PREPPAUSED",
-         "PAUSED", "PAUSEDWITHERROR")
+_LIVE = (
+    "PREP",
+    "RUNNING",
+    "RUNNINGWITHERROR",
+    "PREPSUSPENDED",
+    "SUSPENDED",
+    "SUSPENDEDWITHERROR",
+    "PREPPAUSED",
+    "PAUSED",
+    "PAUSEDWITHERROR",
+)
 
 
 class OozieRefused(SubmissionRejected):
@@ -102,8 +111,10 @@ class Oozie:
         return self._submit(properties, **({} if COORDINATOR_PATH in properties else {"action": "start"}))
 
     def _submit(self, properties: Mapping[str, str], **parameters: str) -> str:
-        pairs = "".join(f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
-                        for name, value in {**properties, "user.name": self._user}.items())
+        pairs = "".join(
+            f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
+            for name, value in {**properties, "user.name": self._user}.items()
+        )
         return str(self._ask("POST", f"<configuration>{pairs}</configuration>", **parameters)["id"])
 
     def _ask(self, method: str, content: str = "", **parameters: str) -> dict[str, Any]:
@@ -127,10 +138,12 @@ class Oozie:
                 return {"id": found["id"]} if method == "POST" else {**found}
             except (ValueError, KeyError, TypeError) as error:
                 raise OozieUnreachable(
-                    f"{self._url} answers, but not as an Oozie server: {explain_response(response)}") from error
+                    f"{self._url} answers, but not as an Oozie server: {explain_response(response)}"
+                ) from error
         if response.status_code == 404:
-            raise OozieUnreachable(f"{self._url} answers, but has no Oozie: its address ends with /oozie, as in "
-                                   "http://host:11000/oozie")
+            raise OozieUnreachable(
+                f"{self._url} answers, but has no Oozie: its address ends with /oozie, as in http://host:11000/oozie"
+            )
         code = response.headers.get("oozie-error-code")
         why = response.headers.get("oozie-error-message") or explain_response(response)
         if code or 400 <= response.status_code < 500:

@@ -28,16 +28,20 @@ class ScheduleFault(FaultCode):
     """Fault codes for a schedule."""
 
     TWO_SCHEDULES = "{other} also says when the training runs; give one of them"
-    NOT_FIVE = ("{given!r} has {count} fields; give five: minute, hour, day of month, month, day of week, such as "
-                "'0 2 * * *'")
+    NOT_FIVE = (
+        "{given!r} has {count} fields; give five: minute, hour, day of month, month, day of week, such as '0 2 * * *'"
+    )
     NOT_IN_FIELD = "{given!r} is not a value for the {field} of cron: {allowed}"
-    NUMBERED_DAY = ("{given!r} numbers a day of the week: Oozie counts from 1 for SUN, cron from 0; write names such "
-                    "as MON-FRI")
-    NOT_A_FREQUENCY = ("{given!r} is not a frequency; give a number of at least 1 and m, h, d, w or mo, such as 30m, "
-                       "12h or 1d")
+    NUMBERED_DAY = (
+        "{given!r} numbers a day of the week: Oozie counts from 1 for SUN, cron from 0; write names such as MON-FRI"
+    )
+    NOT_A_FREQUENCY = (
+        "{given!r} is not a frequency; give a number of at least 1 and m, h, d, w or mo, such as 30m, 12h or 1d"
+    )
     NOT_A_PERIOD = "{given!r} is not a time; give a number and m, h or d, such as 30m or 6h"
-    ZONE_OF_CRON = ("Oozie reads cron in UTC, whatever the time zone; give {other} with it, or the hours of the "
-                    "schedule in UTC")
+    ZONE_OF_CRON = (
+        "Oozie reads cron in UTC, whatever the time zone; give {other} with it, or the hours of the schedule in UTC"
+    )
     NO_ZONE = "{given!r} is not a time zone{hint}; give a name such as Europe/Berlin or GMT+01:00"
     NOT_A_TIME = "{given!r} is not a time; give 2026-11-21T02:00Z, or with an offset 2026-11-21T02:00+01:00"
     ENDS_FIRST = "{given} is not after the start {start}"
@@ -101,8 +105,15 @@ _OFFSET_ZONE = re.compile(r"(GMT|UTC)([+-](0?[0-9]|1[0-4])(:?[0-5][0-9])?)?\Z")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:00)?)?(Z|[+-]\d{2}:?\d{2})?\Z")
 
 
-def read_schedule(cron: str | None, frequency: str | None, zone: str | None, start: str | None, end: str | None,
-                  now: datetime, faults: list[Fault]) -> Schedule | None:
+def read_schedule(
+    cron: str | None,
+    frequency: str | None,
+    zone: str | None,
+    start: str | None,
+    end: str | None,
+    now: datetime,
+    faults: list[Fault],
+) -> Schedule | None:
     """Return the schedule of the options; None if there is none, or if it has faults.
 
     Parameters
@@ -116,8 +127,11 @@ def read_schedule(cron: str | None, frequency: str | None, zone: str | None, sta
     """
     before = len(faults)
     if cron is None and frequency is None:
-        faults += [Fault(name, ScheduleFault.NEEDS_SCHEDULE, {"other": "schedule or frequency"})
-                   for name, value in (("timezone", zone), ("start", start), ("end", end)) if value is not None]
+        faults += [
+            Fault(name, ScheduleFault.NEEDS_SCHEDULE, {"other": "schedule or frequency"})
+            for name, value in (("timezone", zone), ("start", start), ("end", end))
+            if value is not None
+        ]
         return None
     if cron is not None and frequency is not None:
         faults.append(Fault("frequency", ScheduleFault.TWO_SCHEDULES, {"other": "schedule"}))
@@ -127,8 +141,9 @@ def read_schedule(cron: str | None, frequency: str | None, zone: str | None, sta
             faults.append(Fault("timezone", ScheduleFault.ZONE_OF_CRON, {"other": "frequency"}))
     fixed = read_frequency("frequency", frequency, faults) if frequency is not None else None
     if zone is not None and not _OFFSET_ZONE.match(zone) and zone not in available_timezones():
-        faults.append(Fault("timezone", ScheduleFault.NO_ZONE,
-                            {"given": zone, "allowed": tuple(sorted(available_timezones()))}))
+        faults.append(
+            Fault("timezone", ScheduleFault.NO_ZONE, {"given": zone, "allowed": tuple(sorted(available_timezones()))})
+        )
     begins = read_time("start", start, faults) if start is not None else now.astimezone(timezone.utc)
     ends = read_time("end", end if end is not None else NO_END, faults)
     if begins and ends and ends <= begins:
@@ -182,8 +197,10 @@ def format_time(moment: datetime) -> str:
 def doubts_about_schedule(schedule: Schedule, now: datetime) -> Iterator[str]:
     """Yield warnings about a valid schedule that is probably a mistake."""
     if schedule.frequency and schedule.frequency.minutes < LEAST_MINUTES:
-        yield (f"frequency: Oozie refuses less than {LEAST_MINUTES} minutes, unless the server sets "
-               "oozie.service.coord.check.maximum.frequency=false")
+        yield (
+            f"frequency: Oozie refuses less than {LEAST_MINUTES} minutes, unless the server sets "
+            "oozie.service.coord.check.maximum.frequency=false"
+        )
     if schedule.start < format_time(now - timedelta(days=1)):
         yield f"start: {schedule.start} is past; Oozie catches up from then on, unless execution is LAST_ONLY or NONE"
 
@@ -202,8 +219,14 @@ _FIELDS = (
     _Field("hour", 0, 23, (), r"(?!)", "0 to 23, *, lists, ranges and steps such as */6"),
     _Field("day of month", 1, 31, (), r"\?|L(-\d+)?|LW|\d+W", "1 to 31, *, ?, L, W, lists, ranges and steps"),
     _Field("month", 1, 12, MONTHS, r"(?!)", "1 to 12, JAN to DEC, *, lists, ranges and steps"),
-    _Field("day of week", 1, 7, DAYS, rf"\?|({'|'.join(DAYS)})(L|#[1-5])",
-           "SUN to SAT, *, ?, L, #, lists, ranges and steps"),
+    _Field(
+        "day of week",
+        1,
+        7,
+        DAYS,
+        rf"\?|({'|'.join(DAYS)})(L|#[1-5])",
+        "SUN to SAT, *, ?, L, #, lists, ranges and steps",
+    ),
 )
 
 
@@ -218,8 +241,11 @@ def cron_faults(text: str) -> Iterator[Fault]:
             if field.names == DAYS and re.search(r"\d", item.partition("#")[0].partition("/")[0]):
                 yield Fault("schedule", ScheduleFault.NUMBERED_DAY, {"given": item})
             elif not _is_item(item, field):
-                yield Fault("schedule", ScheduleFault.NOT_IN_FIELD,
-                            {"given": item, "field": field.name, "allowed": field.allowed})
+                yield Fault(
+                    "schedule",
+                    ScheduleFault.NOT_IN_FIELD,
+                    {"given": item, "field": field.name, "allowed": field.allowed},
+                )
 
 
 def _is_item(item: str, field: _Field) -> bool:

@@ -66,8 +66,10 @@ def document_faults(roots: Mapping[str, Any]) -> Iterator[Fault]:
 def _schema() -> Any:
     """Return one schema of all namespaces: a workflow holds elements of several."""
     etree = lxml()
-    imports = "".join(f'<xs:import namespace="{namespace}" schemaLocation="{SCHEMA_FOLDER / file}"/>'
-                      for namespace, file in SCHEMA_FILES.items())
+    imports = "".join(
+        f'<xs:import namespace="{namespace}" schemaLocation="{SCHEMA_FOLDER / file}"/>'
+        for namespace, file in SCHEMA_FILES.items()
+    )
     schema = f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{imports}</xs:schema>'
     return etree.XMLSchema(etree.fromstring(schema))
 
@@ -82,6 +84,7 @@ def lxml() -> Any:
     try:
         from lxml import etree
     except ImportError as error:
-        raise SchemasMissing("lxml is missing, which checks the documents against Oozie's schemas: "
-                             "pip install 'tf-yarn-ops[oozie]'") from error
+        raise SchemasMissing(
+            "lxml is missing, which checks the documents against Oozie's schemas: pip install 'tf-yarn-ops[oozie]'"
+        ) from error
     return etree

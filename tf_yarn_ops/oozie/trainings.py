@@ -137,8 +137,12 @@ def read_trainings(path: str, document: Mapping[str, Any], faults: list[Fault]) 
             faults.append(Fault("name", TrainingFault.NODE_TAKEN, {"given": name}))
         elif names.count(name) > 1:
             faults.append(Fault("name", TrainingFault.TWO_JOBS, {"given": name}))
-    faults += [Fault(f"{one.name}.needs", TrainingFault.NO_SUCH_JOB, {"given": need, "allowed": tuple(names)})
-               for one in trainings for need in one.needs if need not in names]
+    faults += [
+        Fault(f"{one.name}.needs", TrainingFault.NO_SUCH_JOB, {"given": need, "allowed": tuple(names)})
+        for one in trainings
+        for need in one.needs
+        if need not in names
+    ]
     faults += _cycle_faults({one.name: set(one.needs) for one in trainings})
     return trainings
 
@@ -174,8 +178,10 @@ def _sequence(names: list[str], before: Mapping[str, set[str]], numbers: Iterato
     order = sorted(names, key=lambda name: len(inner[name]))
     cuts = ({*order[:at]} for at in range(1, len(order)) if all({*order[:at]} <= inner[name] for name in order[at:]))
     first = next(cuts, {name for name in names if not inner[name]})
-    return [*_sequence([name for name in names if name in first], before, numbers),
-            *_sequence([name for name in names if name not in first], before, numbers)]
+    return [
+        *_sequence([name for name in names if name in first], before, numbers),
+        *_sequence([name for name in names if name not in first], before, numbers),
+    ]
 
 
 def _cycle_faults(needs: Mapping[str, set[str]]) -> Iterator[Fault]:

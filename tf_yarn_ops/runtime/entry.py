@@ -2,6 +2,7 @@
 
 The zip holds it as ``__main__.py``. Every release of Python can read it: an old one then says that it needs 3.9.
 """
+
 import gc
 import os
 import sys

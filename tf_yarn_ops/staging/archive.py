@@ -39,8 +39,10 @@ def pack(folder: Path, target: Path) -> None:
 
 
 def _pack(folder: Path, target: IO[bytes]) -> None:
-    with gzip.GzipFile(filename="", mode="wb", fileobj=target, compresslevel=1, mtime=0) as compressed, \
-            tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as archive:
+    with (
+        gzip.GzipFile(filename="", mode="wb", fileobj=target, compresslevel=1, mtime=0) as compressed,
+        tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
         for path in _walk(folder):
             member = archive.gettarinfo(path, arcname=str(path.relative_to(folder)))
             if member is None or not (member.isreg() or member.isdir() or member.issym() or member.islnk()):

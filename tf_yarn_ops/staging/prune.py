@@ -43,13 +43,21 @@ def list_cache(staging: StagingDirectory) -> list[CachedFile]:
         if not folder.is_directory or not _DIGEST.match(folder.name):
             continue
         for status in staging.filesystem.list(f"{staging.cache}/{folder.name}"):
-            files.append(CachedFile(f"{staging.cache}/{folder.name}/{status.name}", status.name, status.length,
-                                    max(status.accessed, status.modified) / 1000, status.name.startswith(".")))
+            files.append(
+                CachedFile(
+                    f"{staging.cache}/{folder.name}/{status.name}",
+                    status.name,
+                    status.length,
+                    max(status.accessed, status.modified) / 1000,
+                    status.name.startswith("."),
+                )
+            )
     return sorted(files, key=lambda file: file.used_at)
 
 
-def prune_cache(staging: StagingDirectory, unused_days: float = UNUSED_DAYS,
-                now: float | None = None) -> list[CachedFile]:
+def prune_cache(
+    staging: StagingDirectory, unused_days: float = UNUSED_DAYS, now: float | None = None
+) -> list[CachedFile]:
     """Delete files that were not used for long, and unfinished uploads.
 
     Parameters

@@ -110,8 +110,10 @@ class ApplicationDirectory:
         self._filesystem.makedirs(self.own, _OURS_ALONE)
         status = self._filesystem.status(self.path)
         if status is None or status.owner != self._cluster.user or status.permission & 0o777 != _OURS_ALONE:
-            raise SubmissionRejected(f"the application's directory {self.path} is not ours alone "
-                                     f"({status.describe() if status else 'missing'})")
+            raise SubmissionRejected(
+                f"the application's directory {self.path} is not ours alone "
+                f"({status.describe() if status else 'missing'})"
+            )
 
     def planned(self, name: str, data: bytes) -> LocalResource:
         """Return a file as the resource that it will be after `put`.
@@ -120,8 +122,9 @@ class ApplicationDirectory:
         files, can be written at the same time as these files: closing a small file takes HDFS 10 ms, and 400 ms when
         the DataNode reports it a moment too late.
         """
-        return LocalResource(f"{self._cluster.filesystem}{self.own}/{name}", len(data), self._modified,
-                             type=type_of(name))
+        return LocalResource(
+            f"{self._cluster.filesystem}{self.own}/{name}", len(data), self._modified, type=type_of(name)
+        )
 
     def put(self, name: str, data: bytes) -> None:
         """Write a new file with mode 600; raise SubmissionRejected if it exists already."""
@@ -139,8 +142,9 @@ class ApplicationDirectory:
         status = self._filesystem.status(path)
         if status is None:
             raise SubmissionRejected(f"{path} vanished right after it was written")
-        return LocalResource(self._cluster.filesystem + path, status.length, status.modified,
-                             type=type_of(Path(path).name))
+        return LocalResource(
+            self._cluster.filesystem + path, status.length, status.modified, type=type_of(Path(path).name)
+        )
 
     def discard(self) -> None:
         """Delete the files of this submitter, and then the directory if it is empty."""
@@ -185,7 +189,8 @@ class StagingDirectory:
                 raise SubmissionRejected(
                     f"{error}. The staging directory {self.cluster.staging} can't be made: ask the administrator to "
                     f"make the home directory of {self.cluster.user}, or set another directory in site.yaml "
-                    "(staging: /path/{user})") from error
+                    "(staging: /path/{user})"
+                ) from error
             self._look([path for path, status in self._known.items() if status is None], pool)
 
     def _look(self, paths: Iterable[str], pool: Executor) -> None:
@@ -211,8 +216,15 @@ class StagingDirectory:
         deleted = [self.filesystem.delete(place) for place in dict.fromkeys(places)]
         return any(deleted)
 
-    def store(self, directory: ApplicationDirectory, source: Path | bytes, name: str, *,
-              public: bool = False, checkpoint: Callable[[], None] = lambda: None) -> LocalResource:
+    def store(
+        self,
+        directory: ApplicationDirectory,
+        source: Path | bytes,
+        name: str,
+        *,
+        public: bool = False,
+        checkpoint: Callable[[], None] = lambda: None,
+    ) -> LocalResource:
         """Return a file of the cache; upload it if the cache does not have it.
 
         Parameters
@@ -236,15 +248,19 @@ class StagingDirectory:
         name = _UNSAFE.sub("_", name)
         for _ in range(_TRIES):
             try:
-                return self._store(directory, _Bytes(source) if isinstance(source, bytes)
-                                   else _File(source, checkpoint), name, public)
+                return self._store(
+                    directory, _Bytes(source) if isinstance(source, bytes) else _File(source, checkpoint), name, public
+                )
             except (_Changed, FileNotFoundError):
                 logger.warning("%s has changed while it was uploaded; reading it again", name)
-        raise SpecInvalid(f"{name} was changed or removed {_TRIES} times while it was uploaded; submit again when the "
-                          "program that writes it has finished")
+        raise SpecInvalid(
+            f"{name} was changed or removed {_TRIES} times while it was uploaded; submit again when the "
+            "program that writes it has finished"
+        )
 
-    def _store(self, directory: ApplicationDirectory, source: "_Bytes | _File", name: str,
-               public: bool) -> LocalResource:
+    def _store(
+        self, directory: ApplicationDirectory, source: "_Bytes | _File", name: str, public: bool
+    ) -> LocalResource:
         digest = source.digest()
         for cache in filter(None, [self.cluster.site.shared_cache, self.cache]):
             path = f"{cache}/{digest}/{name}"
@@ -252,19 +268,26 @@ class StagingDirectory:
             if status and self._trustworthy(path, status, source.size):
                 return self._resource(path, status, public)
             if status:
-                logger.warning("not using the cached file %s: %s; expected %s bytes of %s that no other user can write",
-                               path, status.describe(), source.size, "/".join(sorted(self._trusted)))
+                logger.warning(
+                    "not using the cached file %s: %s; expected %s bytes of %s that no other user can write",
+                    path,
+                    status.describe(),
+                    source.size,
+                    "/".join(sorted(self._trusted)),
+                )
                 return directory.upload(source, digest, name)
         return self._upload(directory, source, digest, name, public)
 
-    def _upload(self, directory: ApplicationDirectory, source: "_Bytes | _File", digest: str, name: str,
-                public: bool) -> LocalResource:
+    def _upload(
+        self, directory: ApplicationDirectory, source: "_Bytes | _File", digest: str, name: str, public: bool
+    ) -> LocalResource:
         folder = f"{self.cache}/{digest}"
         path, passing = f"{folder}/{name}", f"{folder}/.{uuid.uuid4().hex}"
         self.filesystem.makedirs(folder, _READABLE if public else _OURS_ALONE)
         if not self._ours(self._status(folder)) or not self._ours(self._status(self.cache)):
-            logger.warning("other users can write the cache %s; %s is staged for this application alone",
-                           self.cache, name)
+            logger.warning(
+                "other users can write the cache %s; %s is staged for this application alone", self.cache, name
+            )
             return directory.upload(source, digest, name)
         logger.info("uploading %s (%s bytes) to %s", name, source.size, path)
         try:
@@ -284,15 +307,25 @@ class StagingDirectory:
     def _trustworthy(self, path: str, status: FileStatus, length: int) -> bool:
         """Return whether a cached file is complete, and only we or the trusted owner could have written it."""
         folder = str(PurePosixPath(path).parent)
-        return (not status.is_directory and status.length == length and self._ours(status)
-                and self._ours(self._status(folder)) and self._ours(self._status(str(PurePosixPath(folder).parent))))
+        return (
+            not status.is_directory
+            and status.length == length
+            and self._ours(status)
+            and self._ours(self._status(folder))
+            and self._ours(self._status(str(PurePosixPath(folder).parent)))
+        )
 
     def _ours(self, status: FileStatus | None) -> bool:
         return bool(status and status.owner in self._trusted and not status.permission & _WRITABLE_BY_OTHERS)
 
     def _resource(self, path: str, status: FileStatus, public: bool) -> LocalResource:
-        return LocalResource(self.cluster.filesystem + path, status.length, status.modified,
-                             PUBLIC if public and self._is_public(path, status) else PRIVATE, type_of(path))
+        return LocalResource(
+            self.cluster.filesystem + path,
+            status.length,
+            status.modified,
+            PUBLIC if public and self._is_public(path, status) else PRIVATE,
+            type_of(path),
+        )
 
     def _is_public(self, path: str, status: FileStatus) -> bool:
         """Return whether every user can read a file; NodeManagers refuse any other public file."""
@@ -321,12 +354,16 @@ class StagingDirectory:
         default, own = urlsplit(self.cluster.default_filesystem), urlsplit(self.cluster.filesystem)
         ours = [default, own] if default.scheme == "viewfs" or default == own else [own]
         if (split.scheme, split.netloc or default.netloc) not in [(known.scheme, known.netloc) for known in ours]:
-            raise SpecInvalid(f"{uri} is on a file system that can't be asked over HTTP; copy the file to "
-                              f"{self.cluster.filesystem}, or submit with Skein (submit_with: skein)")
+            raise SpecInvalid(
+                f"{uri} is on a file system that can't be asked over HTTP; copy the file to "
+                f"{self.cluster.filesystem}, or submit with Skein (submit_with: skein)"
+            )
         status = self.filesystem.status(split.path)
         if status is None or status.is_directory:
-            raise SpecInvalid(f"{uri}: {'there is no such file' if status is None else 'is a directory, not a file'} "
-                              f"on {self.cluster.filesystem}")
+            raise SpecInvalid(
+                f"{uri}: {'there is no such file' if status is None else 'is a directory, not a file'} "
+                f"on {self.cluster.filesystem}"
+            )
         return replace(self._resource(split.path, status, False), type=kind)
 
 
@@ -363,8 +400,13 @@ class _File(Content):
                 left -= len(piece)
                 if time.monotonic() >= tell_at:
                     tell_at = time.monotonic() + _NEXT_LINE
-                    _transfers.info("%s %s: %.0f of %.0f MiB", "uploading" if self.read_digest else "reading",
-                                    self._path.name, (self.size - left) / 2**20, self.size / 2**20)
+                    _transfers.info(
+                        "%s %s: %.0f of %.0f MiB",
+                        "uploading" if self.read_digest else "reading",
+                        self._path.name,
+                        (self.size - left) / 2**20,
+                        self.size / 2**20,
+                    )
                 yield piece
         self.read_digest = found.hexdigest()
 

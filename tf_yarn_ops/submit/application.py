@@ -173,18 +173,37 @@ def context_of(cluster: Cluster, spec: JobSpec, number: int) -> JobContext:
         Chooses the coordinator's ports: the number in the application id, or a random one.
     """
     site, resourcemanagers = cluster.site, cluster.resourcemanagers if cluster.inside is None else cluster.inside
-    places = ("hdfs://", cluster.default_filesystem, *(f"hdfs://{name}" for name in cluster.nameservices),
-              *spec.file_systems, spec.input or "", spec.output or "", _logdir(spec))
+    places = (
+        "hdfs://",
+        cluster.default_filesystem,
+        *(f"hdfs://{name}" for name in cluster.nameservices),
+        *spec.file_systems,
+        spec.input or "",
+        spec.output or "",
+        _logdir(spec),
+    )
     namenodes = {urlsplit(url).netloc: urls for url in places if (urls := cluster.namenodes_of(url))}
     history = plan_history(cluster)
     mirror = plan_mirror(cluster, spec)
-    asked = (*resourcemanagers, *chain(*namenodes.values()), *(history.urls if history else ()),
-             *((*mirror.output_namenodes, *mirror.input_namenodes) if mirror else ()))
+    asked = (
+        *resourcemanagers,
+        *chain(*namenodes.values()),
+        *(history.urls if history else ()),
+        *((*mirror.output_namenodes, *mirror.input_namenodes) if mirror else ()),
+    )
     encrypted = any(url.startswith("https:") for url in asked)
     return JobContext(
-        site.base_port(number), tuple(resourcemanagers), cluster.user,
-        read_authorities(site.ca_file) if site.ca_file and encrypted else "", history, namenodes,
-        plan_viewers(cluster, spec), site.tensorboard_direct, site.ui_url or "", mirror)
+        site.base_port(number),
+        tuple(resourcemanagers),
+        cluster.user,
+        read_authorities(site.ca_file) if site.ca_file and encrypted else "",
+        history,
+        namenodes,
+        plan_viewers(cluster, spec),
+        site.tensorboard_direct,
+        site.ui_url or "",
+        mirror,
+    )
 
 
 def plan_history(cluster: Cluster) -> HistoryPlan | None:
@@ -209,8 +228,11 @@ def plan_mirror(cluster: Cluster, spec: JobSpec) -> MirrorPlan | None:
     if spec.mirror == "off" and not spec.mirror_input:
         return None
     found = {path: cluster.namenodes_of(path) for path in (spec.output or "", spec.input or "")}
-    check_faults(Fault("mirror", JobFault.NEEDS_LOCATION, {"other": "an HDFS with a name", "given": path})
-                 for path, namenodes in found.items() if path.startswith("hdfs:") and not namenodes)
+    check_faults(
+        Fault("mirror", JobFault.NEEDS_LOCATION, {"other": "an HDFS with a name", "given": path})
+        for path, namenodes in found.items()
+        if path.startswith("hdfs:") and not namenodes
+    )
     return MirrorPlan(spec.mirror, spec.mirror_input or 0, found[spec.output or ""], found[spec.input or ""])
 
 
@@ -219,8 +241,10 @@ def plan_viewers(cluster: Cluster, spec: JobSpec) -> ViewersPlan | None:
     acls, administrators = spec.acls, cluster.administrators
     if not cluster.asks_acls and acls == Acls():
         return None
-    return administrators._replace(users=(*acls.view_users, *acls.ui_users, *administrators.users),
-                                   groups=(*acls.view_groups, *administrators.groups))
+    return administrators._replace(
+        users=(*acls.view_users, *acls.ui_users, *administrators.users),
+        groups=(*acls.view_groups, *administrators.groups),
+    )
 
 
 def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
@@ -231,38 +255,63 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
     placed = build_container_environment(spec.environment, (spec.input, spec.output))
     framework = FRAMEWORKS[spec.framework]
     types = {
-        name: TypePlan(task.instances, _command(spec, name), {**spec.env, **task.env},
-                       *spec.role_of(name),
-                       framework.hold_port if task.hold_port is None else task.hold_port,
-                       bool(task.node_label or spec.node_label))
+        name: TypePlan(
+            task.instances,
+            _command(spec, name),
+            {**spec.env, **task.env},
+            *spec.role_of(name),
+            framework.hold_port if task.hold_port is None else task.hold_port,
+            bool(task.node_label or spec.node_label),
+        )
         for name, task in spec.tasks.items()
     }
     board = None
     if spec.tensorboard:
-        board = TensorBoardPlan(_logdir(spec), tuple(shlex.split(spec.tensorboard.args)),
-                                context.tensorboard_direct)
+        board = TensorBoardPlan(_logdir(spec), tuple(shlex.split(spec.tensorboard.args)), context.tensorboard_direct)
         # TensorBoard has no authentication: our program stands in front of it.
         types[TENSORBOARD] = TypePlan(1, runtime_command("tensorboard"), dict(spec.env), *ROLES[TENSORBOARD], False)
     return Job(
-        version=VERSION, name=spec.name, queue=spec.queue, user=spec.user or context.user, program=spec.command or "",
-        types=types, services=_plan_services(spec), path=placed.path,
+        version=VERSION,
+        name=spec.name,
+        queue=spec.queue,
+        user=spec.user or context.user,
+        program=spec.command or "",
+        types=types,
+        services=_plan_services(spec),
+        path=placed.path,
         ports=tuple(range(context.base_port, context.base_port + PORTS)),
-        script=spec.script.rsplit("/", 1)[-1] if spec.script else None, input=spec.input, output=spec.output,
-        docker_image=placed.docker_image, success=spec.success, restart=asdict(spec.restart),
-        deadlines=asdict(spec.deadlines), linger=spec.tensorboard.linger if spec.tensorboard else 0.0,
-        report_log_tail=spec.report_log_tail, resourcemanagers=context.resourcemanagers, version_of_package=__version__,
-        authorities=context.authorities, tensorboard=board, options=mask_options(spec.to_dict()),
-        history=context.history and context.history._replace(
-            view_users=spec.acls.view_users, view_groups=spec.acls.view_groups),
-        viewers=context.viewers, ui_url=context.ui_url, framework=spec.framework, mirror=context.mirror,
-        namenodes=context.namenodes, libhdfs=spec.libhdfs,
+        script=spec.script.rsplit("/", 1)[-1] if spec.script else None,
+        input=spec.input,
+        output=spec.output,
+        docker_image=placed.docker_image,
+        success=spec.success,
+        restart=asdict(spec.restart),
+        deadlines=asdict(spec.deadlines),
+        linger=spec.tensorboard.linger if spec.tensorboard else 0.0,
+        report_log_tail=spec.report_log_tail,
+        resourcemanagers=context.resourcemanagers,
+        version_of_package=__version__,
+        authorities=context.authorities,
+        tensorboard=board,
+        options=mask_options(spec.to_dict()),
+        history=context.history
+        and context.history._replace(view_users=spec.acls.view_users, view_groups=spec.acls.view_groups),
+        viewers=context.viewers,
+        ui_url=context.ui_url,
+        framework=spec.framework,
+        mirror=context.mirror,
+        namenodes=context.namenodes,
+        libhdfs=spec.libhdfs,
     )
 
 
 def _command(spec: JobSpec, task_type: str) -> str:
     """Return what the tasks of a type run."""
-    return runtime_command("server", "-u") if spec.serves(task_type) else (
-        spec.tasks[task_type].command or spec.command or "")
+    return (
+        runtime_command("server", "-u")
+        if spec.serves(task_type)
+        else (spec.tasks[task_type].command or spec.command or "")
+    )
 
 
 def _logdir(spec: JobSpec) -> str:
@@ -297,7 +346,8 @@ def _services(task_type: str, task: TaskSpec) -> dict[str, ServicePlan]:
         groups.setdefault(task.resources(index), []).append(index)
     return {
         task_type if number == 0 else f"{task_type}.{indices[0]}": ServicePlan(
-            task_type, tuple(indices), resources.memory, resources.vcores, resources.gpus)
+            task_type, tuple(indices), resources.memory, resources.vcores, resources.gpus
+        )
         for number, (resources, indices) in enumerate(groups.items())
     }
 

@@ -64,8 +64,9 @@ def build_container_environment(
         return ContainerEnvironment(interpreter=f"{location}/bin/python", path=(f"{location}/bin",))
     if environment.scheme in ("archive", "requirements"):  # the latter only where nothing is submitted
         binaries = f"{ENVIRONMENT_FOLDER}/bin"
-        return ContainerEnvironment(interpreter=f"{binaries}/python", path=(binaries,),
-                                    archives={ENVIRONMENT_FOLDER: location})
+        return ContainerEnvironment(
+            interpreter=f"{binaries}/python", path=(binaries,), archives={ENVIRONMENT_FOLDER: location}
+        )
     return ContainerEnvironment(docker_image=location, variables=docker_variables(location, paths, folders))
 
 

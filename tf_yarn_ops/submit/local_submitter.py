@@ -39,10 +39,28 @@ logger = logging.getLogger(__name__)
 KEPT_DAYS = 7
 #: Options that ask YARN for something; this machine has nothing of the kind.
 NEED_YARN = (
-    "queue", "priority", "user", "node_label", "tasks.<type>.node_label", "task_memory", "task_vcores", "task_gpus",
-    "tasks.<type>.indices", "am_memory", "am_vcores", "file_system", "acls.view_users", "acls.view_groups",
-    "acls.modify_users", "acls.modify_groups", "acls.ui_users", "tensorboard_memory", "tensorboard_vcores",
-    "queue_timeout", "allocation_timeout")
+    "queue",
+    "priority",
+    "user",
+    "node_label",
+    "tasks.<type>.node_label",
+    "task_memory",
+    "task_vcores",
+    "task_gpus",
+    "tasks.<type>.indices",
+    "am_memory",
+    "am_vcores",
+    "file_system",
+    "acls.view_users",
+    "acls.view_groups",
+    "acls.modify_users",
+    "acls.modify_groups",
+    "acls.ui_users",
+    "tensorboard_memory",
+    "tensorboard_vcores",
+    "queue_timeout",
+    "allocation_timeout",
+)
 
 
 class LocalFault(FaultCode):
@@ -90,11 +108,19 @@ class LocalSubmitter:
     def check(self, spec: JobSpec) -> None:
         """Raise SpecInvalid with what this machine can't do; warn of options without effect."""
         placed = build_container_environment(spec.environment)
-        faults = [Fault(name, LocalFault.NEEDS_CLUSTER, {"given": source, "kind": kind})
-                  for name, (source, kind) in user_files(spec, placed).items() if local_path(source) is None]
+        faults = [
+            Fault(name, LocalFault.NEEDS_CLUSTER, {"given": source, "kind": kind})
+            for name, (source, kind) in user_files(spec, placed).items()
+            if local_path(source) is None
+        ]
         if placed.docker_image:
-            faults.append(Fault("environment", LocalFault.NEEDS_CLUSTER,
-                                {"given": f"docker://{placed.docker_image}", "kind": "environment: venv:///folder"}))
+            faults.append(
+                Fault(
+                    "environment",
+                    LocalFault.NEEDS_CLUSTER,
+                    {"given": f"docker://{placed.docker_image}", "kind": "environment: venv:///folder"},
+                )
+            )
         if not os.access(interpreter(placed), os.X_OK):
             faults.append(Fault("environment", LocalFault.NO_INTERPRETER, {"file": interpreter(placed)}))
         check_faults(faults)
@@ -107,8 +133,10 @@ class LocalSubmitter:
         try:
             jobs.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            raise SubmissionRejected(f"the folder of local jobs, {jobs.parent}, can't be written: {error.strerror}; "
-                                     "name another: --resourcemanager local:///folder, or $XDG_STATE_HOME") from error
+            raise SubmissionRejected(
+                f"the folder of local jobs, {jobs.parent}, can't be written: {error.strerror}; "
+                "name another: --resourcemanager local:///folder, or $XDG_STATE_HOME"
+            ) from error
         for ended in self._jobs.find(states=ENDED):
             if ended["finishedTime"] < 1000 * (time.time() - KEPT_DAYS * 86400):
                 shutil.rmtree(self._jobs.folder(ended["id"]), ignore_errors=True)
@@ -138,23 +166,44 @@ class LocalSubmitter:
         placed = lay_out(spec, folder / FILES, self._cluster)
         context = replace(context_of(self._cluster, spec, int(application_id.split("_")[1])), viewers=None)
         credentials = mint()
-        for name, content in ((JOB_FILE, dump_job(build_runtime_job(spec, context))), (RUNTIME_FILE, runtime_zip()),
-                              (CERTIFICATE_FILE, credentials.certificate), (KEY_FILE, credentials.key)):
+        for name, content in (
+            (JOB_FILE, dump_job(build_runtime_job(spec, context))),
+            (RUNTIME_FILE, runtime_zip()),
+            (CERTIFICATE_FILE, credentials.certificate),
+            (KEY_FILE, credentials.key),
+        ):
             (folder / name).write_bytes(content)
         log = self._jobs.log(application_id, "container_coordinator", "application.driver.log")
         log.parent.mkdir(parents=True, exist_ok=True)
         now = round(1000 * time.time())
         with log.open("wb") as output, (folder / LOCK_FILE).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # the coordinator inherits it
-            write_application(str(folder), {
-                "id": application_id, "name": spec.name, "user": self._cluster.user, "queue": "",
-                "applicationType": "skein", "applicationTags": ",".join({*spec.tags, *tags}).lower(),
-                "state": "ACCEPTED", "finalStatus": "UNDEFINED", "startedTime": now, "finishedTime": 0,
-                "amContainerLogs": f"file:///node/{log.parent.name}/{self._cluster.user}", "diagnostics": ""})
+            write_application(
+                str(folder),
+                {
+                    "id": application_id,
+                    "name": spec.name,
+                    "user": self._cluster.user,
+                    "queue": "",
+                    "applicationType": "skein",
+                    "applicationTags": ",".join({*spec.tags, *tags}).lower(),
+                    "state": "ACCEPTED",
+                    "finalStatus": "UNDEFINED",
+                    "startedTime": now,
+                    "finishedTime": 0,
+                    "amContainerLogs": f"file:///node/{log.parent.name}/{self._cluster.user}",
+                    "diagnostics": "",
+                },
+            )
             process = self._jobs.children[application_id] = subprocess.Popen(
-                [interpreter(placed), "-u", RUNTIME_FILE, "local", application_id], cwd=folder, start_new_session=True,
-                stdin=subprocess.PIPE if spec.lease else subprocess.DEVNULL, stdout=output, stderr=output,
-                pass_fds=[lock.fileno()])
+                [interpreter(placed), "-u", RUNTIME_FILE, "local", application_id],
+                cwd=folder,
+                start_new_session=True,
+                stdin=subprocess.PIPE if spec.lease else subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=[lock.fileno()],
+            )
             lock.write(str(process.pid))
 
 

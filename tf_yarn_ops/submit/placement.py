@@ -111,12 +111,16 @@ def label_faults(spec: JobSpec, around: Surroundings) -> list[str]:
     unknown, closed = [], []
     for label, names in askers.items():
         if label not in labels:
-            unknown.append(f"there is no node label {label!r}{did_you_mean(label, labels)}, which {_ask(names)}; "
-                           f"the cluster has {', '.join(sorted(labels))}")
+            unknown.append(
+                f"there is no node label {label!r}{did_you_mean(label, labels)}, which {_ask(names)}; "
+                f"the cluster has {', '.join(sorted(labels))}"
+            )
         elif queue and not queue.may_use(label):
             may = sorted(name for name, leaf in leaves_of(found).items() if leaf.may_use(label))
-            closed.append(f"queue {spec.queue!r} may not use node label {label!r}, which {_ask(names)}; "
-                          f"these may: {', '.join(may) or 'none'}")
+            closed.append(
+                f"queue {spec.queue!r} may not use node label {label!r}, which {_ask(names)}; "
+                f"these may: {', '.join(may) or 'none'}"
+            )
     return unknown + _of_queue(closed, spec.queue)
 
 
@@ -141,15 +145,18 @@ def warn_about_nodes(spec: JobSpec, around: Surroundings, strict: bool) -> None:
     """
     problems = ["the cluster has no running node now"]
     if around.nodes:
-        grouped = {label: (wanted, [_total(node) for node in _nodes_of(label, around)])
-                   for label, wanted in _by_label(spec, around).items()}
+        grouped = {
+            label: (wanted, [_total(node) for node in _nodes_of(label, around)])
+            for label, wanted in _by_label(spec, around).items()
+        }
         problems = [problem for label, group in grouped.items() for problem in _too_large(*group, label or "")]
         queue = find_queue(spec.queue, read_queues(around.scheduler))
         if not around.labels:  # the containers of all groups go to all nodes
             grouped = {"": (list(every_container(spec)), list(map(_total, around.nodes)))}
         most = queue.most if queue and not around.labels else 100.0
-        problems = problems or [problem for label, group in grouped.items()
-                                for problem in _too_many(*group, label or "", most)]
+        problems = problems or [
+            problem for label, group in grouped.items() for problem in _too_many(*group, label or "", most)
+        ]
     if not problems:
         return
     text = "; ".join(problems)
@@ -179,8 +186,11 @@ def _by_label(spec: JobSpec, around: Surroundings) -> dict[str | None, list[tupl
 def _nodes_of(label: str | None, around: Surroundings) -> list[Mapping[str, Any]]:
     """Return the nodes for containers of a label; without a label also the nodes of labels that are not exclusive."""
     exclusive = around.labels or {}
-    return [node for node in around.nodes
-            if label is None or _label(node) == label or not (label or exclusive.get(_label(node), True))]
+    return [
+        node
+        for node in around.nodes
+        if label is None or _label(node) == label or not (label or exclusive.get(_label(node), True))
+    ]
 
 
 def _too_large(wanted: list[tuple[str, Allocation]], totals: list[Allocation], label: str) -> list[str]:
@@ -218,9 +228,11 @@ def _too_many(wanted: list[tuple[str, Allocation]], totals: list[Allocation], la
         return []
     labelled = f" with label {label!r}" if label else ""
     of_queue = f", of which the queue may use {allowed} MiB" if allowed < there.memory else ""
-    return [f"the job asks for {asked} in {len(wanted)} containers{labelled}, and its tasks start together; the "
-            f"{len(totals)} running nodes{labelled} have {there} in all{of_queue}; ask for less memory per "
-            f"task (at most {max(size.memory for _, size in wanted)} MiB now) or fewer tasks"]
+    return [
+        f"the job asks for {asked} in {len(wanted)} containers{labelled}, and its tasks start together; the "
+        f"{len(totals)} running nodes{labelled} have {there} in all{of_queue}; ask for less memory per "
+        f"task (at most {max(size.memory for _, size in wanted)} MiB now) or fewer tasks"
+    ]
 
 
 def _ask(names: list[str]) -> str:
@@ -245,5 +257,7 @@ def _label(node: Mapping[str, Any]) -> str:
 def _total(node: Mapping[str, Any]) -> Allocation:
     if node.get("totalResource"):
         return Allocation.read(node["totalResource"])
-    return Allocation(int(node.get("usedMemoryMB", 0)) + int(node.get("availMemoryMB", 0)),
-                      int(node.get("usedVirtualCores", 0)) + int(node.get("availableVirtualCores", 0)))
+    return Allocation(
+        int(node.get("usedMemoryMB", 0)) + int(node.get("availMemoryMB", 0)),
+        int(node.get("usedVirtualCores", 0)) + int(node.get("availableVirtualCores", 0)),
+    )

@@ -38,7 +38,7 @@ class LocalFileFault(FaultCode):
 def local_path(source: str) -> Path | None:
     """Return the path of a local source (``/path``, ``path``, ``file:///path``); None for any other URI."""
     if source[:7].lower() == "file://":
-        return Path("/" + source[len("file://"):].lstrip("/"))
+        return Path("/" + source[len("file://") :].lstrip("/"))
     return None if urlsplit(source).scheme and "://" in source else Path(source)
 
 
@@ -47,6 +47,7 @@ def with_absolute_sources(spec: JobSpec) -> JobSpec:
 
     Skein would read ``data#1.csv`` as a URL and lose the part after the ``#``.
     """
+
     def absolute(source: str) -> str:
         path = local_path(source)
         return source if path is None else f"file://{path.absolute()}"
@@ -57,15 +58,20 @@ def with_absolute_sources(spec: JobSpec) -> JobSpec:
     elif environment and environment.scheme == "requirements":
         environment = replace(environment, location=str(Path(environment.location).absolute()))
     return replace(
-        spec, environment=environment, script=absolute(spec.script) if spec.script else None,
+        spec,
+        environment=environment,
+        script=absolute(spec.script) if spec.script else None,
         files={name: absolute(source) for name, source in spec.files.items()},
-        archives={name: absolute(source) for name, source in spec.archives.items()})
+        archives={name: absolute(source) for name, source in spec.archives.items()},
+    )
 
 
 def local_sources(spec: JobSpec) -> dict[str, Path]:
     """Return the files and folders of this machine that a job names, by their paths in its document."""
-    named = {**{f"files.{name}": source for name, source in spec.files.items()},
-             **{f"archives.{name}": source for name, source in spec.archives.items()}}
+    named = {
+        **{f"files.{name}": source for name, source in spec.files.items()},
+        **{f"archives.{name}": source for name, source in spec.archives.items()},
+    }
     if spec.script:
         named["script"] = spec.script
     if spec.environment and spec.environment.scheme in ("archive", "requirements"):

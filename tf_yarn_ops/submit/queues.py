@@ -77,13 +77,21 @@ def _is_made(queue: str, found: Mapping[str, Queue]) -> bool:
 
 def _walk(info: Mapping[str, Any], path: str) -> Iterable[tuple[str, Queue]]:
     children = (info.get("queues") or {}).get("queue") or []
-    creates = bool(info.get("autoCreateChildQueueEnabled") or
-                   info.get("autoCreationEligibility", "off") in ("legacy", "flexible"))
+    creates = bool(
+        info.get("autoCreateChildQueueEnabled") or info.get("autoCreationEligibility", "off") in ("legacy", "flexible")
+    )
     leaf = "leaf" in str(info.get("type", "")).lower() and not children
     labels = info.get("nodeLabels")
-    yield path, Queue(bool(children) or (creates and not leaf), str(info.get("state") or ""), creates,
-                      None if labels is None else tuple([labels] if isinstance(labels, str) else labels),
-                      str(info.get("defaultNodeLabelExpression") or ""),
-                      float(info.get("absoluteMaxCapacity") or 100.0))
+    yield (
+        path,
+        Queue(
+            bool(children) or (creates and not leaf),
+            str(info.get("state") or ""),
+            creates,
+            None if labels is None else tuple([labels] if isinstance(labels, str) else labels),
+            str(info.get("defaultNodeLabelExpression") or ""),
+            float(info.get("absoluteMaxCapacity") or 100.0),
+        ),
+    )
     for child in children:
         yield from _walk(child, str(child.get("queuePath") or f"{path}.{child['queueName']}"))

@@ -65,8 +65,15 @@ class RestSubmitter:
         Called between the steps; an error that it raises ends the submission.
     """
 
-    def __init__(self, cluster: Cluster, resourcemanager: ResourceManager, staging: StagingDirectory, *,
-                 strict_placement: bool = False, checkpoint: Callable[[], None] = lambda: None):
+    def __init__(
+        self,
+        cluster: Cluster,
+        resourcemanager: ResourceManager,
+        staging: StagingDirectory,
+        *,
+        strict_placement: bool = False,
+        checkpoint: Callable[[], None] = lambda: None,
+    ):
         self._cluster = cluster
         self._resourcemanager = resourcemanager
         self._staging = staging
@@ -96,8 +103,13 @@ class RestSubmitter:
     def _get_tokens(self, spec: JobSpec) -> None:
         """Get the tokens of a secured cluster, once."""
         if self._credentials is None and self._cluster.secure:
-            needed = [*spec.file_systems, *spec.files.values(), *spec.archives.values(), spec.script or "",
-                      spec.environment.location if spec.environment else ""]
+            needed = [
+                *spec.file_systems,
+                *spec.files.values(),
+                *spec.archives.values(),
+                spec.script or "",
+                spec.environment.location if spec.environment else "",
+            ]
             # NodeManagers write the logs to the default file system; the program may know how to reach the others.
             wished = [self._cluster.default_filesystem, spec.input or "", spec.output or ""]
             self._credentials = obtain(self._cluster, self._resourcemanager, self._staging.filesystem, needed, wished)
@@ -169,8 +181,9 @@ class RestSubmitter:
             return False
         return True
 
-    def _stage(self, spec: JobSpec, application_id: str, directory: ApplicationDirectory,
-               tags: Iterable[str]) -> dict[str, Any]:
+    def _stage(
+        self, spec: JobSpec, application_id: str, directory: ApplicationDirectory, tags: Iterable[str]
+    ) -> dict[str, Any]:
         """Write all files; return the body of the submission."""
         context = context_of(self._cluster, spec, int(application_id.rsplit("_", 1)[-1]))
         ended = threading.Event()
@@ -183,8 +196,11 @@ class RestSubmitter:
         with ThreadPoolExecutor(_WORKERS) as pool, ExitStack() as stack:
             stack.callback(ended.set)  # the pool waits for its threads: a transfer must not outlast a failure
             importing = pool.submit(import_skein)
-            own = {CERTIFICATE: (credentials := mint()).certificate, KEY: credentials.key,
-                   JOB_NAME: dump_job(build_runtime_job(spec, context))}
+            own = {
+                CERTIFICATE: (credentials := mint()).certificate,
+                KEY: credentials.key,
+                JOB_NAME: dump_job(build_runtime_job(spec, context)),
+            }
             self._staging.prepare(pool)
             directory.make()
             self._checkpoint()
@@ -193,26 +209,44 @@ class RestSubmitter:
             jar = pool.submit(self._staging.store, directory, skein_jar(), "skein.jar", public=True)
             importing.result()
             application = build(spec, self._cluster.site, asks_acls=context.viewers is not None)
-            shared = {(source, kind): pool.submit(self._file, directory, source, kind, checkpoint)
-                      for source, kind in sources(application) if source != JOB_SOURCE}
-            scripts = {name: pool.submit(self._staging.store, directory, service.script.encode(), "service.sh")
-                       for name, service in application.services.items()}
+            shared = {
+                (source, kind): pool.submit(self._file, directory, source, kind, checkpoint)
+                for source, kind in sources(application)
+                if source != JOB_SOURCE
+            }
+            scripts = {
+                name: pool.submit(self._staging.store, directory, service.script.encode(), "service.sh")
+                for name, service in application.services.items()
+            }
             planned = {name: directory.planned(name, data) for name, data in own.items()}
             located = {key: planned[JOB_NAME] for key in sources(application) if key[0] == JOB_SOURCE}
             located |= {key: future.result() for key, future in shared.items()}
-            staged = Staged(jar.result(), planned[CERTIFICATE], planned[KEY],
-                            {name: future.result() for name, future in scripts.items()}, located)
+            staged = Staged(
+                jar.result(),
+                planned[CERTIFICATE],
+                planned[KEY],
+                {name: future.result() for name, future in scripts.items()},
+                located,
+            )
             self._checkpoint()
             proto = build_proto(application, staged)
             directory.put(PROTO, proto)
             for write in writes:
                 write.result()
-        return build_body(application, staged, directory.planned(PROTO, proto), application_id=application_id,
-                          cluster=self._cluster, tags={*application.tags, *(tags or (JOB_TAG,))},
-                          priority=spec.priority, tokens=self._credentials.texts() if self._credentials else None)
+        return build_body(
+            application,
+            staged,
+            directory.planned(PROTO, proto),
+            application_id=application_id,
+            cluster=self._cluster,
+            tags={*application.tags, *(tags or (JOB_TAG,))},
+            priority=spec.priority,
+            tokens=self._credentials.texts() if self._credentials else None,
+        )
 
-    def _file(self, directory: ApplicationDirectory, source: str, kind: str,
-              checkpoint: Callable[[], None]) -> LocalResource:
+    def _file(
+        self, directory: ApplicationDirectory, source: str, kind: str, checkpoint: Callable[[], None]
+    ) -> LocalResource:
         if source == RUNTIME_SOURCE:
             resource = self._staging.store(directory, runtime_zip(), "runtime.zip", public=True)
             return replace(resource, type=kind)
@@ -248,16 +282,19 @@ class RestSubmitter:
                     break
             except ApplicationNotFound as error:
                 if body is None:
-                    raise ClusterUnreachable(f"YARN has forgotten {application_id}, which another client has "
-                                             "submitted; submit it again") from error
+                    raise ClusterUnreachable(
+                        f"YARN has forgotten {application_id}, which another client has submitted; submit it again"
+                    ) from error
                 state = "unknown to the ResourceManager"
                 self._resourcemanager.submit(body, sent=True)
             except (ClusterUnreachable, SubmissionRejected) as error:
                 state = f"in an unknown state ({error})"
             waited = time.monotonic() - began
             if waited > patience or time.monotonic() - answered > _ACCEPT_TIMEOUT:
-                raise ClusterUnreachable(f"{application_id} is {state} {waited:.3g} s after it was submitted, neither "
-                                         "accepted nor refused; the ResourceManager's log says what it waits for")
+                raise ClusterUnreachable(
+                    f"{application_id} is {state} {waited:.3g} s after it was submitted, neither "
+                    "accepted nor refused; the ResourceManager's log says what it waits for"
+                )
             if waited > _SLOW and not logged:
                 logged = True
                 logger.info("%s is %s for %.0f s: YARN has not accepted it yet", application_id, state, waited)
@@ -267,8 +304,10 @@ class RestSubmitter:
         if found["user"] != self._cluster.user:
             # An old Hadoop has no request that shows the user before the submission.
             self._resourcemanager.kill(application_id, "Submitted as another user")
-            raise SubmissionRejected(f"{application_id} ran as {found['user']!r}, not as {self._cluster.user!r}, and "
-                                     "was killed: the web interface ignores user.name")
+            raise SubmissionRejected(
+                f"{application_id} ran as {found['user']!r}, not as {self._cluster.user!r}, and "
+                "was killed: the web interface ignores user.name"
+            )
         report = read_yarn_report(found)
         if report.reason is Reason.RESOURCES_IMPOSSIBLE:
             raise ResourcesImpossible(report.message)

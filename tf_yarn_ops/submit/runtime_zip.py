@@ -37,14 +37,18 @@ _COMPRESSION = 1
 @functools.cache
 def runtime_zip() -> bytes:
     """Return the zip's content."""
-    sources = {f"tf_yarn_ops/runtime/{path.relative_to(_RUNTIME).as_posix()}": path
-               for path in sorted(_RUNTIME.rglob("*.py"))}
+    sources = {
+        f"tf_yarn_ops/runtime/{path.relative_to(_RUNTIME).as_posix()}": path for path in sorted(_RUNTIME.rglob("*.py"))
+    }
     members = {name: path.read_bytes() for name, path in sources.items()}
     members |= {f"{name}c": _byte_code(name, path, members[name]) for name, path in sources.items()}
     # The package's own first module would import the client.
     members["tf_yarn_ops/__init__.py"] = b""
-    members |= {f"tf_yarn_ops/runtime/{path.relative_to(_RUNTIME).as_posix()}": path.read_bytes()
-                for path in sorted(_RUNTIME.rglob("*")) if path.suffix in _ASSETS and path.name != _OVERVIEW}
+    members |= {
+        f"tf_yarn_ops/runtime/{path.relative_to(_RUNTIME).as_posix()}": path.read_bytes()
+        for path in sorted(_RUNTIME.rglob("*"))
+        if path.suffix in _ASSETS and path.name != _OVERVIEW
+    }
     # The zip is first in the class path of Skein's application master, whose pages, which check no view ACL, then only
     # lead to the job's page.
     members[_OVERVIEW] = members[_KEY_VALUE_STORE] = (_RUNTIME / "common" / _OVERVIEW).read_bytes()
@@ -68,8 +72,12 @@ def _byte_code(name: str, path: Path, source: bytes) -> bytes:
     else:
         code = _renamed(SourceFileLoader(name, str(path)).get_code(name), name)
     flags = 1  # hash-based, not checked: source and byte code travel in one file
-    return (importlib.util.MAGIC_NUMBER + flags.to_bytes(4, "little") + importlib.util.source_hash(source)
-            + marshal.dumps(code, _MARSHAL))
+    return (
+        importlib.util.MAGIC_NUMBER
+        + flags.to_bytes(4, "little")
+        + importlib.util.source_hash(source)
+        + marshal.dumps(code, _MARSHAL)
+    )
 
 
 def _renamed(code: CodeType | None, name: str) -> CodeType:

@@ -54,40 +54,63 @@ _DELETION, _GRACE = 25.0, 30.0
 #: Skein reads a path as a URL, which ends at one of these characters; such a file gets a link with another name.
 _OF_URLS = re.compile("[#?]")
 #: ``-I`` leaves the working directory out of the module path; the child imports from this process's path.
-_START = ("import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-          "from tf_yarn_ops.submit.skein_java import run_child; run_child(*sys.argv[2:])")
+_START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from tf_yarn_ops.submit.skein_java import run_child; run_child(*sys.argv[2:])"
+)
 #: The files in the folder between the two processes.
-PROTO, CERTIFICATE, KEY, LOG, CLUSTER = ("application.proto", "client.crt", "client.key", "driver.log",
-                                         "cluster.pickle")
+PROTO, CERTIFICATE, KEY, LOG, CLUSTER = (
+    "application.proto",
+    "client.crt",
+    "client.key",
+    "driver.log",
+    "cluster.pickle",
+)
 #: Options that halve the start time and the memory of the JVM.
 JAVA_OPTIONS = "-Xmx64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 #: Skein's driver writes this line before it makes the directory of an application.
 _DIRECTORY = re.compile(r"Uploading application resources to (\S*/(application_\d+_\d+))")
 #: Causes that Hadoop's client and Skein hide: a pattern of their texts and logs, and our sentence.
-_HIDDEN = tuple((re.compile(pattern), sentence) for pattern, sentence in (
-    (r"org[/.]apache[/.]hadoop[/.]mapreduce[/.]security[/.]TokenCache",
-     "the class path of 'yarn classpath --glob' lacks hadoop-mapreduce-client-core; install the MapReduce "
-     "client of this Hadoop (folder share/hadoop/mapreduce)"),
-    (r"No rules applied to|Cannot locate default realm|Can't get Kerberos realm|Cannot find KDC for realm",
-     "Java finds no krb5.conf for the realm of the ticket; write /etc/krb5.conf, or set "
-     "JDK_JAVA_OPTIONS=-Djava.security.krb5.conf=FILE"),
-    (r"JAVA_HOME \S* ?(?:is not set|does not exist|could not be found)|"
-     r"No such file or directory: '[^']*/bin/java'|"
-     r"No such file or directory: 'java'",
-     "JAVA_HOME leads to no Java; set it to a Java that this Hadoop knows, or leave it out and put java on PATH"),
-    (r"0\.0\.0\.0:803[0-3]\b|Wrong FS: \S*, expected: file:",
-     "Hadoop's client does not know where the ResourceManager and the file system are; let HADOOP_CONF_DIR name "
-     "the folder with the cluster's core-site.xml and yarn-site.xml"),
-    (r"SIMPLE authentication is not enabled|Client cannot authenticate via:\[TOKEN, KERBEROS\]",
-     "Hadoop's client does not use Kerberos, or finds no ticket; check hadoop.security.authentication in the "
-     "core-site.xml of HADOOP_CONF_DIR"),
-))
+_HIDDEN = tuple(
+    (re.compile(pattern), sentence)
+    for pattern, sentence in (
+        (
+            r"org[/.]apache[/.]hadoop[/.]mapreduce[/.]security[/.]TokenCache",
+            "the class path of 'yarn classpath --glob' lacks hadoop-mapreduce-client-core; install the MapReduce "
+            "client of this Hadoop (folder share/hadoop/mapreduce)",
+        ),
+        (
+            r"No rules applied to|Cannot locate default realm|Can't get Kerberos realm|Cannot find KDC for realm",
+            "Java finds no krb5.conf for the realm of the ticket; write /etc/krb5.conf, or set "
+            "JDK_JAVA_OPTIONS=-Djava.security.krb5.conf=FILE",
+        ),
+        (
+            r"JAVA_HOME \S* ?(?:is not set|does not exist|could not be found)|"
+            r"No such file or directory: '[^']*/bin/java'|"
+            r"No such file or directory: 'java'",
+            "JAVA_HOME leads to no Java; set it to a Java that this Hadoop knows, or leave it out and put java on PATH",
+        ),
+        (
+            r"0\.0\.0\.0:803[0-3]\b|Wrong FS: \S*, expected: file:",
+            "Hadoop's client does not know where the ResourceManager and the file system are; let HADOOP_CONF_DIR name "
+            "the folder with the cluster's core-site.xml and yarn-site.xml",
+        ),
+        (
+            r"SIMPLE authentication is not enabled|Client cannot authenticate via:\[TOKEN, KERBEROS\]",
+            "Hadoop's client does not use Kerberos, or finds no ticket; check hadoop.security.authentication in the "
+            "core-site.xml of HADOOP_CONF_DIR",
+        ),
+    )
+)
 #: Hadoop's client repeats a request to this machine, which is its default for the ResourceManager.
 _STUCK = re.compile(r"Retrying connect to server: 0\.0\.0\.0/0\.0\.0\.0:\d+\. Already tried [3-9]")
 #: Texts of Hadoop's client about a service that is away, starting or in standby; the same submission may succeed later.
-_AWAY = re.compile(r"connection exception|Connection (?:refused|reset)|No ?Route ?To ?Host|Socket ?Timeout|timed out|"
-                   r"Broken ?pipe|Unknown ?Host|safe ?mode|StandbyException|not supported in state standby|"
-                   r"RetriableException|EOFException|Failed to failover|" + NO_DATANODE.pattern, re.IGNORECASE)
+_AWAY = re.compile(
+    r"connection exception|Connection (?:refused|reset)|No ?Route ?To ?Host|Socket ?Timeout|timed out|"
+    r"Broken ?pipe|Unknown ?Host|safe ?mode|StandbyException|not supported in state standby|"
+    r"RetriableException|EOFException|Failed to failover|" + NO_DATANODE.pattern,
+    re.IGNORECASE,
+)
 
 
 class SkeinJavaSubmitter:
@@ -107,8 +130,13 @@ class SkeinJavaSubmitter:
         Whether YARN may have an application whose id is unknown: Skein's client has run, without a clear answer.
     """
 
-    def __init__(self, cluster: Cluster, *, environ: Mapping[str, str] | None = None,
-                 checkpoint: Callable[[], None] = lambda: None):
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        environ: Mapping[str, str] | None = None,
+        checkpoint: Callable[[], None] = lambda: None,
+    ):
         self._cluster = cluster
         self._environ = dict(os.environ if environ is None else environ)
         self._checkpoint = checkpoint
@@ -139,19 +167,32 @@ class SkeinJavaSubmitter:
     def _check_client(self) -> None:
         """Raise HadoopClientUnfit if this machine lacks Hadoop's client, or its configuration is no cluster's."""
         if shutil.which("yarn", path=self._environ.get("PATH")) is None:
-            raise HadoopClientUnfit("submitting with Skein needs Hadoop's client: no 'yarn' on PATH. Put the bin "
-                                    "folder of Hadoop there")
+            raise HadoopClientUnfit(
+                "submitting with Skein needs Hadoop's client: no 'yarn' on PATH. Put the bin folder of Hadoop there"
+            )
         folder = self._environ.get("HADOOP_CONF_DIR")
         if folder and not Path(folder, "core-site.xml").is_file():
-            raise HadoopClientUnfit("submitting with Skein needs the cluster's configuration: HADOOP_CONF_DIR "
-                                    f"{folder} has no core-site.xml. Copy core-site.xml, hdfs-site.xml and "
-                                    "yarn-site.xml from the cluster")
+            raise HadoopClientUnfit(
+                "submitting with Skein needs the cluster's configuration: HADOOP_CONF_DIR "
+                f"{folder} has no core-site.xml. Copy core-site.xml, hdfs-site.xml and "
+                "yarn-site.xml from the cluster"
+            )
 
     def _run(self, folder: Path) -> str:
         output, errors = folder / "stdout", folder / "stderr"
         path = [*filter(None, sys.path), str(Path(__file__).parent.parent.parent)]
-        command = [sys.executable, "-I", "-X", "utf8", "-c", _START, json.dumps(path), str(folder), str(os.getpid()),
-                   str(_DELETION)]
+        command = [
+            sys.executable,
+            "-I",
+            "-X",
+            "utf8",
+            "-c",
+            _START,
+            json.dumps(path),
+            str(folder),
+            str(os.getpid()),
+            str(_DELETION),
+        ]
         environ = self._environment(folder)
         with output.open("wb") as stdout, errors.open("wb") as stderr:
             self.uncertain = True
@@ -197,8 +238,11 @@ class SkeinJavaSubmitter:
         On a secured cluster it gets a copy of the tickets that the other requests use: Java reads no other cache than
         a file, and another cache may have another user's ticket.
         """
-        environ = {name: value for name, value in self._environ.items()
-                   if name not in OTHER_USERS and not name.startswith("PYTHON")}
+        environ = {
+            name: value
+            for name, value in self._environ.items()
+            if name not in OTHER_USERS and not name.startswith("PYTHON")
+        }
         environ["HADOOP_USER_NAME"] = self._cluster.login
         if self._cluster.secure:
             del environ["HADOOP_USER_NAME"]
@@ -230,8 +274,10 @@ class SkeinJavaSubmitter:
         application = build(spec, self._cluster.site, asks_acls=context.viewers is not None)
         if (viewers := context.viewers) and not viewers.groups:  # its driver knows no class path for our pages
             application.acls.ui_users = [spec.user or self._cluster.user, *viewers.users]
-        own = {RUNTIME_SOURCE: _secret(folder / "runtime.zip", runtime_zip()),
-               JOB_SOURCE: _secret(folder / "job.json", dump_job(build_runtime_job(spec, context)))}
+        own = {
+            RUNTIME_SOURCE: _secret(folder / "runtime.zip", runtime_zip()),
+            JOB_SOURCE: _secret(folder / "job.json", dump_job(build_runtime_job(spec, context))),
+        }
         packed: dict[Path, Path] = {}
         for part in (application.master, *application.services.values()):
             for file in part.files.values():
@@ -360,8 +406,9 @@ def _bind(folder: Path, launcher: int, seconds: float) -> None:
     subprocess.Popen = _Bound  # type: ignore[assignment,misc]  # Skein starts its JVM in a session of its own
     source = os.dup(0)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # child processes neither hold nor read our input
-    threading.Thread(target=_end_with_input, args=(source, wake, folder, launcher, seconds),
-                     daemon=True, name="launcher").start()
+    threading.Thread(
+        target=_end_with_input, args=(source, wake, folder, launcher, seconds), daemon=True, name="launcher"
+    ).start()
     if os.getppid() != launcher:
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -441,8 +488,13 @@ def _delete(cluster: Cluster, url: str, application_id: str) -> None:
     hadoop = shutil.which("hadoop")
     if hadoop is None:
         raise refusal
-    subprocess.run([hadoop, "fs", "-rm", "-r", "-f", "-skipTrash", url], check=True,
-                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        [hadoop, "fs", "-rm", "-r", "-f", "-skipTrash", url],
+        check=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
 
 
 def _cause(text: str) -> str:

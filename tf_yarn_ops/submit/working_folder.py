@@ -15,8 +15,9 @@ from .container_environment import ContainerEnvironment, build_container_environ
 from .preflight import local_path
 
 
-def lay_out(spec: JobSpec, folder: Path, cluster: Cluster,
-            checkpoint: Callable[[], object] = lambda: None) -> ContainerEnvironment:
+def lay_out(
+    spec: JobSpec, folder: Path, cluster: Cluster, checkpoint: Callable[[], object] = lambda: None
+) -> ContainerEnvironment:
     """Link the local files of a job, copy those in HDFS, and unpack its archives; return the job's environment.
 
     Parameters

@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 LANG = "C.UTF-8"
 JAR, CERTIFICATE, KEY, PROTO, SCRIPT = ".skein.jar", ".skein.crt", ".skein.pem", ".skein.proto", ".skein.sh"
 # YARN once started a master before it had localized any file.
-_COMMAND = ("test -e .skein.jar || exit {without_files}; exec {{{{JAVA_HOME}}}}/bin/java -Xmx128M "
-            "-Dskein.log.level={level} -Dskein.log.directory=<LOG_DIR> "
-            "com.anaconda.skein.ApplicationMaster {directory} ><LOG_DIR>/application.master.log 2>&1")
+_COMMAND = (
+    "test -e .skein.jar || exit {without_files}; exec {{{{JAVA_HOME}}}}/bin/java -Xmx128M "
+    "-Dskein.log.level={level} -Dskein.log.directory=<LOG_DIR> "
+    "com.anaconda.skein.ApplicationMaster {directory} ><LOG_DIR>/application.master.log 2>&1"
+)
 
 
 @dataclass(frozen=True)
@@ -95,9 +97,17 @@ def _fill(target: Any, resource: LocalResource) -> None:
     target.size, target.timestamp = resource.size, resource.timestamp
 
 
-def build_body(application: "skein.ApplicationSpec", staged: Staged, proto: LocalResource, *, application_id: str,
-               cluster: Cluster, tags: Iterable[str], priority: int,
-               tokens: Mapping[str, str] | None = None) -> dict[str, Any]:
+def build_body(
+    application: "skein.ApplicationSpec",
+    staged: Staged,
+    proto: LocalResource,
+    *,
+    application_id: str,
+    cluster: Cluster,
+    tags: Iterable[str],
+    priority: int,
+    tokens: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     """Return the JSON object that submits an application.
 
     Parameters
@@ -119,29 +129,44 @@ def build_body(application: "skein.ApplicationSpec", staged: Staged, proto: Loca
     master = application.master
     resources = {key: staged.files[file.source, str(file.type)] for key, file in master.files.items()}
     resources |= {JAR: staged.jar, CERTIFICATE: staged.certificate, KEY: staged.key, PROTO: proto}
-    environment = {"LANG": LANG, **master.env,
-                   "CLASSPATH": "<CPS>".join([RUNTIME_FILE, "./*", *cluster.application_classpath]),
-                   "SKEIN_APPLICATION_ID": application_id}
+    environment = {
+        "LANG": LANG,
+        **master.env,
+        "CLASSPATH": "<CPS>".join([RUNTIME_FILE, "./*", *cluster.application_classpath]),
+        "SKEIN_APPLICATION_ID": application_id,
+    }
     if not cluster.secure:
         environment["HADOOP_USER_NAME"] = cluster.user
     container: dict[str, Any] = {
         "local-resources": {"entry": [{"key": key, "value": _local(value)} for key, value in resources.items()]},
         "environment": {"entry": [{"key": key, "value": value} for key, value in environment.items()]},
-        "commands": {"command": _COMMAND.format(
-            without_files=WITHOUT_FILES,
-            level=master.log_level, directory=cluster.filesystem + cluster.directory(application_id))},
+        "commands": {
+            "command": _COMMAND.format(
+                without_files=WITHOUT_FILES,
+                level=master.log_level,
+                directory=cluster.filesystem + cluster.directory(application_id),
+            )
+        },
     }
     if application.acls.enable:
-        container["application-acls"] = {"entry": [
-            {"key": "VIEW_APP", "value": _acl(application.acls.view_users, application.acls.view_groups)},
-            {"key": "MODIFY_APP", "value": _acl(application.acls.modify_users, application.acls.modify_groups)}]}
+        container["application-acls"] = {
+            "entry": [
+                {"key": "VIEW_APP", "value": _acl(application.acls.view_users, application.acls.view_groups)},
+                {"key": "MODIFY_APP", "value": _acl(application.acls.modify_users, application.acls.modify_groups)},
+            ]
+        }
     if tokens:
         entries = [{"key": service, "value": text} for service, text in tokens.items()]
         container["credentials"] = {"tokens": {"entry": entries}}
     body: dict[str, Any] = {
-        "application-id": application_id, "application-name": application.name, "application-type": "skein",
-        "queue": application.queue, "priority": priority, "max-app-attempts": application.max_attempts,
-        "unmanaged-AM": False, "keep-containers-across-application-attempts": False,
+        "application-id": application_id,
+        "application-name": application.name,
+        "application-type": "skein",
+        "queue": application.queue,
+        "priority": priority,
+        "max-app-attempts": application.max_attempts,
+        "unmanaged-AM": False,
+        "keep-containers-across-application-attempts": False,
         "resource": {"memory": master.resources.memory, "vCores": master.resources.vcores},
         "am-container-spec": container,
     }
@@ -156,8 +181,13 @@ def build_body(application: "skein.ApplicationSpec", staged: Staged, proto: Loca
 
 def _local(resource: LocalResource) -> dict[str, Any]:
     url = urlsplit(resource.url)
-    return {"resource": f"{url.scheme}://{url.netloc}{quote(url.path)}", "type": resource.type,
-            "visibility": resource.visibility, "size": resource.size, "timestamp": resource.timestamp}
+    return {
+        "resource": f"{url.scheme}://{url.netloc}{quote(url.path)}",
+        "type": resource.type,
+        "visibility": resource.visibility,
+        "size": resource.size,
+        "timestamp": resource.timestamp,
+    }
 
 
 def _acl(users: Iterable[str], groups: Iterable[str]) -> str:

@@ -38,8 +38,7 @@ class LogFilter:
         The pattern is not a regular expression.
     """
 
-    def __init__(self, pattern: str | None = None, since: float | None = None,
-                 now: Callable[[], float] = time.time):
+    def __init__(self, pattern: str | None = None, since: float | None = None, now: Callable[[], float] = time.time):
         try:
             self._pattern = re.compile(pattern) if pattern else None
         except re.error as error:

@@ -64,8 +64,11 @@ def outputs_of(report: JobReport, **others: str | None) -> dict[str, str]:
             plain += "_"
         taken.add(plain)
         metrics[METRIC + plain] = value if isinstance(value, str) else json.dumps(value)
-    return {name: text for name, text in ({name: known.get(name) for name in order} | metrics
-                                          | {MESSAGE: report.message}).items() if text}
+    return {
+        name: text
+        for name, text in ({name: known.get(name) for name in order} | metrics | {MESSAGE: report.message}).items()
+        if text
+    }
 
 
 def format_outputs(outputs: Mapping[str, str], limit: int = MAX_OUTPUT, first: Container[str] = ()) -> str:
@@ -94,7 +97,7 @@ def format_outputs(outputs: Mapping[str, str], limit: int = MAX_OUTPUT, first: C
         kept, left_out = _fitting(lines, limit - len(f"{LEFT_OUT}={len(lines)}\n"))
         kept.append(f"{LEFT_OUT}={left_out}\n")
     room = limit - sum(len(line.encode()) for line in kept) - len(f"{MESSAGE}=\n")
-    message = _plain(outputs.get(MESSAGE, "")).encode()[:max(room, 0)].decode(errors="ignore").rstrip()
+    message = _plain(outputs.get(MESSAGE, "")).encode()[: max(room, 0)].decode(errors="ignore").rstrip()
     return "".join(kept) + (f"{MESSAGE}={message}\n" if message else "")
 
 
@@ -112,8 +115,9 @@ def write_output_file(target: str, text: str) -> None:
     try:
         Path(target).write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
-        raise SpecInvalid(Fault("output_properties", GeneralFault.SENTENCE,
-                                {"sentence": f"{target!r} can't be written: {error}"})) from error
+        raise SpecInvalid(
+            Fault("output_properties", GeneralFault.SENTENCE, {"sentence": f"{target!r} can't be written: {error}"})
+        ) from error
 
 
 def _fitting(lines: list[str], limit: int) -> tuple[list[str], int]:

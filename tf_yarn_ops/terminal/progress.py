@@ -34,8 +34,14 @@ _ROWS = 24
 #: Columns of the table in a notebook.
 _NOTEBOOK_WIDTH = 110
 _FAILURES = ("failed", "lost")
-_COLOURS = {"running": "cyan", "succeeded": "green", "failed": "bold red", "lost": "bold red", "stopped": "dim",
-            "killed": "dim"}
+_COLOURS = {
+    "running": "cyan",
+    "succeeded": "green",
+    "failed": "bold red",
+    "lost": "bold red",
+    "stopped": "dim",
+    "killed": "dim",
+}
 
 
 def make_progress(*, plain: bool = False) -> "Lines | Table":
@@ -108,8 +114,10 @@ class Lines:
         elif now - self._told >= SILENCE_SECONDS and report.reason is None:
             self._told = now
             metrics = describe_metrics(report)
-            lines = [f"still {_describe_job(report, self._cause)}, followed for {duration(now - self._began)}"
-                     f"{f'; metrics: {metrics}' if metrics else ''}"]
+            lines = [
+                f"still {_describe_job(report, self._cause)}, followed for {duration(now - self._began)}"
+                f"{f'; metrics: {metrics}' if metrics else ''}"
+            ]
         return lines
 
     def _changes(self, report: JobReport, followed: float) -> list[str]:
@@ -145,8 +153,10 @@ class Lines:
         waiting = [task.task for task in report.tasks if task.state == "pending"]
         if waiting and report.reason is None and followed - self._reminded >= REMINDER_SECONDS:
             self._reminded = followed
-            lines.append(f"{len(report.tasks) - len(waiting)} of {len(report.tasks)} tasks have registered. "
-                         f"{report.message or f'Waiting for {list_names(waiting)}.'}")
+            lines.append(
+                f"{len(report.tasks) - len(waiting)} of {len(report.tasks)} tasks have registered. "
+                f"{report.message or f'Waiting for {list_names(waiting)}.'}"
+            )
         return lines
 
     def _task_changes(self, report: JobReport) -> list[str]:
@@ -198,8 +208,13 @@ class Table:
         from rich.console import Console
         from rich.live import Live
 
-        self._live = Live(console=Console(stderr=True), refresh_per_second=2, get_renderable=self.render,
-                          transient=True, redirect_stdout=False)
+        self._live = Live(
+            console=Console(stderr=True),
+            refresh_per_second=2,
+            get_renderable=self.render,
+            transient=True,
+            redirect_stdout=False,
+        )
         self._live.start()
         return self
 
@@ -224,13 +239,22 @@ class Table:
             return Text("submitting", style="dim")
         now = time.time()
         head = Text.assemble(
-            (report.application_id, "bold"), f"  {escape_controls(report.name)}  ", (report.state, "cyan"),
+            (report.application_id, "bold"),
+            f"  {escape_controls(report.name)}  ",
+            (report.state, "cyan"),
             f"  queue {escape_controls(report.queue)}  ",
             duration((report.finished_at or now) - report.submitted_at) if report.submitted_at else "",
         )
-        links = [Text(f"{name} {escape_controls(url)}", style="dim", overflow="fold")
-                 for name, url in (("page", report.tracking_url), ("TensorBoard", describe_tensorboard(report)),
-                                   ("using", describe_usage(report)), ("progress", report.progress)) if url]
+        links = [
+            Text(f"{name} {escape_controls(url)}", style="dim", overflow="fold")
+            for name, url in (
+                ("page", report.tracking_url),
+                ("TensorBoard", describe_tensorboard(report)),
+                ("using", describe_usage(report)),
+                ("progress", report.progress),
+            )
+            if url
+        ]
         grid = Grid(box=None, pad_edge=False, header_style="dim")
         for column in ("task", "state", "", "for", "host", "starts"):
             grid.add_column(column, no_wrap=True)
@@ -238,8 +262,14 @@ class Table:
         groups = group_report(report)
         for group in groups[:_ROWS]:
             task = TaskReport(**group.tasks[0])
-            grid.add_row(group.name, Text(task.state, style=_COLOURS.get(task.state, "")), ending(task),
-                         duration(elapsed(task, now)), escape_controls(task.host or "-"), str(task.starts or "-"))
+            grid.add_row(
+                group.name,
+                Text(task.state, style=_COLOURS.get(task.state, "")),
+                ending(task),
+                duration(elapsed(task, now)),
+                escape_controls(task.host or "-"),
+                str(task.starts or "-"),
+            )
         hidden = sum(len(group.tasks) for group in groups[_ROWS:])
         rest = [Text(f"and {hidden} more", style="dim")] if hidden else []
         return Group(head, *links, *concerns, grid, *rest)

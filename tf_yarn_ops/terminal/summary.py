@@ -56,8 +56,9 @@ def elapsed(task: TaskReport, now: float) -> float | None:
     return None if task.started_at is None else max(0.0, (task.finished_at or now) - task.started_at)
 
 
-def describe(report: JobReport, now: float, options: str = "", columns: int = COLUMNS,
-             log_lines: int = LOG_LINES) -> Iterator[str]:
+def describe(
+    report: JobReport, now: float, options: str = "", columns: int = COLUMNS, log_lines: int = LOG_LINES
+) -> Iterator[str]:
     """Yield the lines of a report: the job, its results, its tasks with a timeline, its failure.
 
     Parameters
@@ -105,8 +106,9 @@ def describe(report: JobReport, now: float, options: str = "", columns: int = CO
 
 def group_report(report: JobReport) -> list[AlikeTasks]:
     """Return the tasks of a report in groups, those that deserve a look first."""
-    return group_tasks([vars(task) for task in report.tasks],
-                       [name for concern in report.concerns for name in concern.tasks])
+    return group_tasks(
+        [vars(task) for task in report.tasks], [name for concern in report.concerns for name in concern.tasks]
+    )
 
 
 def timeline(report: JobReport, now: float, columns: int = COLUMNS) -> Iterator[str]:
@@ -130,8 +132,18 @@ def timeline(report: JobReport, now: float, columns: int = COLUMNS) -> Iterator[
     for group in groups:
         task = max((tasks[found["task"]] for found in group.tasks), key=lambda found: found.started_at or 0.0)
         hosts = {found["host"] or "-" for found in group.tasks}
-        rows.append((task, (group.name, task.state, ending(task), f"{duration(elapsed(task, now)):>9}",
-                            hosts.pop() if len(hosts) == 1 else f"{len(hosts)} nodes")))
+        rows.append(
+            (
+                task,
+                (
+                    group.name,
+                    task.state,
+                    ending(task),
+                    f"{duration(elapsed(task, now)):>9}",
+                    hosts.pop() if len(hosts) == 1 else f"{len(hosts)} nodes",
+                ),
+            )
+        )
     widths = [max(len(row[column]) for _, row in rows) for column in range(5)]
     if sum(widths) + 12 > columns:
         widths.pop()
@@ -179,7 +191,8 @@ def next_line(report: JobReport, options: str = "") -> str:
         return f"next: {_WITHOUT_APPLICATION.get(reason, 'ytf list')}{options}"
     task = f" --task {shlex.quote(report.first_failure)}" if report.first_failure else ""
     command = _WITH_APPLICATION.get(reason, "ytf logs {app}").format(
-        app=report.application_id, task=task, master_log=report.master_log)
+        app=report.application_id, task=task, master_log=report.master_log
+    )
     return f"next: {command}{options}"
 
 

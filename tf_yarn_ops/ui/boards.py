@@ -76,8 +76,10 @@ class Boards:
         try:
             board.local.start()
             board.listens = True
-            while (board.local.wait(min(board.local.refresh(), self._idle_seconds)) is None
-                   and time.monotonic() - board.seen_at < self._idle_seconds):
+            while (
+                board.local.wait(min(board.local.refresh(), self._idle_seconds)) is None
+                and time.monotonic() - board.seen_at < self._idle_seconds
+            ):
                 pass
         except (TfYarnError, OSError) as error:
             board.fault = str(error)

@@ -15,16 +15,26 @@ LOOPBACK = "127.0.0.1"
 
 
 @click.command()
-@click.option("--resourcemanager", metavar="<URL>",
-              help="http://host:8088, comma-separated for several.  "
-                   "[default: YTF_RESOURCEMANAGER, site.yaml, HADOOP_CONF_DIR]")
-@click.option("--user", metavar="<glob>", default="*",
-              help="Show the jobs of these users, as far as you may read their records.  [default: all]")
+@click.option(
+    "--resourcemanager",
+    metavar="<URL>",
+    help="http://host:8088, comma-separated for several.  [default: YTF_RESOURCEMANAGER, site.yaml, HADOOP_CONF_DIR]",
+)
+@click.option(
+    "--user",
+    metavar="<glob>",
+    default="*",
+    help="Show the jobs of these users, as far as you may read their records.  [default: all]",
+)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="<n>", help="[default: a free one]")
 @click.option("--host", metavar="<address>", default=LOOPBACK, help=f"Address to listen on.  [default: {LOOPBACK}]")
-@click.option("--user-header", metavar="<name>", default="",
-              help="For a team, behind a reverse proxy: the header in which it names the reader, such as "
-                   "X-Forwarded-User. Readers see what the view ACLs of the jobs allow.")
+@click.option(
+    "--user-header",
+    metavar="<name>",
+    default="",
+    help="For a team, behind a reverse proxy: the header in which it names the reader, such as "
+    "X-Forwarded-User. Readers see what the view ACLs of the jobs allow.",
+)
 @click.option("--browser/--no-browser", default=True, help="Open the browser.  [default: browser]")
 @click.option("-v", "--verbose", is_flag=True, help="Log each request to stderr.")
 def ui(resourcemanager: str | None, user: str, port: int, host: str, user_header: str, browser: bool,
@@ -40,8 +50,10 @@ def ui(resourcemanager: str | None, user: str, port: int, host: str, user_header
         from .boards import Boards
         from .pages import build_application
     except ImportError as error:
-        raise SpecInvalid(f"ytf ui needs a package that is missing ({error.name}); install the extra ui: "
-                          "pip install 'tf-yarn-ops[ui]'") from error
+        raise SpecInvalid(
+            f"ytf ui needs a package that is missing ({error.name}); install the extra ui: "
+            "pip install 'tf-yarn-ops[ui]'"
+        ) from error
     from ..hadoop.cluster import discover
     from .library import Library
 
@@ -53,9 +65,11 @@ def ui(resourcemanager: str | None, user: str, port: int, host: str, user_header
     key = secrets.token_urlsafe(16)
     url = f"http://{host}:{listener.getsockname()[1]}/" + ("" if user_header else f"?key={key}")
     if not host.startswith(("127.", "localhost", "::1")):
-        say("without TLS everybody on the way can read the pages"
+        say(
+            "without TLS everybody on the way can read the pages"
             + (f", and everybody who reaches {host} can name any user in {user_header}" if user_header else "")
-            + ": listen on 127.0.0.1 behind a reverse proxy with TLS")
+            + ": listen on 127.0.0.1 behind a reverse proxy with TLS"
+        )
     application = build_application(library, key, user_header, boards)
     config = uvicorn.Config(application, log_config=None, access_log=False, lifespan="off", server_header=False)
     say(f"serving {url} until Ctrl-C")
@@ -75,5 +89,6 @@ def listen_at(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port))
     except OSError as error:
-        raise SpecInvalid(f"port {port} of {host} can't be used ({error.strerror}); give another one with --port and "
-                          "--host, or none") from error
+        raise SpecInvalid(
+            f"port {port} of {host} can't be used ({error.strerror}); give another one with --port and --host, or none"
+        ) from error

@@ -56,20 +56,26 @@ class Wait(NamedTuple):
 
 def draw_spark(curve: Sequence[Any] | None) -> str:
     """Return the points of a sparkline, as SVG's polyline takes them; empty if there is no curve."""
-    values = [value for value in (curve[1] if curve and len(curve) == 2 else ())
-              if isinstance(value, int | float) and math.isfinite(value)]
+    values = [
+        value
+        for value in (curve[1] if curve and len(curve) == 2 else ())
+        if isinstance(value, int | float) and math.isfinite(value)
+    ]
     if len(values) < 2:
         return ""
     low, high = min(values), max(values)
     across, up = SPARK_WIDTH / (len(values) - 1), (SPARK_HEIGHT - 4) / (high - low) if high > low else 0.0
-    return " ".join(f"{number * across:.1f},{SPARK_HEIGHT - 2 - (value - low) * up:.1f}"
-                    for number, value in enumerate(values))
+    return " ".join(
+        f"{number * across:.1f},{SPARK_HEIGHT - 2 - (value - low) * up:.1f}" for number, value in enumerate(values)
+    )
 
 
 def count_reasons(summaries: Iterable[Mapping[str, Any]], since: float, until: float) -> Reasons:
     """Return how many jobs ended for which reason, per day in UTC from ``since`` to ``until``."""
-    days = [time.strftime("%Y-%m-%d", time.gmtime(since + number * DAY))
-            for number in range(int((until - since) // DAY) + 1)]
+    days = [
+        time.strftime("%Y-%m-%d", time.gmtime(since + number * DAY))
+        for number in range(int((until - since) // DAY) + 1)
+    ]
     last = time.strftime("%Y-%m-%d", time.gmtime(until))
     days = days if days[-1] == last else [*days, last]
     counted: dict[str, Counter[str]] = {day: Counter() for day in days}
@@ -82,8 +88,12 @@ def count_reasons(summaries: Iterable[Mapping[str, Any]], since: float, until: f
             totals[reason] += 1
     names = sorted(totals, key=lambda name: (name != Reason.SUCCEEDED.value, -totals[name], name))
     most = max((sum(counter.values()) for counter in counted.values()), default=0)
-    return Reasons(names, [totals[name] for name in names],
-                   [Bar(day, _pieces(day, counter, names, most)) for day, counter in counted.items()], most)
+    return Reasons(
+        names,
+        [totals[name] for name in names],
+        [Bar(day, _pieces(day, counter, names, most)) for day, counter in counted.items()],
+        most,
+    )
 
 
 def _pieces(day: str, counter: Mapping[str, int], names: Sequence[str], most: int) -> tuple[Piece, ...]:
@@ -92,8 +102,9 @@ def _pieces(day: str, counter: Mapping[str, int], names: Sequence[str], most: in
         if counter.get(name):
             height = CHART_HEIGHT * counter[name] / most
             bottom -= height
-            pieces.append(Piece(min(number, COLOURS - 1), round(bottom, 2), round(height, 2),
-                                f"{day}: {counter[name]} {name}"))
+            pieces.append(
+                Piece(min(number, COLOURS - 1), round(bottom, 2), round(height, 2), f"{day}: {counter[name]} {name}")
+            )
     return tuple(pieces)
 
 

@@ -60,8 +60,11 @@ class Library:
             return True
         acls = job.get("acls") or (job.get("options") or {}).get("acls") or {}
         users, groups = ([str(name) for name in acls.get(kind) or ()] for kind in ("view_users", "view_groups"))
-        return EVERYBODY in (*users, *groups) or self._reader in users or (
-            bool(groups) and not groups_on_node(self._reader).isdisjoint(groups))
+        return (
+            EVERYBODY in (*users, *groups)
+            or self._reader in users
+            or (bool(groups) and not groups_on_node(self._reader).isdisjoint(groups))
+        )
 
     def page(self, query: Query, skip: int, size: int) -> tuple[list[dict[str, Any]], bool]:
         """Return one page of ended jobs, the latest first, and whether there are more.
@@ -91,8 +94,14 @@ class Library:
                 try:
                     found = self._session.resourcemanager.find(states=LIVE)
                     concerns = self._session.concerns(filter(_is_job, found))
-                    reports, why = [replace(read_yarn_report(item), concerns=concerns.get(str(item["id"]), ()))
-                                    for item in found if _is_job(item)], ""
+                    reports, why = (
+                        [
+                            replace(read_yarn_report(item), concerns=concerns.get(str(item["id"]), ()))
+                            for item in found
+                            if _is_job(item)
+                        ],
+                        "",
+                    )
                 except TfYarnError as error:
                     reports, why = [], str(error)
                 reports = sorted(reports, key=lambda report: report.submitted_at or 0.0, reverse=True)

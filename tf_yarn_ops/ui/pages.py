@@ -41,12 +41,19 @@ PAGE_SIZE, COMPARED = 50, 8
 #: The period of the statistics, unless the reader gives another one.
 PERIOD = "30d"
 #: Our script only, nothing from elsewhere; the job's page has a policy of its own, with its script.
-_POLICY = ("default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; form-action 'self'; "
-           "base-uri 'none'; frame-ancestors 'none'")
+_POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
 #: What TensorBoard gets of a request, and a reader of its answer.
 _ASKED = ("accept", "content-type")
-_ANSWERED = ("cache-control", "content-disposition", "content-security-policy", "content-type",
-             "x-content-type-options")
+_ANSWERED = (
+    "cache-control",
+    "content-disposition",
+    "content-security-policy",
+    "content-type",
+    "x-content-type-options",
+)
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 
 
@@ -70,8 +77,9 @@ class _Key:
                 return await found(scope, receive, send)
             known = request.cookies.get(f"ytf-{request.url.port}", "")
             if not secrets.compare_digest(known.encode(), self._key.encode()):
-                refused = Response("Open the whole address that ytf ui has printed, with its key.\n", 403, _HEADERS,
-                                   "text/plain")
+                refused = Response(
+                    "Open the whole address that ytf ui has printed, with its key.\n", 403, _HEADERS, "text/plain"
+                )
                 return await refused(scope, receive, send)
         await self._app(scope, receive, send)
 
@@ -86,15 +94,20 @@ class _Team:
         if scope["type"] == "http":
             reader = Request(scope).headers.get(self._header, "").partition("@")[0].strip()
             if not reader:
-                refused = Response(f"The request has no header {self._header}: open the pages through their proxy.\n",
-                                   403, _HEADERS, "text/plain")
+                refused = Response(
+                    f"The request has no header {self._header}: open the pages through their proxy.\n",
+                    403,
+                    _HEADERS,
+                    "text/plain",
+                )
                 return await refused(scope, receive, send)
             scope["reader"] = reader
         await self._app(scope, receive, send)
 
 
-def build_application(library: Library, key: str = "", user_header: str = "",
-                      boards: Boards | None = None) -> Starlette:
+def build_application(
+    library: Library, key: str = "", user_header: str = "", boards: Boards | None = None
+) -> Starlette:
     """Return the application.
 
     Parameters
@@ -107,18 +120,30 @@ def build_application(library: Library, key: str = "", user_header: str = "",
     boards : Boards, optional
         The TensorBoards that readers may start. Default: readers may start none.
     """
-    pages = {"/": _list, "/jobs/{application_id}": _job, "/jobs/{application_id}/parts.json": _news,
-             "/jobs/{application_id}/log.txt": _log_end, "/compare": _compare, "/reasons": _reasons, "/queues": _queues}
+    pages = {
+        "/": _list,
+        "/jobs/{application_id}": _job,
+        "/jobs/{application_id}/parts.json": _news,
+        "/jobs/{application_id}/log.txt": _log_end,
+        "/compare": _compare,
+        "/reasons": _reasons,
+        "/queues": _queues,
+    }
     routes = [Route(path, _page(library, build), methods=["GET"]) for path, build in pages.items()]
     routes += [Route(f"/{name}", functools.partial(_file, name), methods=["GET"]) for name in ("style.css", "page.js")]
     if boards is not None:
         place = "/jobs/{application_id}/tensorboard"
-        routes += [Route(place, _with_body(_page(library, _start_board)), methods=["POST"]),
-                   Route(place + "/{path:path}", _with_body(_page(library, _ask_board)), methods=["GET", "POST"])]
+        routes += [
+            Route(place, _with_body(_page(library, _start_board)), methods=["POST"]),
+            Route(place + "/{path:path}", _with_body(_page(library, _ask_board)), methods=["GET", "POST"]),
+        ]
     # A page of another site must not read jobs by a name of its own for this address.
     hosts = ["127.0.0.1", "localhost", "[::1]"]
-    middleware = [Middleware(_Team, header=user_header)] if user_header else [
-        Middleware(TrustedHostMiddleware, allowed_hosts=hosts), Middleware(_Key, key=key)]
+    middleware = (
+        [Middleware(_Team, header=user_header)]
+        if user_header
+        else [Middleware(TrustedHostMiddleware, allowed_hosts=hosts), Middleware(_Key, key=key)]
+    )
     middleware.append(Middleware(GZipMiddleware))
     application = Starlette(routes=routes, middleware=middleware)
     application.state.boards = boards
@@ -158,11 +183,21 @@ async def _file(name: str, request: Request) -> Response:
 
 @functools.lru_cache(maxsize=1)
 def _environment() -> jinja2.Environment:
-    made = jinja2.Environment(loader=jinja2.PackageLoader("tf_yarn_ops.ui"), autoescape=True,
-                              finalize=lambda value: escape_controls(value) if type(value) is str else value,
-                              undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.filters |= {"duration": duration, "moment": utc_time, "number": _number, "run_seconds": run_seconds,
-                     "spark": figures.draw_spark}
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("tf_yarn_ops.ui"),
+        autoescape=True,
+        finalize=lambda value: escape_controls(value) if type(value) is str else value,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "duration": duration,
+        "moment": utc_time,
+        "number": _number,
+        "run_seconds": run_seconds,
+        "spark": figures.draw_spark,
+    }
     return made
 
 
@@ -204,8 +239,17 @@ def _list(library: Library, request: Request) -> Response:
     def other(number: int) -> str:
         return "/?" + urlencode({**{name: value for name, value in form.items() if value}, "skip": number})
 
-    return _render("list.html", form=form, jobs=summaries, live=live, why=why, states=STATES, now=time.time(),
-                   newer=other(max(0, skip - PAGE_SIZE)) if skip else "", older=other(skip + PAGE_SIZE) if more else "")
+    return _render(
+        "list.html",
+        form=form,
+        jobs=summaries,
+        live=live,
+        why=why,
+        states=STATES,
+        now=time.time(),
+        newer=other(max(0, skip - PAGE_SIZE)) if skip else "",
+        older=other(skip + PAGE_SIZE) if more else "",
+    )
 
 
 def _job(library: Library, request: Request) -> Response:
@@ -224,8 +268,7 @@ def _news(library: Library, request: Request) -> Response:
     if document is None:
         return Response("The job does not answer.\n", 503, _HEADERS, "text/plain")
     query = request.query_params
-    parts = render_parts(document, live=_is_live(document), board=_board(document, request),
-                         find=query.get("find", ""))
+    parts = render_parts(document, live=_is_live(document), board=_board(document, request), find=query.get("find", ""))
     return JSONResponse(changed_parts(parts, query.get("marks", "")), headers=_HEADERS)
 
 
@@ -278,8 +321,13 @@ def _ask_board(library: Library, request: Request) -> Response:
         return starting
     path = request.scope["raw_path"].decode() + ("?" + request.url.query if request.url.query else "")
     try:
-        found = boards.ask(board, request.method, path, request.state.body,
-                           {name: value for name, value in request.headers.items() if name in _ASKED})
+        found = boards.ask(
+            board,
+            request.method,
+            path,
+            request.state.body,
+            {name: value for name, value in request.headers.items() if name in _ASKED},
+        )
     except httpx.TransportError as error:
         return _render("error.html", 502, text=f"TensorBoard does not answer: {error}")
     headers = {name: value for name, value in found.headers.items() if name in _ANSWERED}
@@ -319,12 +367,22 @@ def _reasons(library: Library, request: Request) -> Response:
     now = time.time()
     summaries = library.all(query)
     begin = query.since or min((float(one.get("finished_at") or now) for one in summaries), default=now)
-    return _render("reasons.html", form=form, states=STATES, height=figures.CHART_HEIGHT,
-                   found=figures.count_reasons(summaries, begin, now))
+    return _render(
+        "reasons.html",
+        form=form,
+        states=STATES,
+        height=figures.CHART_HEIGHT,
+        found=figures.count_reasons(summaries, begin, now),
+    )
 
 
 def _queues(library: Library, request: Request) -> Response:
     query, form = _query(request, PERIOD)
     waits = figures.count_waits(library.all(query))
-    return _render("queues.html", form=form, states=STATES, waits=waits,
-                   longest=max((wait.high for wait in waits), default=0.0) or 1.0)
+    return _render(
+        "queues.html",
+        form=form,
+        states=STATES,
+        waits=waits,
+        longest=max((wait.high for wait in waits), default=0.0) or 1.0,
+    )

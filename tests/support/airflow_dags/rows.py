@@ -21,8 +21,9 @@ SMALL = {
 
 def add(name, deferrable, *, dagrun_timeout=None, **options):
     with DAG(name, schedule=None, dagrun_timeout=dagrun_timeout, is_paused_upon_creation=False) as dag:
-        TensorFlowYarnOperator(task_id="train", task_command="{{ dag_run.conf['command'] }}", deferrable=deferrable,
-                               **{**SMALL, **options})
+        TensorFlowYarnOperator(
+            task_id="train", task_command="{{ dag_run.conf['command'] }}", deferrable=deferrable, **{**SMALL, **options}
+        )
     globals()[name] = dag
 
 
@@ -49,5 +50,6 @@ with DAG("cleanup", schedule=None, is_paused_upon_creation=False) as cleanup:
 
 with DAG("many", schedule=None, is_paused_upon_creation=False) as many:
     # Most of them wait in the queue: a few application masters fill the cluster.
-    TensorFlowYarnOperator.partial(task_id="train", deferrable=True, tf_yarn_conn_id="many", am_memory="4 GiB",
-                                   **{**SMALL, "poll_interval": 2}).expand(task_command=["sleep 600"] * 8)
+    TensorFlowYarnOperator.partial(
+        task_id="train", deferrable=True, tf_yarn_conn_id="many", am_memory="4 GiB", **{**SMALL, "poll_interval": 2}
+    ).expand(task_command=["sleep 600"] * 8)

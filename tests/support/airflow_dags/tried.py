@@ -37,8 +37,11 @@ with DAG("tried", schedule=None, default_args=POLICY) as tried:
     @task.tf_yarn_cmd(cluster_requirement="worker:1", deferrable=True, **ASSET, **HERE)
     def train(best, run_id=None):
         result = f'{{"rate": {best["rate"]}, "loss": NaN}}'
-        return {"task_command": f"echo '{result}' > $YTF_RESULT_FILE", "output_path": "hdfs:///models/{{ dag.dag_id }}",
-                "name": "tried in Airflow"}
+        return {
+            "task_command": f"echo '{result}' > $YTF_RESULT_FILE",
+            "output_path": "hdfs:///models/{{ dag.dag_id }}",
+            "name": "tried in Airflow",
+        }
 
     @task
     def told(report, ti=None):
@@ -49,8 +52,13 @@ with DAG("tried", schedule=None, default_args=POLICY) as tried:
         return {"metrics": before["report"]["metrics"], "task": context.type}
 
     failing = TensorFlowYarnOperator(
-        task_id="failing", cluster_requirement="worker:1", task_command="echo it went wrong in {{ dag.dag_id }}; exit 3",
-        retries=1, retry_delay=timedelta(seconds=0), **HERE)
+        task_id="failing",
+        cluster_requirement="worker:1",
+        task_command="echo it went wrong in {{ dag.dag_id }}; exit 3",
+        retries=1,
+        retry_delay=timedelta(seconds=0),
+        **HERE,
+    )
     sent(told(train(choose()))) >> failing
 
 with DAG("ended", schedule=None) as ended:
@@ -85,15 +93,22 @@ def known_of(dag, run):
     event = first_of(("airflow.models.asset", "AssetEvent"), ("airflow.models.dataset", "DatasetEvent"))
     xcom = first_of(("airflow.models.xcom", "XComModel"), ("airflow.models.xcom", "XCom"))
     fields = first_of(("airflow.models.renderedtifields", "RenderedTaskInstanceFields"))
-    serialized = first_of(("airflow.serialization.serialized_objects", "DagSerialization"),
-                          ("airflow.serialization.serialized_objects", "SerializedDAG"))
+    serialized = first_of(
+        ("airflow.serialization.serialized_objects", "DagSerialization"),
+        ("airflow.serialization.serialized_objects", "SerializedDAG"),
+    )
     stored = serialized.from_dict(json.loads(json.dumps(serialized.to_dict(dag))))
     with create_session() as session:
         instances = {ti.task_id: ti for ti in run.get_task_instances(session=session)}
-        values = {f"{row.task_id}.{row.key}": row.value if VERSION < (3, 0) else xcom.deserialize_value(row)
-                  for row in session.query(xcom)}
-        links = {f"{name}.{link}": stored.get_task(name).get_extra_links(ti, link)
-                 for name, ti in instances.items() for link in stored.get_task(name).extra_links}
+        values = {
+            f"{row.task_id}.{row.key}": row.value if VERSION < (3, 0) else xcom.deserialize_value(row)
+            for row in session.query(xcom)
+        }
+        links = {
+            f"{name}.{link}": stored.get_task(name).get_extra_links(ti, link)
+            for name, ti in instances.items()
+            for link in stored.get_task(name).extra_links
+        }
         return {"states": {name: ti.state for name, ti in instances.items()},
                 "tries": {name: ti.try_number for name, ti in instances.items()},
                 "events": [row.extra for row in session.query(event)],

@@ -106,8 +106,15 @@ def compile_class(compiler: Path, name: str, jars: Path, classes: Path) -> None:
                    "-implicit:none", "-proc:none", "-d", str(classes), str(source)]  # fmt: skip
         classes.mkdir(exist_ok=True)
         try:
-            ran = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                 text=True, errors="replace", timeout=_COMPILE_SECONDS)
+            ran = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                timeout=_COMPILE_SECONDS,
+            )
         except subprocess.TimeoutExpired as error:
             raise MiniClusterError(f"{compiler} does not end: {error}") from error
     if ran.returncode != 0:

@@ -89,8 +89,12 @@ def make_stores(stores: Stores) -> None:
         .sign(authority_key, hashes.SHA256())
     )
     stores.folder.mkdir(mode=0o700, exist_ok=True)
-    _write(stores.key_store, pkcs12.serialize_key_and_certificates(
-        b"daemons", key, certificate, [authority], serialization.BestAvailableEncryption(_PASSWORD.encode())))
+    _write(
+        stores.key_store,
+        pkcs12.serialize_key_and_certificates(
+            b"daemons", key, certificate, [authority], serialization.BestAvailableEncryption(_PASSWORD.encode())
+        ),
+    )
     stores.ca_file.write_bytes(authority.public_bytes(serialization.Encoding.PEM))
     _write(stores.trust_store, _build_java_store(authority.public_bytes(serialization.Encoding.DER)))
 

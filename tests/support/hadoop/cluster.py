@@ -76,7 +76,9 @@ class HadoopCluster(MiniCluster):
         super().__init__(directory, nodes, light, progress, properties=properties)
         if version is not None:
             find_version(version)
-        self._want(labels=labels, version=version, ha=ha, kerberos=kerberos, https=https, ticket_lifetime=ticket_lifetime)
+        self._want(
+            labels=labels, version=version, ha=ha, kerberos=kerberos, https=https, ticket_lifetime=ticket_lifetime
+        )
 
     @property
     def resourcemanager_urls(self) -> tuple[str, ...]:
@@ -254,9 +256,13 @@ class HadoopCluster(MiniCluster):
     def _check_security(self) -> None:
         kerberos, lifetime = self._wanted.get("kerberos", False), self._wanted.get("ticket_lifetime")
         if lifetime is not None and (not kerberos or lifetime <= 0):
-            raise MiniClusterError("a ticket's lifetime is at least 1 second, and needs a cluster with Kerberos (--kerberos)")
+            raise MiniClusterError(
+                "a ticket's lifetime is at least 1 second, and needs a cluster with Kerberos (--kerberos)"
+            )
         if kerberos and self._wanted.get("light"):
-            raise MiniClusterError("Kerberos needs HDFS, which a light cluster leaves out: leave out --light or --kerberos")
+            raise MiniClusterError(
+                "Kerberos needs HDFS, which a light cluster leaves out: leave out --light or --kerberos"
+            )
         if kerberos:
             check_programs(os.environ)
 

@@ -15,18 +15,40 @@ from .labels import read_labels
 from .versions import VERSIONS
 
 _OPTIONS = [
-    click.Option(["--label", "labels"], multiple=True, metavar="<node>=<label>", callback=lambda *given: read_labels(given[2]),
-                 help="YARN node label of a NodeManager, such as nm2=gpu; repeatable. The queue low may not use it."),
-    click.Option(["--version"], type=click.Choice(tuple(VERSIONS)), metavar="<version>",
-                 help=f"Version of Hadoop: {', '.join(VERSIONS)}.  [default: {VERSION}]"),
-    click.Option(["--ha"], is_flag=True, default=None,
-                 help="Run two ResourceManagers with ZooKeeper, and two NameNodes."),
-    click.Option(["--kerberos"], is_flag=True, default=None,
-                 help="Demand Kerberos of every client: with a KDC of its own and the users alice, bob and gateway."),
-    click.Option(["--https"], is_flag=True, default=None,
-                 help="Serve the daemons' pages by HTTPS only, with a certificate of a private authority."),
-    click.Option(["--ticket_lifetime"], type=click.IntRange(1), metavar="<seconds>",
-                 help="Longest life of a user's ticket.  [default: a day]"),
+    click.Option(
+        ["--label", "labels"],
+        multiple=True,
+        metavar="<node>=<label>",
+        callback=lambda *given: read_labels(given[2]),
+        help="YARN node label of a NodeManager, such as nm2=gpu; repeatable. The queue low may not use it.",
+    ),
+    click.Option(
+        ["--version"],
+        type=click.Choice(tuple(VERSIONS)),
+        metavar="<version>",
+        help=f"Version of Hadoop: {', '.join(VERSIONS)}.  [default: {VERSION}]",
+    ),
+    click.Option(
+        ["--ha"], is_flag=True, default=None, help="Run two ResourceManagers with ZooKeeper, and two NameNodes."
+    ),
+    click.Option(
+        ["--kerberos"],
+        is_flag=True,
+        default=None,
+        help="Demand Kerberos of every client: with a KDC of its own and the users alice, bob and gateway.",
+    ),
+    click.Option(
+        ["--https"],
+        is_flag=True,
+        default=None,
+        help="Serve the daemons' pages by HTTPS only, with a certificate of a private authority.",
+    ),
+    click.Option(
+        ["--ticket_lifetime"],
+        type=click.IntRange(1),
+        metavar="<seconds>",
+        help="Longest life of a user's ticket.  [default: a day]",
+    ),
 ]
 
 

@@ -20,8 +20,11 @@ def pair_yarn(values: dict[str, str], host: str, ports: Mapping[str, int]) -> No
     prefix = "yarn.resourcemanager"
     for key in (*RESOURCEMANAGER_PORTS.values(), "hostname", "fs.state-store.uri"):
         del values[f"{prefix}.{key}"]
-    values |= {f"{prefix}.{key}.{name}": f"{host}:{ports[name + end]}"
-               for name in RESOURCEMANAGERS for end, key in RESOURCEMANAGER_PORTS.items()}
+    values |= {
+        f"{prefix}.{key}.{name}": f"{host}:{ports[name + end]}"
+        for name in RESOURCEMANAGERS
+        for end, key in RESOURCEMANAGER_PORTS.items()
+    }
     values |= {
         f"{prefix}.ha.enabled": "true",
         f"{prefix}.cluster-id": SERVICE,

@@ -64,8 +64,11 @@ def make_realm(settings: HadoopSettings, environ: Mapping[str, str]) -> None:
             raise MiniClusterError(f"kadmin.local made no keytab for {', '.join(missing)}: {said}")
         (folder / "complete").touch()
     # A former start may have set another lifetime. Zero removes the limit.
-    _run(["kadmin.local"], variables,
-         [f'modprinc -maxlife "{settings.ticket_lifetime or 0} seconds" {realm.principal(name)}' for name in USERS])
+    _run(
+        ["kadmin.local"],
+        variables,
+        [f'modprinc -maxlife "{settings.ticket_lifetime or 0} seconds" {realm.principal(name)}' for name in USERS],
+    )
 
 
 def get_ticket(settings: HadoopSettings, environ: Mapping[str, str], name: str) -> dict[str, str]:
@@ -78,8 +81,10 @@ def get_ticket(settings: HadoopSettings, environ: Mapping[str, str], name: str) 
     """
     realm = settings.realm
     cache = f"FILE:{realm.folder}/ticket-{name}"
-    _run(["kinit", "-k", "-t", str(realm.keytab(name)), "-c", cache, realm.principal(name)],
-         _variables(settings, environ))
+    _run(
+        ["kinit", "-k", "-t", str(realm.keytab(name)), "-c", cache, realm.principal(name)],
+        _variables(settings, environ),
+    )
     return {"KRB5_CONFIG": str(realm.krb5_conf), "KRB5CCNAME": cache}
 
 

@@ -49,8 +49,11 @@ def check_labels(labels: Mapping[str, str], nodes: int) -> None:
     """
     known = node_names(nodes)
     faults = [f"there is no node {node!r}, only {', '.join(known)}" for node in labels if node not in known]
-    faults += [f"{label!r} cannot be a node label: use letters, digits, - and _" for label in labels.values()
-               if not _LABEL.fullmatch(label)]
+    faults += [
+        f"{label!r} cannot be a node label: use letters, digits, - and _"
+        for label in labels.values()
+        if not _LABEL.fullmatch(label)
+    ]
     if faults:
         raise MiniClusterError("; ".join(faults))
 

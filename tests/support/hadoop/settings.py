@@ -179,8 +179,13 @@ class HadoopSettings(Settings):
         return f'hadoop.auth="{token}&s={base64.b64encode(signature).decode()}"'
 
     def list_daemons(self) -> tuple[Daemon, ...]:
-        zookeeper = Daemon(ZOOKEEPER, "ZooKeeper", "org.apache.zookeeper.server.ZooKeeperServerMain", 128,
-                           arguments=(f"{self.configuration}/zoo.cfg",))
+        zookeeper = Daemon(
+            ZOOKEEPER,
+            "ZooKeeper",
+            "org.apache.zookeeper.server.ZooKeeperServerMain",
+            128,
+            arguments=(f"{self.configuration}/zoo.cfg",),
+        )
         jvms = (*[zookeeper] * self.ha, *super().list_daemons())
         return (*[Daemon(KDC, "KDC", "", 0)] * self.kerberos, *map(self._extended, jvms))
 
@@ -258,7 +263,9 @@ class HadoopSettings(Settings):
             if not self.light:
                 high_availability.pair_hdfs(sites["hdfs-site.xml"], self.host, self.ports, self.directory)
         if self.https:
-            sites = {file: dict(zip(map(_by_https, values), values.values(), strict=True)) for file, values in sites.items()}
+            sites = {
+                file: dict(zip(map(_by_https, values), values.values(), strict=True)) for file, values in sites.items()
+            }
         for added in (
             build_kerberos_properties(self.realm) if self.kerberos else {},
             build_https_properties(self.stores) if self.https else {},
@@ -276,8 +283,10 @@ class HadoopSettings(Settings):
             core |= {name: value for name, value in self.properties.items() if file_of(name) == "core-site.xml"}
             files[f"{self.yarn_configuration.name}/core-site.xml"] = render_xml(core)
         if self.ha:
-            files |= {f"{name}/yarn-site.xml": high_availability.build_yarn_site(name, self.configuration)
-                      for name in RESOURCEMANAGERS}
+            files |= {
+                f"{name}/yarn-site.xml": high_availability.build_yarn_site(name, self.configuration)
+                for name in RESOURCEMANAGERS
+            }
             files["zoo.cfg"] = high_availability.build_zookeeper_text(self.ports[ZOOKEEPER], self.directory)
         return files
 
@@ -295,11 +304,20 @@ def _by_https(name: str) -> str:
 def _label_properties(labels: Mapping[str, str], directory: Path) -> dict[str, dict[str, str]]:
     """Return the properties of a cluster with labels, by file name: exclusive, and for the queue ``default`` only."""
     prefix = "yarn.scheduler.capacity"
-    scheduler = {f"{prefix}.{queue}.accessible-node-labels.{label}.capacity": "100"
-                 for label in sorted(set(labels.values())) for queue in ("root", "root.default")}
-    return {
-        "yarn-site.xml": {"yarn.node-labels.enabled": "true",
-                          "yarn.node-labels.fs-store.root-dir": f"file://{directory}/rm/node-labels"},
-        # A blank means no label; without the property the queue would have those of its parent.
-        "capacity-scheduler.xml": scheduler | {f"{prefix}.root.low.accessible-node-labels": " "},
-    } if labels else {}
+    scheduler = {
+        f"{prefix}.{queue}.accessible-node-labels.{label}.capacity": "100"
+        for label in sorted(set(labels.values()))
+        for queue in ("root", "root.default")
+    }
+    return (
+        {
+            "yarn-site.xml": {
+                "yarn.node-labels.enabled": "true",
+                "yarn.node-labels.fs-store.root-dir": f"file://{directory}/rm/node-labels",
+            },
+            # A blank means no label; without the property the queue would have those of its parent.
+            "capacity-scheduler.xml": scheduler | {f"{prefix}.root.low.accessible-node-labels": " "},
+        }
+        if labels
+        else {}
+    )

@@ -38,9 +38,11 @@ def write_keys(settings: "HadoopSettings") -> None:
     for file, bits in ((_containers(settings), _CONTAINERS), (_resourcemanager(settings), _RESOURCEMANAGER)):
         if file.exists():
             continue
-        text = (f"security.provider.{max(map(int, numbers), default=0) + 1}={_NAME}\n"
-                f"jdk.security.provider.preferred=KeyPairGenerator.RSA:{_NAME}\n"
-                f"tf_yarn_ops.rsa.{bits}={_make(bits)}\n")
+        text = (
+            f"security.provider.{max(map(int, numbers), default=0) + 1}={_NAME}\n"
+            f"jdk.security.provider.preferred=KeyPairGenerator.RSA:{_NAME}\n"
+            f"tf_yarn_ops.rsa.{bits}={_make(bits)}\n"
+        )
         file.parent.mkdir(mode=0o700, exist_ok=True)
         fresh = file.with_suffix(".tmp")
         fresh.touch(0o600)
@@ -75,5 +77,6 @@ def _make(bits: int) -> str:
     from cryptography.hazmat.primitives.asymmetric import rsa
 
     key = rsa.generate_private_key(public_exponent=65537, key_size=bits)
-    return base64.b64encode(key.private_bytes(
-        serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())).decode()
+    return base64.b64encode(
+        key.private_bytes(serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    ).decode()

@@ -35,7 +35,8 @@ class HadoopVersion:
 
 #: By number, oldest first.
 VERSIONS = {
-    version.number: version for version in (
+    version.number: version
+    for version in (
         HadoopVersion("2.10.2", 61, hdfs_opens=True, kerberos_opens=True, left_out="org.ow2.asm"),
         HadoopVersion("3.1.4", 65, hdfs_opens=True, kerberos_opens=True),
         HadoopVersion("3.2.4", 72, hdfs_opens=True),

@@ -26,8 +26,10 @@ BACKFILL_INTERVAL = 10.0
 class ParameterFault(FaultCode):
     """Fault codes for the parameters of a backfill."""
 
-    SET_BY_JOB = ("the job {job} sets {name} itself, and Azkaban lets the job win over a parameter of the flow; move "
-                  "{name} into a .properties file of the project")
+    SET_BY_JOB = (
+        "the job {job} sets {name} itself, and Azkaban lets the job win over a parameter of the flow; move "
+        "{name} into a .properties file of the project"
+    )
     UNUSED = "no job of the flow and none of the properties that they inherit has ${{{given}}}{hint}"
 
 
@@ -80,8 +82,9 @@ class Backfill:
         For tests.
     """
 
-    def __init__(self, server: WebServer, plan: Plan, say: Callable[[str], object],
-                 sleep: Callable[[float], object] = time.sleep):
+    def __init__(
+        self, server: WebServer, plan: Plan, say: Callable[[str], object], sleep: Callable[[float], object] = time.sleep
+    ):
         self._server = server
         self._plan = plan
         self._say = say
@@ -128,13 +131,20 @@ class Backfill:
 
     def _check_parameters(self) -> None:
         jobs = self._server.jobs(self._plan.project, self._plan.flow)
-        check_faults(Fault("parameter", ParameterFault.SET_BY_JOB, {"name": name, "job": job.name})
-                     for name in self._plan.parameters for job in jobs if name in job.properties)
+        check_faults(
+            Fault("parameter", ParameterFault.SET_BY_JOB, {"name": name, "job": job.name})
+            for name in self._plan.parameters
+            for job in jobs
+            if name in job.properties
+        )
         used = {name for job in jobs for text in job.properties.values() for name in referred_names(text)}
         if not used.issuperset(self._plan.parameters):
             used |= self._server.inherited_names(self._plan.project, jobs)
-        check_faults(Fault("parameter", ParameterFault.UNUSED, {"given": name, "allowed": sorted(used)})
-                     for name in self._plan.parameters if name not in used and not name.startswith(_READ_BY_JOBS))
+        check_faults(
+            Fault("parameter", ParameterFault.UNUSED, {"given": name, "allowed": sorted(used)})
+            for name in self._plan.parameters
+            if name not in used and not name.startswith(_READ_BY_JOBS)
+        )
 
     def _ended(self, running: Mapping[date, int]) -> list[tuple[date, str]]:
         states = [(day, self._server.status(execution_id)) for day, execution_id in running.items()]

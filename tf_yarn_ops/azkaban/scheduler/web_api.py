@@ -22,8 +22,9 @@ from ...hadoop.transport import Addresses, Failover, Service, client_options, ex
 if TYPE_CHECKING:
     import httpx
 
-AZKABAN = Service("Azkaban web server", "url",
-                  "Check the address (--url or $AZKABAN_URL) and that the server runs", False)
+AZKABAN = Service(
+    "Azkaban web server", "url", "Check the address (--url or $AZKABAN_URL) and that the server runs", False
+)
 #: Seconds for one request.
 _TIMEOUT = 30.0
 #: Executions in one answer.
@@ -108,8 +109,9 @@ class WebServer:
         """Yield the executions of a flow, the latest first."""
         start = 0
         while True:
-            found = self._ask("/manager", ajax="fetchFlowExecutions", project=project, flow=flow, start=str(start),
-                              length=str(_PAGE))
+            found = self._ask(
+                "/manager", ajax="fetchFlowExecutions", project=project, flow=flow, start=str(start), length=str(_PAGE)
+            )
             page = [FlowExecution(int(item["execId"]), str(item["status"])) for item in self._list(found, "executions")]
             yield from page
             start += len(page)
@@ -133,8 +135,16 @@ class WebServer:
         """
         values = {f"flowOverride[{name}]": value for name, value in parameters.items()}
         # As POST: a proxy may repeat a GET, and Azkaban writes the parameters of a GET into its log.
-        found = self._ask("/executor", 0.0, "POST", ajax="executeFlow", project=project, flow=flow,
-                          concurrentOption="ignore", **values)
+        found = self._ask(
+            "/executor",
+            0.0,
+            "POST",
+            ajax="executeFlow",
+            project=project,
+            flow=flow,
+            concurrentOption="ignore",
+            **values,
+        )
         try:
             execution_id = int(found["execid"])
         except (KeyError, TypeError, ValueError) as error:
@@ -158,8 +168,11 @@ class WebServer:
 
     def inherited_names(self, project: str, jobs: Iterable[FlowJob]) -> set[str]:
         """Return the names that the properties inherited by these jobs set or refer to."""
-        links = [html.unescape(link) for job in jobs
-                 for link in _PROPERTY_LINK.findall(self._page(project=project, flow=job.flow, job=job.name))]
+        links = [
+            html.unescape(link)
+            for job in jobs
+            for link in _PROPERTY_LINK.findall(self._page(project=project, flow=job.flow, job=job.name))
+        ]
         # Jobs share most files: one page for each.
         queries = {link.partition("&prop=")[2]: dict(parse_qsl(link)) for link in links}
         pages = [html.unescape(self._page(**query)) for query in queries.values()]
@@ -169,14 +182,19 @@ class WebServer:
         """Close the connections."""
         self._client.close()
 
-    def _ask(self, path: str, patience: float | None = None, method: str = "GET",
-             **parameters: str) -> dict[str, Any]:
+    def _ask(self, path: str, patience: float | None = None, method: str = "GET", **parameters: str) -> dict[str, Any]:
         """Return the answer to a question; log in first if there is no session, or if it has ended."""
         fresh = not self._session
         if fresh:
             self._log_in()
-        found = self._read(self._send(method, path, self._patience if patience is None else patience,
-                                      **{"params" if method == "GET" else "data": parameters}))
+        found = self._read(
+            self._send(
+                method,
+                path,
+                self._patience if patience is None else patience,
+                **{"params" if method == "GET" else "data": parameters},
+            )
+        )
         error = found.get("error")
         if found.get("status") == "error" and found.get("action") == "login":  # a POST without a session
             error = "session"
@@ -200,9 +218,11 @@ class WebServer:
 
     def _send(self, method: str, path: str, patience: float, **options: Any) -> "httpx.Response":
         headers = {"X-Requested-With": "XMLHttpRequest"} | (
-            {"Cookie": f"{_COOKIE}={self._session}"} if self._session else {})
-        return send_request(self._client, Failover(Addresses([self._url], AZKABAN), patience), method, path,
-                            headers=headers, **options)
+            {"Cookie": f"{_COOKIE}={self._session}"} if self._session else {}
+        )
+        return send_request(
+            self._client, Failover(Addresses([self._url], AZKABAN), patience), method, path, headers=headers, **options
+        )
 
     def _read(self, response: "httpx.Response") -> dict[str, Any]:
         try:

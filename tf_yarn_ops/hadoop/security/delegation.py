@@ -85,8 +85,13 @@ class DelegationTokens:
         self.close()
 
 
-def obtain(cluster: Cluster, resourcemanager: ResourceManager, staging: FileSystem, needed: Iterable[str],
-           wished: Iterable[str] = ()) -> DelegationTokens:
+def obtain(
+    cluster: Cluster,
+    resourcemanager: ResourceManager,
+    staging: FileSystem,
+    needed: Iterable[str],
+    wished: Iterable[str] = (),
+) -> DelegationTokens:
     """Return new tokens for one submission.
 
     Parameters
@@ -166,7 +171,8 @@ def resourcemanager_services(cluster: Cluster) -> str:
     if not found:
         raise TokensUnavailable(
             "the address of the ResourceManager for Hadoop's own clients is not known: its /conf does not tell it. "
-            "Add a line to site.yaml with yarn.resourcemanager.address: 'resourcemanager_service: host:8032'")
+            "Add a line to site.yaml with yarn.resourcemanager.address: 'resourcemanager_service: host:8032'"
+        )
     return ",".join(dict.fromkeys(found))
 
 
@@ -186,8 +192,9 @@ def _root(cluster: Cluster, url: str) -> str:
     return f"{split.scheme}://{split.netloc}" if split.netloc or split.scheme != "hdfs" else cluster.default_filesystem
 
 
-def _from_filesystem(credentials: DelegationTokens, cluster: Cluster, url: str, filesystem: FileSystem,
-                     renewer: str) -> None:
+def _from_filesystem(
+    credentials: DelegationTokens, cluster: Cluster, url: str, filesystem: FileSystem, renewer: str
+) -> None:
     try:
         text = filesystem.delegation_token(renewer)
     except SubmissionRejected as error:
@@ -201,12 +208,14 @@ def _from_filesystem(credentials: DelegationTokens, cluster: Cluster, url: str, 
     if token.kind not in (*_WEBHDFS_KINDS, HDFS_KIND) or not _is_of(cluster, url, token.service):
         raise TokensUnavailable(
             f"{url} gives a {token.kind!r} token for {token.service!r}, which is not a NameNode's own: an HttpFS gives "
-            f"tokens for itself. Add the NameNodes to site.yaml: 'namenodes: {{{url}: http://host:9870}}'")
+            f"tokens for itself. Add the NameNodes to site.yaml: 'namenodes: {{{url}: http://host:9870}}'"
+        )
     credentials.keep(replace(token, kind=HDFS_KIND, service=f"ha-hdfs:{logical}" if logical else token.service))
 
 
-def _from_resourcemanager(credentials: DelegationTokens, resourcemanager: ResourceManager, services: str,
-                          renewer: str) -> None:
+def _from_resourcemanager(
+    credentials: DelegationTokens, resourcemanager: ResourceManager, services: str, renewer: str
+) -> None:
     try:
         text = resourcemanager.delegation_token(renewer)
     except (SubmissionRejected, ApplicationNotFound) as error:

@@ -82,14 +82,42 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "gss_release_name": (_HANDLE,),
     "gss_release_buffer": (POINTER(_Buffer),),
     "gss_display_status": (c_uint32, c_int, POINTER(_Oid), _STATUS, POINTER(_Buffer)),
-    "gss_acquire_cred_from": (c_void_p, c_uint32, POINTER(_OidSet), c_int, POINTER(_KeyValues), _HANDLE, c_void_p,
-                              c_void_p),
+    "gss_acquire_cred_from": (
+        c_void_p,
+        c_uint32,
+        POINTER(_OidSet),
+        c_int,
+        POINTER(_KeyValues),
+        _HANDLE,
+        c_void_p,
+        c_void_p,
+    ),
     "gss_inquire_cred": (c_void_p, _HANDLE, _STATUS, c_void_p, c_void_p),
-    "gss_store_cred_into": (c_void_p, c_int, POINTER(_Oid), c_uint32, c_uint32, POINTER(_KeyValues), c_void_p,
-                            c_void_p),
+    "gss_store_cred_into": (
+        c_void_p,
+        c_int,
+        POINTER(_Oid),
+        c_uint32,
+        c_uint32,
+        POINTER(_KeyValues),
+        c_void_p,
+        c_void_p,
+    ),
     "gss_release_cred": (_HANDLE,),
-    "gss_init_sec_context": (c_void_p, _HANDLE, c_void_p, POINTER(_Oid), c_uint32, c_uint32, c_void_p,
-                             POINTER(_Buffer), c_void_p, POINTER(_Buffer), c_void_p, c_void_p),
+    "gss_init_sec_context": (
+        c_void_p,
+        _HANDLE,
+        c_void_p,
+        POINTER(_Oid),
+        c_uint32,
+        c_uint32,
+        c_void_p,
+        POINTER(_Buffer),
+        c_void_p,
+        POINTER(_Buffer),
+        c_void_p,
+        c_void_p,
+    ),
     "gss_delete_sec_context": (_HANDLE, c_void_p),
 }
 
@@ -115,8 +143,10 @@ def library() -> ctypes.CDLL:
                     function = getattr(found, name)
                     function.argtypes, function.restype = (_STATUS, *types), c_uint32
             except (OSError, AttributeError) as error:
-                raise KerberosRefused("the cluster wants Kerberos, and this machine lacks MIT Kerberos's library "
-                                         f"{LIBRARY}: install {INSTALL} ({error})") from error
+                raise KerberosRefused(
+                    "the cluster wants Kerberos, and this machine lacks MIT Kerberos's library "
+                    f"{LIBRARY}: install {INSTALL} ({error})"
+                ) from error
             _opened.append(found)
         return _opened[0]
 
@@ -139,13 +169,23 @@ class GssCredentials:
         There are no credentials.
     """
 
-    def __init__(self, principal: str | None = None, store: Mapping[str, str] | None = None,
-                 mechanism: bytes = KERBEROS):
+    def __init__(
+        self, principal: str | None = None, store: Mapping[str, str] | None = None, mechanism: bytes = KERBEROS
+    ):
         self.handle = c_void_p()
         name = _import_name(principal, _PRINCIPAL) if principal else None
         oids = _OidSet(1, ctypes.pointer(_oid(mechanism)))
-        call("gss_acquire_cred_from", name and name.handle, _FOREVER, oids, _INITIATE, _store(store or {}),
-             byref(self.handle), None, None)
+        call(
+            "gss_acquire_cred_from",
+            name and name.handle,
+            _FOREVER,
+            oids,
+            _INITIATE,
+            _store(store or {}),
+            byref(self.handle),
+            None,
+            None,
+        )
         self._finalizer = _release_later(self, "gss_release_cred", self.handle)
 
     def inquire(self) -> tuple[str, int]:
@@ -156,8 +196,9 @@ class GssCredentials:
 
     def copy_to(self, ccache: str) -> None:
         """Write the tickets to another cache, such as ``FILE:/tmp/x``; replace what it holds."""
-        call("gss_store_cred_into", self.handle, _INITIATE, _oid(KERBEROS), 1, 1, _store({"ccache": ccache}), None,
-             None)
+        call(
+            "gss_store_cred_into", self.handle, _INITIATE, _oid(KERBEROS), 1, 1, _store({"ccache": ccache}), None, None
+        )
 
     def release(self) -> None:
         """Release the credentials now; the default is their last reference."""
@@ -194,9 +235,22 @@ class Context:
             There is no ticket for this service, or its token proves nothing.
         """
         answer = _Answer()
-        status = call("gss_init_sec_context", self._credentials.handle, byref(self._handle), self._name.handle,
-                      _oid(self._mechanism), _MUTUAL | _SEQUENCE, 0, None, _buffer(token), None,
-                      byref(answer.buffer), None, None, mechanism=self._mechanism)
+        status = call(
+            "gss_init_sec_context",
+            self._credentials.handle,
+            byref(self._handle),
+            self._name.handle,
+            _oid(self._mechanism),
+            _MUTUAL | _SEQUENCE,
+            0,
+            None,
+            _buffer(token),
+            None,
+            byref(answer.buffer),
+            None,
+            None,
+            mechanism=self._mechanism,
+        )
         self.complete = not status & _CONTINUE_NEEDED
         return answer.take()
 
@@ -250,8 +304,9 @@ def _text(major: int, minor: int, mechanism: bytes) -> str:
 def _status_text(status: int, kind: int, mechanism: bytes) -> str:
     """Return the first line of gss_display_status."""
     answer, more, minor = _Answer(), c_uint32(), c_uint32()
-    failed = library().gss_display_status(byref(minor), status, kind, _oid(mechanism), byref(more),
-                                          byref(answer.buffer))
+    failed = library().gss_display_status(
+        byref(minor), status, kind, _oid(mechanism), byref(more), byref(answer.buffer)
+    )
     return "" if failed & _ERRORS else answer.take().decode("utf-8", "replace")
 
 

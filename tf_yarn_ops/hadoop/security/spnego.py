@@ -107,8 +107,9 @@ class Negotiator:
             if not context.complete:
                 context.step(base64.b64decode(found.group(1)))
         except (GssError, ValueError) as error:
-            raise ClusterUnreachable(f"{origin_of(url)} can't prove that it is HTTP/{urlsplit(url).hostname}: "
-                                     f"{error}") from error
+            raise ClusterUnreachable(
+                f"{origin_of(url)} can't prove that it is HTTP/{urlsplit(url).hostname}: {error}"
+            ) from error
         logger.debug("%s has %s its identity", origin_of(url), "proven" if context.complete else "not proven")
 
 
@@ -127,8 +128,7 @@ def negotiation_options(urls: Iterable[str], tickets: Tickets) -> dict[str, Any]
                 context, again.headers["Authorization"] = negotiator.begin(str(again.url))
                 _finish(negotiator, context, (yield again))
 
-        async def async_auth_flow(
-                self, request: "httpx.Request") -> AsyncGenerator["httpx.Request", "httpx.Response"]:
+        async def async_auth_flow(self, request: "httpx.Request") -> AsyncGenerator["httpx.Request", "httpx.Response"]:
             response = yield _prepared(negotiator, request)
             again = _again(negotiator, response)
             if again is not None:

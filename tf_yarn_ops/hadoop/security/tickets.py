@@ -59,32 +59,48 @@ class _Cause:
     command: str = "ytf doctor"
 
 
-_OLD_KEY = _Cause("the KDC refuses the key of {who}",
-                  "The keytab is older than the key in the KDC: ask the administrator of Kerberos for a new one", True,
-                  "{kinit}")
+_OLD_KEY = _Cause(
+    "the KDC refuses the key of {who}",
+    "The keytab is older than the key in the KDC: ask the administrator of Kerberos for a new one",
+    True,
+    "{kinit}",
+)
 _NO_KDC = _Cause("no KDC answers", f"Check the network, and the kdc lines of the realm in {_CONFIGURATION}")
 _NO_REALM = _Cause("Kerberos does not know where the KDC is", f"Check the realm in {_CONFIGURATION}")
-_CLOCK = _Cause("the clocks of this machine and of Kerberos differ by too much",
-                "Set this machine's clock, for example with chronyd")
+_CLOCK = _Cause(
+    "the clocks of this machine and of Kerberos differ by too much",
+    "Set this machine's clock, for example with chronyd",
+)
 _NO_TICKET = _Cause("there is no valid Kerberos ticket", f"Run kinit, or {_SOURCES}", True, "{kinit}")
 #: Something, such as a timer, has filled the cache, and may do so again.
 _EXPIRED_TICKET = replace(_NO_TICKET, lasting=False)
-_NO_SERVICE = _Cause("Kerberos gives no ticket for HTTP/{host}",
-                     "The address must have the host name that the service's principal has, and the ticket be of the "
-                     f"cluster's realm; check the name in the address and {_CONFIGURATION}", command="{klist}")
-_OTHER_REALM = _Cause("your ticket is of realm {theirs}, the cluster's is {realm}",
-                      "Get a ticket of {realm}, or ask the administrators of Kerberos to let it trust {theirs}", True,
-                      "kinit {name}@{realm}")
+_NO_SERVICE = _Cause(
+    "Kerberos gives no ticket for HTTP/{host}",
+    "The address must have the host name that the service's principal has, and the ticket be of the "
+    f"cluster's realm; check the name in the address and {_CONFIGURATION}",
+    command="{klist}",
+)
+_OTHER_REALM = _Cause(
+    "your ticket is of realm {theirs}, the cluster's is {realm}",
+    "Get a ticket of {realm}, or ask the administrators of Kerberos to let it trust {theirs}",
+    True,
+    "kinit {name}@{realm}",
+)
 #: The number of an error within libkrb5's table. RFC 4120, section 7.5.9, has those below 128; krb5.h has the others.
 _CAUSES = {
-    6: _Cause("the KDC does not know {who}", "Correct the principal, or ask the administrator of Kerberos", True,
-              "{klist}"),
+    6: _Cause(
+        "the KDC does not know {who}", "Correct the principal, or ask the administrator of Kerberos", True, "{klist}"
+    ),
     7: _NO_SERVICE,
-    14: _Cause("the KDC and this machine have no encryption type in common",
-               f"Check permitted_enctypes in {_CONFIGURATION}, and the types of the keys: klist -ket FILE", True),
+    14: _Cause(
+        "the KDC and this machine have no encryption type in common",
+        f"Check permitted_enctypes in {_CONFIGURATION}, and the types of the keys: klist -ket FILE",
+        True,
+    ),
     18: _Cause("the KDC has locked {who}", "Ask the administrator of Kerberos", True, "{kinit}"),
-    23: _Cause("the password of {who} has expired", "Run kpasswd, or ask the administrator of Kerberos", True,
-               "kpasswd"),
+    23: _Cause(
+        "the password of {who} has expired", "Run kpasswd, or ask the administrator of Kerberos", True, "kpasswd"
+    ),
     24: _OLD_KEY,
     31: _OLD_KEY,
     32: _EXPIRED_TICKET,
@@ -208,8 +224,13 @@ class Tickets:
         keytab = self.keytab or os.environ.get("KRB5_CLIENT_KTNAME", "")
         wanted = self.principal or principal
         at, whose = f" -kt {shlex.quote(keytab)}" if keytab else "", f" {shlex.quote(wanted)}" if wanted else ""
-        values = {"who": wanted or "this user", "host": host, "name": wanted.partition("@")[0],
-                  "kinit": f"kinit{at}{whose}", "klist": f"klist{at}"}
+        values = {
+            "who": wanted or "this user",
+            "host": host,
+            "name": wanted.partition("@")[0],
+            "kinit": f"kinit{at}{whose}",
+            "klist": f"klist{at}",
+        }
         if keytab and cause in (_NO_TICKET, _EXPIRED_TICKET):
             useless = keytab_fault(keytab, self.principal)
             if useless:
@@ -218,7 +239,8 @@ class Tickets:
         if crossing and cause is _NO_SERVICE and crossing["realm"] != crossing["theirs"]:
             cause, values = _OTHER_REALM, values | crossing.groupdict()
         message = f"{cause.meaning} ({{text}}). {cause.advice}".format(
-            text="it has expired" if expired else error, **values)
+            text="it has expired" if expired else error, **values
+        )
         found = KerberosRefused(message) if cause.lasting else TicketMissing(message)
         return _with_command(found, cause.command.format(**values))
 
@@ -241,16 +263,20 @@ def keytab_fault(keytab: str, principal: str | None) -> str | None:
     try:
         content = path.read_bytes()
     except OSError as error:
-        return (f"the keytab {path} can't be read ({error.strerror}). Correct the path, or let the user "
-                f"{system_user()} read the file")
+        return (
+            f"the keytab {path} can't be read ({error.strerror}). Correct the path, or let the user "
+            f"{system_user()} read the file"
+        )
     try:
         found = set(_principals(content))
     except (struct.error, UnicodeDecodeError):
         return f"the file {path} is not a keytab. Ask the administrator of Kerberos for a new one"
     known = {name.rpartition("@")[0] for name in found} if principal and "@" not in principal else found
     if not found or (principal and principal not in known):
-        return (f"the keytab {path} has no key of {principal or 'any principal'}. "
-                f"'klist -k {path}' lists its principals; correct keytab or principal")
+        return (
+            f"the keytab {path} has no key of {principal or 'any principal'}. "
+            f"'klist -k {path}' lists its principals; correct keytab or principal"
+        )
     return None
 
 

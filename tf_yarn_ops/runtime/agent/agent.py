@@ -110,8 +110,14 @@ class Agent:
         self.exit_code: Optional[int] = None
         self.terminated = False
         self._handlers: Dict[str, Callable[[Message], None]] = {
-            "welcome": self.on_welcome, "refused": self.on_refused, "start": self.on_start, "renew": self.on_renew,
-            "stop": self.on_stop, "ack": self.on_ack, "bye": self.on_bye, "tail": self.on_tail,
+            "welcome": self.on_welcome,
+            "refused": self.on_refused,
+            "start": self.on_start,
+            "renew": self.on_renew,
+            "stop": self.on_stop,
+            "ack": self.on_ack,
+            "bye": self.on_bye,
+            "tail": self.on_tail,
             "trained": self.on_trained,
         }
         self.cluster: ClusterSpec = {}
@@ -192,8 +198,15 @@ class Agent:
     def registration(self) -> bytes:
         """Return the line with which the agent registers."""
         return protocol.encode(
-            "register", version=VERSION, container=self.container, nonce=self.nonce, round=self.round,
-            start=self.start, host=self.host, port=self.port, yarn_container=os.environ.get("CONTAINER_ID", ""),
+            "register",
+            version=VERSION,
+            container=self.container,
+            nonce=self.nonce,
+            round=self.round,
+            start=self.start,
+            host=self.host,
+            port=self.port,
+            yarn_container=os.environ.get("CONTAINER_ID", ""),
             node_http="%s:%s" % (self.host, os.environ.get("NM_HTTP_PORT", "")),
             unfit=self.unfit,
         )
@@ -213,8 +226,15 @@ class Agent:
         usage, written, now = command.meter.measure(), log_size(), time.monotonic()
         if points or written != self.log_size or usage["cpu_cores"] >= IDLE_CORES:
             self.active_at, self.log_size = now, written
-        return protocol.encode("sample", round=self.round, start=self.start, metrics=points, left_out=left_out,
-                               idle_seconds=round(now - self.active_at, 1), **usage)
+        return protocol.encode(
+            "sample",
+            round=self.round,
+            start=self.start,
+            metrics=points,
+            left_out=left_out,
+            idle_seconds=round(now - self.active_at, 1),
+            **usage,
+        )
 
     def on_welcome(self, message: Message) -> None:
         """Take the coordinator's round number if the agent is new: it may join a later round than the first."""
@@ -233,8 +253,13 @@ class Agent:
             return
         self.cluster = message["cluster"]
         if self.relay:
-            self.relay.move({address: self.cluster[name][index] for name, hosts in self.published.items()
-                             for index, address in enumerate(hosts)})
+            self.relay.move(
+                {
+                    address: self.cluster[name][index]
+                    for name, hosts in self.published.items()
+                    for index, address in enumerate(hosts)
+                }
+            )
         if message["start"] > self.start:
             self.start = message["start"]
             self.next_start = message
@@ -253,9 +278,23 @@ class Agent:
         if self.command:
             self.command.end(message["grace"])
         elif self.next_start:
-            self.contact.send(protocol.encode(
-                "exited", round=self.round, start=self.start, stopped=True, code=None, signal=None, seconds=0.0,
-                started_at=None, finished_at=None, cpu_seconds=None, peak_memory_mib=None, log_tail="", result=None))
+            self.contact.send(
+                protocol.encode(
+                    "exited",
+                    round=self.round,
+                    start=self.start,
+                    stopped=True,
+                    code=None,
+                    signal=None,
+                    seconds=0.0,
+                    started_at=None,
+                    finished_at=None,
+                    cpu_seconds=None,
+                    peak_memory_mib=None,
+                    log_tail="",
+                    result=None,
+                )
+            )
         self.next_start = None
 
     def on_trained(self, _: Message) -> None:
@@ -267,7 +306,7 @@ class Agent:
         text = mask_texts(read_log_end(TAIL_CHARACTERS), self.secrets) if self.job.report_log_tail else ""
         line = protocol.encode("log", id=message["id"], text=text)
         while len(line) >= protocol.MAX_PROTOCOL_LINE:
-            text = text[len(text) // 2 + 1:]
+            text = text[len(text) // 2 + 1 :]
             line = protocol.encode("log", id=message["id"], text=text)
         self.contact.send(line)
 
@@ -299,8 +338,14 @@ class Agent:
         plan = self.job.types[task.type]
         address = "%s:%d" % (self.host, self.port)
         env = task_environment(
-            self.job, task, self.cluster, {**os.environ, **self.hadoop}, application_id=self.application_id,
-            round_number=self.round, address=address, folder=self.folder,
+            self.job,
+            task,
+            self.cluster,
+            {**os.environ, **self.hadoop},
+            application_id=self.application_id,
+            round_number=self.round,
+            address=address,
+            folder=self.folder,
         )
         if self.job.leads(task):
             env.setdefault("TB_PORT", str(free_port()))
@@ -348,15 +393,21 @@ class Agent:
         how = "signal %d" % ending.signal if ending.signal else "exit code %s" % ending.code
         log("the command ended with %s after %.1f seconds", how, ending.seconds)
         fields = {
-            "round": self.round, "start": self.start, "stopped": command.stopping, "code": ending.code,
-            "signal": ending.signal, "seconds": round(ending.seconds, 3), "started_at": command.started_at,
-            "finished_at": command.finished_at, "cpu_seconds": round(ending.cpu_seconds, 3),
+            "round": self.round,
+            "start": self.start,
+            "stopped": command.stopping,
+            "code": ending.code,
+            "signal": ending.signal,
+            "seconds": round(ending.seconds, 3),
+            "started_at": command.started_at,
+            "finished_at": command.finished_at,
+            "cpu_seconds": round(ending.cpu_seconds, 3),
             "peak_memory_mib": round(max(ending.peak_memory_mib, command.meter.peak_mib), 1),
             "result": self.read_result(),
         }
         line = protocol.encode("exited", log_tail=tail, **fields)
         while len(line) >= protocol.MAX_PROTOCOL_LINE:  # one character may take twelve bytes
-            tail = tail[len(tail) // 2 + 1:]
+            tail = tail[len(tail) // 2 + 1 :]
             line = protocol.encode("exited", log_tail=tail, **fields)
         self.contact.deliver(sample + line)
 

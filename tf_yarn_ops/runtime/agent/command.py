@@ -123,8 +123,13 @@ class Command:
                 code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
                 number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
                 self.finished_at = time.time()
-                self._exited = CommandEnd(code, number, time.monotonic() - self._started,
-                                          usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024.0)
+                self._exited = CommandEnd(
+                    code,
+                    number,
+                    time.monotonic() - self._started,
+                    usage.ru_utime + usage.ru_stime,
+                    usage.ru_maxrss / 1024.0,
+                )
 
     def _kill(self, left: Mapping[int, int]) -> None:
         """Send SIGKILL to the processes for which it is due, and to their children."""

@@ -140,8 +140,15 @@ class Contact:
         Returns the line of a heartbeat, which the coordinator answers. Default: a ping.
     """
 
-    def __init__(self, host: str, ports: Sequence[int], patience: float, registration: Callable[[], bytes],
-                 log: Callable[..., None], heartbeat: Callable[[], bytes] = lambda: protocol.encode("ping")):
+    def __init__(
+        self,
+        host: str,
+        ports: Sequence[int],
+        patience: float,
+        registration: Callable[[], bytes],
+        log: Callable[..., None],
+        heartbeat: Callable[[], bytes] = lambda: protocol.encode("ping"),
+    ):
         self._heartbeat = heartbeat
         self._host, self._ports, self._patience = host, ports, patience
         self._registration, self._log = registration, log

@@ -26,8 +26,23 @@ FRONT_SECONDS = 300.0
 MAX_BODY = 64 * 1024 * 1024
 _PIECE = 64 * 1024
 #: Headers that hold for one connection only, or that the front writes itself.
-_OWN = frozenset(("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te",
-                  "trailer", "transfer-encoding", "upgrade", "host", "content-length", "date", "server"))
+_OWN = frozenset(
+    (
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "host",
+        "content-length",
+        "date",
+        "server",
+    )
+)
 
 
 class Front(socketserver.ThreadingMixIn, http.server.HTTPServer):
@@ -94,8 +109,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         post = page_script.decode_post(body) if method == "PUT" else None
         if post is not None:
             method, kind, body = "POST", post.type, post.body
-        headers = {name: value for name, value in self.headers.items()
-                   if name.lower() not in _OWN and name.lower() != "content-type"}
+        headers = {
+            name: value
+            for name, value in self.headers.items()
+            if name.lower() not in _OWN and name.lower() != "content-type"
+        }
         if kind:
             headers["Content-Type"] = kind
         is_page = path in ("/", "/index.html")

@@ -54,8 +54,10 @@ def dump_value(value: Any) -> str:
     """
     text = json.dumps({RETURNED: value}, default=_plain)
     if len(text) > MAX_RESULT:
-        raise ValueError("the value of the function has %d bytes of JSON, at most %d are allowed; write it to a file "
-                         "below DTF_OUTPUT_PATH" % (len(text), MAX_RESULT))
+        raise ValueError(
+            "the value of the function has %d bytes of JSON, at most %d are allowed; write it to a file "
+            "below DTF_OUTPUT_PATH" % (len(text), MAX_RESULT)
+        )
     return text
 
 
@@ -63,8 +65,10 @@ def _plain(value: Any) -> Any:
     """Return an array or a scalar of numpy, or what is like one, as lists and numbers."""
     if hasattr(value, "tolist"):
         return value.tolist()
-    raise TypeError("the function returned a %s, which JSON can't hold; write it to a file below DTF_OUTPUT_PATH"
-                    % type(value).__name__)
+    raise TypeError(
+        "the function returned a %s, which JSON can't hold; write it to a file below DTF_OUTPUT_PATH"
+        % type(value).__name__
+    )
 
 
 def main(arguments: List[str]) -> int:
@@ -82,8 +86,10 @@ def main(arguments: List[str]) -> int:
     """
     here = "%d.%d" % sys.version_info[:2]
     if arguments[0] != here:
-        sys.stderr.write("the function was pickled by Python %s, and this is Python %s: choose an environment with "
-                         "Python %s\n" % (arguments[0], here, arguments[0]))
+        sys.stderr.write(
+            "the function was pickled by Python %s, and this is Python %s: choose an environment with "
+            "Python %s\n" % (arguments[0], here, arguments[0])
+        )
         return 1
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     runtime = os.path.abspath(sys.path.pop(0))

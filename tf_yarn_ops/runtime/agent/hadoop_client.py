@@ -10,8 +10,14 @@ from ..common.processes import find_program
 #: Variables with the folder of an installation: YARN gives them to containers.
 _HOMES = ("HADOOP_HOME", "HADOOP_HDFS_HOME", "HADOOP_COMMON_HOME")
 #: Where distributions install Hadoop.
-_PLACES = ("/opt/cloudera/parcels/CDH", "/usr/hdp/current/hadoop-client", "/usr/lib/hadoop", "/opt/hadoop",
-           "/usr/local/hadoop", "/usr")
+_PLACES = (
+    "/opt/cloudera/parcels/CDH",
+    "/usr/hdp/current/hadoop-client",
+    "/usr/lib/hadoop",
+    "/opt/hadoop",
+    "/usr/local/hadoop",
+    "/usr",
+)
 #: Where they put libraries, below those.
 _LIBRARIES = ("lib/native", "lib64", "lib")
 #: Seconds for ``hadoop classpath``, which starts a JVM.
@@ -44,8 +50,12 @@ def find_client(environ: Mapping[str, str]) -> Dict[str, str]:
     """
     homes = [environ[name] for name in _HOMES if environ.get(name)]
     path = environ.get("PATH", os.defpath)
-    hadoop = _first([*(home + "/bin" for home in homes), *path.split(":"), *(place + "/bin" for place in _PLACES)],
-                    "hadoop", "program hadoop", os.X_OK)
+    hadoop = _first(
+        [*(home + "/bin" for home in homes), *path.split(":"), *(place + "/bin" for place in _PLACES)],
+        "hadoop",
+        "program hadoop",
+        os.X_OK,
+    )
     home = os.path.dirname(os.path.dirname(os.path.realpath(hadoop)))
     folders = [folder + "/" + name for folder in (*homes, home, *_PLACES) for name in _LIBRARIES]
     libraries = os.path.dirname(_first([environ.get("ARROW_LIBHDFS_DIR", ""), *folders], "libhdfs.so", "libhdfs.so"))
@@ -84,8 +94,16 @@ def _ask(hadoop: str, environ: Mapping[str, str]) -> str:
     """Return the class path of a client; the program may print warnings before it."""
     command = [hadoop, "classpath", "--glob"]
     try:
-        ran = subprocess.run(command, env=dict(environ), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, timeout=_SECONDS, encoding="utf-8", errors="replace")
+        ran = subprocess.run(
+            command,
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=_SECONDS,
+            encoding="utf-8",
+            errors="replace",
+        )
         if ran.returncode == 0 and ran.stdout.strip():
             return ran.stdout.strip().splitlines()[-1]
         why = "exit code %d: %s" % (ran.returncode, ran.stderr.strip()[-300:] or "no output")

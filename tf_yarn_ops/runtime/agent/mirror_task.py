@@ -245,8 +245,9 @@ class OutputMirror:
                 raise MirrorFault("%s can't be in HDFS: its name has a colon" % name)
 
     def _conflict(self, name: str) -> MirrorFault:
-        return MirrorFault("%s has another writer; two tasks or jobs need two output paths, or two names" %
-                           self._there(name))
+        return MirrorFault(
+            "%s has another writer; two tasks or jobs need two output paths, or two names" % self._there(name)
+        )
 
     def _take(self, step: Transfer, local: Mapping[str, Stamp], theirs: Mapping[str, Stamp]) -> bool:
         """Take a step; return False if the file has changed meanwhile."""
@@ -443,8 +444,13 @@ def main(arguments: List[str]) -> int:
             folder = os.path.join(os.getcwd(), OUTPUT_FOLDER)
             evaluates = task.type == EVALUATOR
             mirror = OutputMirror(
-                store_of(job, plan.output_namenodes), urlsplit(job.output or "").path, folder, task,
-                writes=plan.writers == "all" or evaluates or job.leads(task), follows=evaluates)
+                store_of(job, plan.output_namenodes),
+                urlsplit(job.output or "").path,
+                folder,
+                task,
+                writes=plan.writers == "all" or evaluates or job.leads(task),
+                follows=evaluates,
+            )
             mirror.bring()
             if "YTF_TRAINED_FILE" in env:
                 env["YTF_TRAINED_FILE"] += MIRRORED

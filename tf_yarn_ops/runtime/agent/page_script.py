@@ -14,7 +14,8 @@ CONTENT_TYPE = "application/x-ytf-post"
 
 #: YARN's proxy refuses a POST (405), passes a PUT, and removes the line ends from its body. So each POST becomes a PUT
 #: with one line, a JSON object: the type of the original body, and the body in base64.
-SCRIPT = """\
+SCRIPT = (
+    """\
 (function () {
   "use strict";
   var kind = "%s";
@@ -72,7 +73,9 @@ SCRIPT = """\
     });
   };
 })();
-""" % CONTENT_TYPE
+"""
+    % CONTENT_TYPE
+)
 
 
 class Post(NamedTuple):

@@ -83,8 +83,12 @@ class _Client(_Side):
         address = words[1].decode("ascii", "replace") if words[0] == b"CONNECT" else ""
         host, _, port = self._relay.moved.get(address, address).rpartition(":")
         try:
-            await asyncio.wait_for(asyncio.get_running_loop().create_connection(
-                lambda: _Task(self, self._relay, address), host, int(port)), RELAY_SECONDS)
+            await asyncio.wait_for(
+                asyncio.get_running_loop().create_connection(
+                    lambda: _Task(self, self._relay, address), host, int(port)
+                ),
+                RELAY_SECONDS,
+            )
         except (OSError, ValueError, asyncio.TimeoutError):
             self.transport.write(b"HTTP/1.1 502 Bad Gateway\r\n\r\n")
             self.transport.close()

@@ -30,11 +30,15 @@ def main(arguments: List[str]) -> int:
     ``tf.distribute.Server``; TensorFlow's guide to parameter server training, for GRPC_FAIL_FAST.
     """
     if importlib.util.find_spec("tensorflow") is None:
-        sys.stderr.write("ytf-server needs TensorFlow, which %s does not have: name an environment that has it\n"
-                         % sys.executable)
+        sys.stderr.write(
+            "ytf-server needs TensorFlow, which %s does not have: name an environment that has it\n" % sys.executable
+        )
         return 1
     os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")  # servers notice the loss of others at once
     importlib.import_module("tensorflow").distribute.Server(
-        json.loads(os.environ["CLUSTER_SPEC"]), job_name=os.environ["JOB_NAME"],
-        task_index=int(os.environ["TASK_INDEX"]), protocol="grpc").join()
+        json.loads(os.environ["CLUSTER_SPEC"]),
+        job_name=os.environ["JOB_NAME"],
+        task_index=int(os.environ["TASK_INDEX"]),
+        protocol="grpc",
+    ).join()
     return 0

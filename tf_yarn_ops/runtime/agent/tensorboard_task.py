@@ -52,8 +52,18 @@ def main(arguments: List[str]) -> int:
         logdir = COPIES
     held = reserve_loopback_port()
     port = held.getsockname()[1]
-    words = ["tensorboard", "--logdir", logdir, "--host", "127.0.0.1", "--port", str(port), "--reuse_port", "true",
-             *plan.arguments]
+    words = [
+        "tensorboard",
+        "--logdir",
+        logdir,
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--reuse_port",
+        "true",
+        *plan.arguments,
+    ]
     log_line("starts %s", shlex.join(words))
     try:
         board = subprocess.Popen(words, env={**os.environ, "TB_PORT": str(port)})

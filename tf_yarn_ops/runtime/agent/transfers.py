@@ -38,8 +38,9 @@ def is_events(name: str) -> bool:
 
 def in_order(stamps: Mapping[str, Stamp]) -> List[str]:
     """Return the names of files in the order of their modification."""
-    return sorted(stamps, key=lambda name: (
-        stamps[name].modified, os.path.basename(name) in _LAST, name.endswith(".index"), name))
+    return sorted(
+        stamps, key=lambda name: (stamps[name].modified, os.path.basename(name) in _LAST, name.endswith(".index"), name)
+    )
 
 
 def plan_writes(local: Mapping[str, Stamp], sent: Mapping[str, Stamp], now: float) -> List[Transfer]:

@@ -68,8 +68,14 @@ class Meter:
         self._last = now, seconds
         self.peak_cores, self.peak_mib = max(cores, self.peak_cores), max(memory, self.peak_mib)
         self._ask_for_gpus()
-        return {"cpu_seconds": round(seconds, 2), "cpu_cores": round(cores, 2), "memory_mib": round(memory, 1),
-                "peak_cpu_cores": round(self.peak_cores, 2), "peak_memory_mib": round(self.peak_mib, 1), **self._gpus}
+        return {
+            "cpu_seconds": round(seconds, 2),
+            "cpu_cores": round(cores, 2),
+            "memory_mib": round(memory, 1),
+            "peak_cpu_cores": round(self.peak_cores, 2),
+            "peak_memory_mib": round(self.peak_mib, 1),
+            **self._gpus,
+        }
 
     def _ask_for_gpus(self) -> None:
         """Read the answer of nvidia-smi if it has ended, and start it again; never wait for it."""
@@ -82,8 +88,13 @@ class Meter:
             import subprocess  # takes a task without GPUs too long
 
             try:
-                self._asked = subprocess.Popen(self._command, bufsize=0, stdin=subprocess.DEVNULL,
-                                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                self._asked = subprocess.Popen(
+                    self._command,
+                    bufsize=0,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                )
             except OSError:
                 self._command = []
 
@@ -102,5 +113,10 @@ def read_answer(answer: bytes) -> Dict[str, Any]:
     if not rows:
         return _UNKNOWN
     use, used, given = (sum(row[column] for row in rows) for column in range(3))
-    return {"gpus": len(rows), "gpu_percent": round(use / len(rows), 1), "gpu_memory_mib": used, "gpu_given_mib": given,
-            "gpu_uuids": ", ".join(uuids)}
+    return {
+        "gpus": len(rows),
+        "gpu_percent": round(use / len(rows), 1),
+        "gpu_memory_mib": used,
+        "gpu_given_mib": given,
+        "gpu_uuids": ", ".join(uuids),
+    }

@@ -30,21 +30,36 @@ def find_concerns(document: Mapping[str, Any]) -> List[Concern]:
     if document.get("reason") or not document.get("at"):
         return []
     running = [task for task in document.get("tasks") or () if task.get("state") == "running"]
-    return [*_silent(running), *_full(running), *_unisolated(running), *_slow(document, running), *_waiting(document),
-            *_deadlines(document), *_metrics(document, running), *_restarts(document)]
+    return [
+        *_silent(running),
+        *_full(running),
+        *_unisolated(running),
+        *_slow(document, running),
+        *_waiting(document),
+        *_deadlines(document),
+        *_metrics(document, running),
+        *_restarts(document),
+    ]
 
 
 def _silent(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
     """A parameter server and an evaluator may have nothing to do; a task that trains may not."""
-    trains = {task["task"]: (task.get("usage") or {}).get("idle_seconds") or 0.0 for task in running
-              if task["task"].partition(":")[0] not in ("ps", "evaluator", "tensorboard")}
+    trains = {
+        task["task"]: (task.get("usage") or {}).get("idle_seconds") or 0.0
+        for task in running
+        if task["task"].partition(":")[0] not in ("ps", "evaluator", "tensorboard")
+    }
     silent = [name for name, seconds in trains.items() if seconds >= SILENT_SECONDS]
     if silent:
         least = duration(min(trains[name] for name in silent))
         others = len(trains) - len(silent)
         while_others = f", while {others} other task{'s go' if others > 1 else ' goes'} on" if others else ""
-        yield Concern("silent", f"{list_names(silent)}: no CPU, no output and no metrics for {least}{while_others}. "
-                      "Look at the log; the program may hang.", tuple(silent))
+        yield Concern(
+            "silent",
+            f"{list_names(silent)}: no CPU, no output and no metrics for {least}{while_others}. "
+            "Look at the log; the program may hang.",
+            tuple(silent),
+        )
 
 
 def _full(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
@@ -56,17 +71,28 @@ def _full(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
     for kind, full in by_type.items():
         option = "--tensorboard_memory" if kind == "tensorboard" else f"--task_memory {kind}:..."
         names = tuple(name for _, name in full)
-        yield Concern("memory", f"{list_names(names)}: {100 * max(full)[0]:.0f} % of the memory is in use, and YARN "
-                      f"kills at 100 %. Raise {option} for the next run.", names)
+        yield Concern(
+            "memory",
+            f"{list_names(names)}: {100 * max(full)[0]:.0f} % of the memory is in use, and YARN "
+            f"kills at 100 %. Raise {option} for the next run.",
+            names,
+        )
 
 
 def _unisolated(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
     """YARN isolates GPUs only by LinuxContainerExecutor with cgroups, or by Docker."""
-    names = tuple(task["task"] for task in running
-                  if 0 < (task.get("given") or {}).get("gpus", 0) < ((task.get("usage") or {}).get("gpus") or 0))
+    names = tuple(
+        task["task"]
+        for task in running
+        if 0 < (task.get("given") or {}).get("gpus", 0) < ((task.get("usage") or {}).get("gpus") or 0)
+    )
     if names:
-        yield Concern("gpus", f"{list_names(names)}: nvidia-smi shows more GPUs than YARN allocated; the node does not "
-                      "isolate them. Select each program's by CUDA_VISIBLE_DEVICES.", names)
+        yield Concern(
+            "gpus",
+            f"{list_names(names)}: nvidia-smi shows more GPUs than YARN allocated; the node does not "
+            "isolate them. Select each program's by CUDA_VISIBLE_DEVICES.",
+            names,
+        )
 
 
 def _slow(document: Mapping[str, Any], running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
@@ -81,8 +107,9 @@ def _slow(document: Mapping[str, Any], running: Sequence[Mapping[str, Any]]) -> 
     slow = [name for name, step in steps.items() if step < SLOW * median]
     if slow:
         lowest = min(steps[name] for name in slow)
-        yield Concern("slow", f"{list_names(slow)}: at step {lowest:g}, where the median task is at {median:g}.",
-                      tuple(slow))
+        yield Concern(
+            "slow", f"{list_names(slow)}: at step {lowest:g}, where the median task is at {median:g}.", tuple(slow)
+        )
 
 
 def _waiting(document: Mapping[str, Any]) -> Iterator[Concern]:
@@ -90,16 +117,21 @@ def _waiting(document: Mapping[str, Any]) -> Iterator[Concern]:
     waited = document["at"] - waiting.get("since", document["at"])
     if waited >= WAIT_SECONDS:
         names, number = waiting.get("tasks") or (), len(document.get("tasks") or ())
-        yield Concern("waiting", f"{len(names)} of {number} tasks are missing for {duration(waited)}: "
-                      f"{list_names(names)}.", tuple(name.partition(" ")[0] for name in names))
+        yield Concern(
+            "waiting",
+            f"{len(names)} of {number} tasks are missing for {duration(waited)}: {list_names(names)}.",
+            tuple(name.partition(" ")[0] for name in names),
+        )
 
 
 def _deadlines(document: Mapping[str, Any]) -> Iterator[Concern]:
     for name, (since, until) in (document.get("deadlines") or {}).items():
         left = until - document["at"]
         if left <= (1 - NEAR) * (until - since):
-            yield Concern("deadline", f"The deadline --{name}_timeout ends the job in {duration(left)}, at "
-                          f"{utc_clock(until)} UTC.")
+            yield Concern(
+                "deadline",
+                f"The deadline --{name}_timeout ends the job in {duration(left)}, at {utc_clock(until)} UTC.",
+            )
 
 
 def _metrics(document: Mapping[str, Any], running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
@@ -112,8 +144,9 @@ def _restarts(document: Mapping[str, Any]) -> Iterator[Concern]:
     left = document.get("restarts_left")
     starts = max((task.get("starts") or 0 for task in document.get("tasks") or ()), default=0)
     if left is not None and starts > 1:
-        yield Concern("restarts", f"The job has started again after a failure; {left or 'no'} "
-                      f"restart{'s' * (left != 1)} left.")
+        yield Concern(
+            "restarts", f"The job has started again after a failure; {left or 'no'} restart{'s' * (left != 1)} left."
+        )
 
 
 def describe_progress(series: Iterable[Any], at: float) -> str:
@@ -132,5 +165,6 @@ def describe_progress(series: Iterable[Any], at: float) -> str:
     first_step, first_at = found.since or (found.step, found.at)
     done, took = found.step - first_step, found.at - first_at
     left = (found.value - found.step) * took / done - (at - found.at) if done > 0 and took > 0 else None
-    return (f"step {found.step:g} of {found.value:g}"
-            + (f", about {duration(max(0.0, left))} left" if left is not None else ""))
+    return f"step {found.step:g} of {found.value:g}" + (
+        f", about {duration(max(0.0, left))} left" if left is not None else ""
+    )

@@ -95,6 +95,9 @@ def _trusting(authorities: str) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cadata=authorities or None)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        logger.warning("No daemon is asked over https: the certificates of its CAs (%s) can't be used: %s",
-                       "from the job" if authorities else "of this node", error)
+        logger.warning(
+            "No daemon is asked over https: the certificates of its CAs (%s) can't be used: %s",
+            "from the job" if authorities else "of this node",
+            error,
+        )
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -279,15 +279,24 @@ class Job(NamedTuple):
     def hides_gpus(self, task: TaskId) -> bool:
         """Return whether a task must see no GPU: without isolation its program would take those of other tasks."""
         plan = self.types.get(task.type)
-        return plan is not None and not plan.sees_gpus and not any(
-            service.gpus for service in self.services.values()
-            if service.type == task.type and task.index in service.indices)
+        return (
+            plan is not None
+            and not plan.sees_gpus
+            and not any(
+                service.gpus
+                for service in self.services.values()
+                if service.type == task.type and task.index in service.indices
+            )
+        )
 
     @property
     def workers_rejoin(self) -> bool:
         """Whether a lost worker is replaced alone: ParameterServerStrategy's chief connects to it again."""
-        return (self.restart["mode"] == "task" and self.framework == TENSORFLOW
-                and {"chief", "worker", "ps"} <= {*self.types})
+        return (
+            self.restart["mode"] == "task"
+            and self.framework == TENSORFLOW
+            and {"chief", "worker", "ps"} <= {*self.types}
+        )
 
     def leads(self, task: TaskId) -> bool:
         """Return whether a task is the chief or, without a chief, worker 0."""
@@ -295,8 +304,12 @@ class Job(NamedTuple):
 
 
 #: The plans that a job may lack.
-_PLANS: Mapping[str, Any] = {"history": HistoryPlan, "tensorboard": TensorBoardPlan, "mirror": MirrorPlan,
-                              "viewers": ViewersPlan}
+_PLANS: Mapping[str, Any] = {
+    "history": HistoryPlan,
+    "tensorboard": TensorBoardPlan,
+    "mirror": MirrorPlan,
+    "viewers": ViewersPlan,
+}
 
 
 def dump_job(job: Job) -> bytes:

@@ -57,9 +57,16 @@ class FileStatus(NamedTuple):
 
 def read_file_status(item: Mapping[str, Any]) -> FileStatus:
     """Return WebHDFS's JSON object ``FileStatus``; raise ValueError, KeyError or TypeError for any other document."""
-    return FileStatus(item["pathSuffix"], item["type"] == "DIRECTORY", int(item["length"]),
-                      int(item["modificationTime"]), int(item["accessTime"]), str(item["owner"]),
-                      int(item["permission"], 8), int(item.get("blockSize") or 0))
+    return FileStatus(
+        item["pathSuffix"],
+        item["type"] == "DIRECTORY",
+        int(item["length"]),
+        int(item["modificationTime"]),
+        int(item["accessTime"]),
+        str(item["owner"]),
+        int(item["permission"], 8),
+        int(item.get("blockSize") or 0),
+    )
 
 
 class Content(Protocol):
@@ -199,8 +206,10 @@ class LocalFolder:
 
     def append(self, path: str, data: Union[bytes, Content]) -> None:
         """Write to the end of a file that exists."""
-        with self._translated("writing %s" % path), open(
-                os.open(self._path(path), os.O_WRONLY | os.O_APPEND), "wb") as target:
+        with (
+            self._translated("writing %s" % path),
+            open(os.open(self._path(path), os.O_WRONLY | os.O_APPEND), "wb") as target,
+        ):
             target.writelines([data] if isinstance(data, bytes) else data)
 
     def move_over(self, source: str, target: str) -> None:
@@ -264,5 +273,12 @@ def _local_status(path: Path) -> FileStatus:
     except (KeyError, RuntimeError):  # no user of this number; no owners, as on Windows
         owner = str(found.st_uid)
     # Hadoop's local file system truncates to milliseconds.
-    return FileStatus(path.name, stat.S_ISDIR(found.st_mode), found.st_size, found.st_mtime_ns // 1_000_000,
-                      found.st_atime_ns // 1_000_000, owner, stat.S_IMODE(found.st_mode))
+    return FileStatus(
+        path.name,
+        stat.S_ISDIR(found.st_mode),
+        found.st_size,
+        found.st_mtime_ns // 1_000_000,
+        found.st_atime_ns // 1_000_000,
+        owner,
+        stat.S_IMODE(found.st_mode),
+    )

@@ -36,8 +36,9 @@ class Position(NamedTuple):
     round: int
 
 
-def find_position(cluster: Mapping[str, Sequence[str]], task_type: str, index: int, application_id: str,
-                  round_number: int) -> Position:
+def find_position(
+    cluster: Mapping[str, Sequence[str]], task_type: str, index: int, application_id: str, round_number: int
+) -> Position:
     """Return the position of a task; ranks are given type by type: chief, worker, then the others in their order."""
     order = sorted(cluster, key=lambda name: (name != CHIEF, name != "worker"))
     tasks = [(name, number) for name in order for number in range(len(cluster[name]))]
@@ -59,11 +60,24 @@ def _pytorch(at: Position) -> Dict[str, str]:
     """Return what torchrun sets for one process per machine, and TonY's WORLD and INIT_METHOD."""
     host, _, port = at.leader.rpartition(":")
     rank, size, of_type = str(at.rank), str(at.size), str(len(at.cluster[at.type]))
-    return {"MASTER_ADDR": host, "MASTER_PORT": port, "RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": "0",
-            "LOCAL_WORLD_SIZE": "1", "GROUP_RANK": rank, "GROUP_WORLD_SIZE": size, "ROLE_NAME": at.type,
-            "ROLE_RANK": str(at.index), "ROLE_WORLD_SIZE": of_type, "TORCHELASTIC_RUN_ID": at.application_id,
-            "TORCHELASTIC_RESTART_COUNT": str(at.round - 1), "TORCHELASTIC_USE_AGENT_STORE": "False",
-            "WORLD": size, "INIT_METHOD": "tcp://" + at.leader}
+    return {
+        "MASTER_ADDR": host,
+        "MASTER_PORT": port,
+        "RANK": rank,
+        "WORLD_SIZE": size,
+        "LOCAL_RANK": "0",
+        "LOCAL_WORLD_SIZE": "1",
+        "GROUP_RANK": rank,
+        "GROUP_WORLD_SIZE": size,
+        "ROLE_NAME": at.type,
+        "ROLE_RANK": str(at.index),
+        "ROLE_WORLD_SIZE": of_type,
+        "TORCHELASTIC_RUN_ID": at.application_id,
+        "TORCHELASTIC_RESTART_COUNT": str(at.round - 1),
+        "TORCHELASTIC_USE_AGENT_STORE": "False",
+        "WORLD": size,
+        "INIT_METHOD": "tcp://" + at.leader,
+    }
 
 
 def _jax(at: Position) -> Dict[str, str]:
@@ -76,10 +90,19 @@ def _horovod(at: Position) -> Dict[str, str]:
     host, _, port = at.leader.rpartition(":")
     own = at.cluster[at.type][at.index].rpartition(":")[0]
     rank, size = str(at.rank), str(at.size)
-    return {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo", "HOROVOD_GLOO_RENDEZVOUS_ADDR": host,
-            "HOROVOD_GLOO_RENDEZVOUS_PORT": port, "HOROVOD_HOSTNAME": own, "HOROVOD_RANK": rank, "HOROVOD_SIZE": size,
-            "HOROVOD_LOCAL_RANK": "0", "HOROVOD_LOCAL_SIZE": "1", "HOROVOD_CROSS_RANK": rank,
-            "HOROVOD_CROSS_SIZE": size}
+    return {
+        "HOROVOD_CONTROLLER": "gloo",
+        "HOROVOD_CPU_OPERATIONS": "gloo",
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR": host,
+        "HOROVOD_GLOO_RENDEZVOUS_PORT": port,
+        "HOROVOD_HOSTNAME": own,
+        "HOROVOD_RANK": rank,
+        "HOROVOD_SIZE": size,
+        "HOROVOD_LOCAL_RANK": "0",
+        "HOROVOD_LOCAL_SIZE": "1",
+        "HOROVOD_CROSS_RANK": rank,
+        "HOROVOD_CROSS_SIZE": size,
+    }
 
 
 class Framework(NamedTuple):

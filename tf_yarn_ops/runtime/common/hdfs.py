@@ -35,8 +35,10 @@ _ERRORS: Mapping[str, Callable[[str], OSError]] = {
     **dict.fromkeys(("ParentNotDirectoryException", "PathIsNotDirectoryException"), NotADirectoryError),
     "PathIsNotEmptyDirectoryException": functools.partial(OSError, errno.ENOTEMPTY),
     "AccessControlException": PermissionError,
-    **dict.fromkeys(("DSQuotaExceededException", "NSQuotaExceededException", "QuotaByStorageTypeExceededException"),
-                    functools.partial(OSError, errno.EDQUOT)),
+    **dict.fromkeys(
+        ("DSQuotaExceededException", "NSQuotaExceededException", "QuotaByStorageTypeExceededException"),
+        functools.partial(OSError, errno.EDQUOT),
+    ),
 }
 #: What a NameNode answers that will do it soon, or leaves it to the other one.
 _LATER = ("StandbyException", "RetriableException", "SafeModeException")
@@ -108,8 +110,15 @@ class Hdfs:
         Seconds for which NameNodes that are down, on standby, or in safe mode are asked again.
     """
 
-    def __init__(self, urls: Sequence[str], user: str, environ: Mapping[str, str], authorities: str = "",
-                 seconds: float = HDFS_SECONDS, patience: float = 0.0):
+    def __init__(
+        self,
+        urls: Sequence[str],
+        user: str,
+        environ: Mapping[str, str],
+        authorities: str = "",
+        seconds: float = HDFS_SECONDS,
+        patience: float = 0.0,
+    ):
         self._urls = list(urls)
         tokens = container_tokens(environ, HDFS_KIND)
         self._logins = [("delegation", token) for token in tokens] or [("user.name", user)]
@@ -148,7 +157,7 @@ class Hdfs:
         except FileNotFoundError:
             return None
         if answer.status == 200:
-            return answer.content[offset - asked:]
+            return answer.content[offset - asked :]
         answer = self._send("GET", _OFFSET.sub(str(offset), answer.location))
         return answer.content if answer.status == 200 else None
 

@@ -49,7 +49,7 @@ class HdfsReader(io.RawIOBase):
 
     def read_at(self, offset: int, buffer: Any) -> int:
         """Fill a buffer from an offset on; return the number of bytes, less than its length only at the file's end."""
-        view = memoryview(buffer).cast("B")[:max(0, self.size - offset)]
+        view = memoryview(buffer).cast("B")[: max(0, self.size - offset)]
         done = 0
         with self._lock:
             until: Optional[float] = None
@@ -75,7 +75,7 @@ class HdfsReader(io.RawIOBase):
             self._ahead = min(MAX_READ_AHEAD, self._ahead * READ_MORE) if in_order else READ_AHEAD
             self._at, self._end = offset, min(self.size, offset + max(self._ahead, len(view)))
             self._answer = self._hdfs.open_range(self._path, offset, self._end - offset)
-        count = self._answer.readinto(view[:self._end - offset])
+        count = self._answer.readinto(view[: self._end - offset])
         self._at += count
         return count
 

@@ -15,8 +15,10 @@ _SECRETS = (
     # The credentials of an HTTP header, behind their scheme.
     re.compile(r"(?i)(?<=authorization:)\s*(?:[a-z]+\s+)?(?P<value>[^\s\"']+)"),
     # Behind an option, an assignment, a header or a key of JSON: --api-key=x, --password x, TOKEN=x, X-Api-Key: x.
-    re.compile(r"(?P<option>(?<![\w-])--?)?(?P<name>[A-Za-z][\w-]*)(?:=|:\s+|[\"']:\s*|(?(option)\s+(?!-)|(?!)))"
-               r"(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"';|&]+)"),
+    re.compile(
+        r"(?P<option>(?<![\w-])--?)?(?P<name>[A-Za-z][\w-]*)(?:=|:\s+|[\"']:\s*|(?(option)\s+(?!-)|(?!)))"
+        r"(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"';|&]+)"
+    ),
     # The password in scheme://user:password@host.
     re.compile(r"(?<=://)[^/\s:@]*:(?P<value>[^/\s@]+)@"),
 )
@@ -25,8 +27,9 @@ _SECRETS = (
 def is_secret(variable: str) -> bool:
     """Return whether the name of a variable suggests a secret: ``API_KEY`` does, ``MAX_TOKENS`` does not."""
     name = variable.upper()
-    return (any(word in name for word in ("SECRET", "PASSW", "CREDENTIAL", "SIGNATURE"))
-            or any(part.endswith(("TOKEN", "KEY")) for part in name.split("_")))
+    return any(word in name for word in ("SECRET", "PASSW", "CREDENTIAL", "SIGNATURE")) or any(
+        part.endswith(("TOKEN", "KEY")) for part in name.split("_")
+    )
 
 
 def texts_of(value: Any, name: str = "") -> Iterator[Tuple[str, str]]:
@@ -61,8 +64,10 @@ def mask_texts(value: Any, secrets: Iterable[str], *, names: bool = True) -> Any
 
 def _masked(value: Any, secrets: Iterable[str], names: bool) -> Any:
     if isinstance(value, Mapping):
-        return {_masked(name, secrets, names) if names else name: _masked(item, secrets, names)
-                for name, item in value.items()}
+        return {
+            _masked(name, secrets, names) if names else name: _masked(item, secrets, names)
+            for name, item in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [_masked(item, secrets, names) for item in value]
     if isinstance(value, str):
@@ -76,7 +81,7 @@ def mask_command(text: str) -> str:
 
     for pattern in _SECRETS:
         for match in reversed(list(_find_secrets(pattern, text))):
-            text = text[:match.start("value")] + MASK + text[match.end("value"):]
+            text = text[: match.start("value")] + MASK + text[match.end("value") :]
     return text
 
 
@@ -104,8 +109,12 @@ def mask_options(job: Mapping[str, Any]) -> Dict[str, Any]:
 
 def _options(value: Any, name: str = "") -> Any:
     if isinstance(value, Mapping):
-        return {key: {variable: _options(item, variable) for variable, item in entry.items()}
-                if key == "env" and isinstance(entry, Mapping) else _options(entry) for key, entry in value.items()}
+        return {
+            key: {variable: _options(item, variable) for variable, item in entry.items()}
+            if key == "env" and isinstance(entry, Mapping)
+            else _options(entry)
+            for key, entry in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [_options(item) for item in value]
     if is_secret(name):

@@ -71,14 +71,19 @@ OUTCOMES = {
     Reason.SPEC_INVALID: Outcome(2, False, "Correct what the message names."),
     Reason.SUBMISSION_REJECTED: Outcome(3, False, "Correct the queue, node label, rights or limits in the message."),
     Reason.RESOURCES_IMPOSSIBLE: Outcome(3, False, "Ask for less; the message says what the cluster has."),
-    Reason.ENVIRONMENT_INVALID: Outcome(2, False, "Use an environment with Python 3.9 or later: venv:///folder or "
-                                                  "python:///path of every node, or an archive with bin/python. With "
-                                                  "libhdfs every node needs a Hadoop client."),
+    Reason.ENVIRONMENT_INVALID: Outcome(
+        2,
+        False,
+        "Use an environment with Python 3.9 or later: venv:///folder or "
+        "python:///path of every node, or an archive with bin/python. With "
+        "libhdfs every node needs a Hadoop client.",
+    ),
     Reason.CLUSTER_UNREACHABLE: Outcome(4, True, "Check the addresses of the ResourceManager and the NameNode."),
     Reason.QUEUE_TIMEOUT: Outcome(5, True, "Submit again later or to another queue, or raise queue_timeout."),
     Reason.ALLOCATION_TIMEOUT: Outcome(5, True, "Submit again when all tasks have room at once, or ask for less."),
-    Reason.REGISTRATION_TIMEOUT: Outcome(5, True, "Read the containers' logs; open the coordinator's ports, or raise "
-                                                  "registration_timeout."),
+    Reason.REGISTRATION_TIMEOUT: Outcome(
+        5, True, "Read the containers' logs; open the coordinator's ports, or raise registration_timeout."
+    ),
     Reason.HEARTBEAT_LOST: Outcome(5, True, "Check the node of the silent task and the task's log, then submit again."),
     Reason.CONTAINER_LOST: Outcome(5, True, "Find in the NodeManager's log what ended the containers; submit again."),
     Reason.PREEMPTED: Outcome(5, True, "Use a queue with guaranteed capacity, or raise max_container_losses."),
@@ -87,8 +92,9 @@ OUTCOMES = {
     Reason.OUT_OF_MEMORY: Outcome(6, False, "Raise the memory of the task type in the message."),
     Reason.EXECUTION_TIMEOUT: Outcome(7, False, "Raise execution_timeout, or find out why the training hangs."),
     Reason.TOTAL_TIMEOUT: Outcome(7, False, "Raise total_timeout, or find out why the job takes so long."),
-    Reason.LEASE_EXPIRED: Outcome(5, True, "Find out why the client in the message ended, or could not reach YARN, and "
-                                           "submit again."),
+    Reason.LEASE_EXPIRED: Outcome(
+        5, True, "Find out why the client in the message ended, or could not reach YARN, and submit again."
+    ),
     Reason.KILLED: Outcome(8, False, "Submit again if the kill was a mistake; the message says who, if YARN knows."),
     Reason.SUPERSEDED: Outcome(8, False, "Follow the newer application of the same training."),
     Reason.LOST: Outcome(9, False, "Look for the output before you submit again: YARN has forgotten the application."),

@@ -251,8 +251,9 @@ class JobReport:
         usage = values.get("usage")
         values["usage"] = JobUsage(**_known(JobUsage, usage)) if usage else None
         concerns = values.get("concerns") or ()
-        values["concerns"] = tuple(Concern(str(item["code"]), str(item["text"]), tuple(item["tasks"]))
-                                   for item in concerns)
+        values["concerns"] = tuple(
+            Concern(str(item["code"]), str(item["text"]), tuple(item["tasks"])) for item in concerns
+        )
         rounds = values.get("rounds") or ()
         values["rounds"] = tuple(Round(**_known(Round, item)) for item in rounds)
         return cls(**values)
@@ -318,13 +319,18 @@ def shorten_report(report: JobReport, limit: int) -> JobReport:
     if len(report.message) > MAX_MESSAGE:
         report = replace(report, message=report.message[:MAX_MESSAGE] + "...")
     for keep in (1024, 0):
-        report = replace(report, tasks=tuple(
-            replace(task, log_tail=_shorten(task.log_tail, keep * 3 if task.task == report.first_failure else 0))
-            for task in report.tasks))
+        report = replace(
+            report,
+            tasks=tuple(
+                replace(task, log_tail=_shorten(task.log_tail, keep * 3 if task.task == report.first_failure else 0))
+                for task in report.tasks
+            ),
+        )
         if fits(report):
             return report
-    kept = sorted(report.tasks, key=lambda task: (task.task != report.first_failure,
-                                                  task.state not in ("failed", "lost")))
+    kept = sorted(
+        report.tasks, key=lambda task: (task.task != report.first_failure, task.state not in ("failed", "lost"))
+    )
     while not fits(report):
         if kept:
             kept = kept[: len(kept) // 2]
@@ -340,8 +346,16 @@ def shorten_report(report: JobReport, limit: int) -> JobReport:
 def _bare(report: JobReport) -> JobReport:
     """Return the report with short texts and without tasks and metrics; a letter may take 12 bytes in JSON."""
     rounds = tuple(replace(item, cause=item.cause[:200]) for item in report.rounds[-1:])
-    return replace(report, tasks=(), metrics=None, excluded_nodes={}, rounds=rounds, message=report.message[:200],
-                   name=report.name[:200], output_path=report.output_path and report.output_path[:200])
+    return replace(
+        report,
+        tasks=(),
+        metrics=None,
+        excluded_nodes={},
+        rounds=rounds,
+        message=report.message[:200],
+        name=report.name[:200],
+        output_path=report.output_path and report.output_path[:200],
+    )
 
 
 def _diagnostics(report: JobReport) -> str:

@@ -219,18 +219,28 @@ def build_status(report: JobReport, facts: Facts) -> Dict[str, Any]:
 
 def total_usage(report: JobReport, facts: Facts) -> Optional[Dict[str, Any]]:
     """Return the values of `JobUsage` for the tasks that run and are measured; None if there is no such task."""
-    measured = {task.task: facts.usage[task.task] for task in report.tasks
-                if task.state == "running" and task.task in facts.usage}
+    measured = {
+        task.task: facts.usage[task.task]
+        for task in report.tasks
+        if task.state == "running" and task.task in facts.usage
+    }
     if not measured:
         return None
-    parts = {name: usage.memory_mib / facts.given[name].memory_mib for name, usage in measured.items()
-             if name in facts.given and facts.given[name].memory_mib}
+    parts = {
+        name: usage.memory_mib / facts.given[name].memory_mib
+        for name, usage in measured.items()
+        if name in facts.given and facts.given[name].memory_mib
+    }
     fullest = max(parts, key=lambda name: parts[name]) if parts else None
-    return asdict(JobUsage(
-        round(sum(usage.cpu_cores for usage in measured.values()), 3),
-        round(sum(usage.memory_mib for usage in measured.values()), 1),
-        sum(facts.given[name].memory_mib for name in parts) if len(parts) == len(measured) else None,
-        fullest, round(parts[fullest], 3) if fullest else None))
+    return asdict(
+        JobUsage(
+            round(sum(usage.cpu_cores for usage in measured.values()), 3),
+            round(sum(usage.memory_mib for usage in measured.values()), 1),
+            sum(facts.given[name].memory_mib for name in parts) if len(parts) == len(measured) else None,
+            fullest,
+            round(parts[fullest], 3) if fullest else None,
+        )
+    )
 
 
 def build_verdict(report: JobReport) -> Optional[Dict[str, Any]]:
@@ -239,8 +249,13 @@ def build_verdict(report: JobReport) -> Optional[Dict[str, Any]]:
         return None
     task = f" --task {report.first_failure}" if report.first_failure else ""
     command = None if report.reason is Reason.SUCCEEDED else f"ytf logs {report.application_id}{task}"
-    return {"reason": report.reason.value, "message": report.message, "task": report.first_failure,
-            "hint": report.reason.hint, "next": command}
+    return {
+        "reason": report.reason.value,
+        "message": report.message,
+        "task": report.first_failure,
+        "hint": report.reason.hint,
+        "next": command,
+    }
 
 
 def describe_state(report: JobReport, at: float, waiting: Optional[Waiting] = None) -> str:
@@ -263,8 +278,10 @@ def describe_state(report: JobReport, at: float, waiting: Optional[Waiting] = No
     if report.state in ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED"):
         return f"The job waits in queue {report.queue} for its application master."
     if waiting is not None and waiting.tasks:
-        return (f"The job waits for {list_names(waiting.tasks)} since {utc_clock(waiting.since)} UTC "
-                f"({duration(at - waiting.since)}).")
+        return (
+            f"The job waits for {list_names(waiting.tasks)} since {utc_clock(waiting.since)} UTC "
+            f"({duration(at - waiting.since)})."
+        )
     running: List[str] = [task.task for task in report.tasks if task.state == "running"]
     restarts = f", round {len(report.rounds)}" if len(report.rounds) > 1 else ""
     return f"The job trains: {len(running)} of {len(report.tasks)} tasks run{restarts}."

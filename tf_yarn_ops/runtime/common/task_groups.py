@@ -49,8 +49,14 @@ def group_tasks(tasks: Sequence[Mapping[str, Any]], troubled: Iterable[str] = ()
     equal: Dict[Any, List[Mapping[str, Any]]] = {}
     for task in order_tasks(tasks, named):
         alone = len(tasks) <= SMALL_JOB or task["task"] in named
-        key = task["task"] if alone else (task["task"].partition(":")[0], *(
-            task.get(name) for name in ("state", "exit_code", "signal", "starts")))
+        key = (
+            task["task"]
+            if alone
+            else (
+                task["task"].partition(":")[0],
+                *(task.get(name) for name in ("state", "exit_code", "signal", "starts")),
+            )
+        )
         equal.setdefault(key, []).append(task)
     groups = []
     for found in equal.values():

@@ -93,14 +93,14 @@ def read_length(content: bytes, at: int) -> Tuple[int, int]:
     count = _COUNT_BASE - first
     if not (1 <= count <= 8 and at + 1 + count <= len(content)):
         raise ValueError("not a length")
-    return int.from_bytes(content[at + 1: at + 1 + count], "big"), at + 1 + count
+    return int.from_bytes(content[at + 1 : at + 1 + count], "big"), at + 1 + count
 
 
 def _read_bytes(content: bytes, at: int) -> Tuple[bytes, int]:
     length, at = read_length(content, at)
     if at + length > len(content):
         raise ValueError("the content ends within a token")
-    return content[at: at + length], at + length
+    return content[at : at + length], at + length
 
 
 def _read_token(content: bytes, at: int) -> Tuple[Token, int]:

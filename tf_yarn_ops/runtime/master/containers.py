@@ -144,7 +144,8 @@ class SkeinContainers(Containers):
 
     async def nodes(self) -> Optional[Set[str]]:
         found = await asyncio.get_running_loop().run_in_executor(
-            None, ask_yarn, self._job.resourcemanagers, "nodes?states=RUNNING", "nodes", self._job.authorities)
+            None, ask_yarn, self._job.resourcemanagers, "nodes?states=RUNNING", "nodes", self._job.authorities
+        )
         return {str(node.get("nodeHTTPAddress")) for node in found.get("node") or ()} or None
 
     async def progress(self, fraction: float) -> None:
@@ -163,8 +164,15 @@ class SkeinContainers(Containers):
 def _read_container(fields: Dict[int, List[Union[int, bytes]]]) -> Container:
     """Return a ``Container`` of skein.proto."""
     service, started = _text(fields, 1), _number(fields, 6)
-    return Container(f"{service}_{_number(fields, 2)}", service, _STATES[_number(fields, 3)], _text(fields, 8),
-                     _text(fields, 5), _text(fields, 4), started / 1000 if started else None)
+    return Container(
+        f"{service}_{_number(fields, 2)}",
+        service,
+        _STATES[_number(fields, 3)],
+        _text(fields, 8),
+        _text(fields, 5),
+        _text(fields, 4),
+        started / 1000 if started else None,
+    )
 
 
 def _text(fields: Dict[int, List[Union[int, bytes]]], number: int) -> str:

@@ -109,8 +109,9 @@ class Coordinator:
         self._quiet = asyncio.Event()
         self._direct = job.tensorboard is not None and job.tensorboard.direct
         self.viewers = Viewers(job, application_id)
-        self._tunnel = job.tensorboard and Tunnel(None if self._direct else client_context(), self._why_no_tensorboard,
-                                                  self.viewers)
+        self._tunnel = job.tensorboard and Tunnel(
+            None if self._direct else client_context(), self._why_no_tensorboard, self.viewers
+        )
         self._board_shown: Optional["asyncio.Future[None]"] = None
         self._board_page: Optional[str] = None
         self._listing = asyncio.Lock()
@@ -118,11 +119,22 @@ class Coordinator:
         self._to_replace: List[Container] = []
         self._excluded: Dict[str, str] = {}
         self._progress = -1.0
-        self._actions = {"none": self._nothing, "publish": self._publish, "start": self._start_again,
-                         "restart": self._restart, "finish": self._finish}
-        self._hearers = {"register": self._renewed, "running": self._started, "exited": self._exited,
-                         "terminated": self._terminated, "ping": self._pinged, "sample": self._sampled,
-                         "log": self._logged}
+        self._actions = {
+            "none": self._nothing,
+            "publish": self._publish,
+            "start": self._start_again,
+            "restart": self._restart,
+            "finish": self._finish,
+        }
+        self._hearers = {
+            "register": self._renewed,
+            "running": self._started,
+            "exited": self._exited,
+            "terminated": self._terminated,
+            "ping": self._pinged,
+            "sample": self._sampled,
+            "log": self._logged,
+        }
 
     # -- agents -----------------------------------------------------------------------------
 
@@ -168,8 +180,11 @@ class Coordinator:
         elif not has_started:
             peer.running = False
             why = message["unfit"]
-            self.apply(Expired(Reason.ENVIRONMENT_INVALID, f"{peer.task} on {peer.host}: {why}", peer.task) if why
-                       else Registered(peer.task))
+            self.apply(
+                Expired(Reason.ENVIRONMENT_INVALID, f"{peer.task} on {peer.host}: {why}", peer.task)
+                if why
+                else Registered(peer.task)
+            )
 
     async def _check_known(self, container: str) -> None:
         """Refuse a container that Skein does not know, or that has ended.
@@ -269,9 +284,15 @@ class Coordinator:
         logger.info("%s %s after %s s%s", peer.task, how, seconds, " (stopped)" if stopped else "")
         event = self._event_of(peer, message)
         self._timeline.note(
-            peer.task, STOPPED if stopped else FAILED if code or number else SUCCEEDED, at=message["finished_at"],
-            host=peer.host, round=peer.round, exit_code=code, signal=number,
-            cause=event.cause if (code or number) and not stopped else None)
+            peer.task,
+            STOPPED if stopped else FAILED if code or number else SUCCEEDED,
+            at=message["finished_at"],
+            host=peer.host,
+            round=peer.round,
+            exit_code=code,
+            signal=number,
+            cause=event.cause if (code or number) and not stopped else None,
+        )
         if stopped or self.state.verdict is not None:
             self.registry.ended(peer, message, "stopped" if stopped else "failed" if code or number else "succeeded")
             if not any(other.running and other.connection for other in self.registry.peers.values()):
@@ -297,8 +318,10 @@ class Coordinator:
         last = next((line.strip() for line in reversed(tail.splitlines()) if line.strip()), "")
         cause = f"{failed} on {peer.host} after {message['seconds']:.1f} s" + (f": {last[:300]}" if last else "")
         if taken:
-            cause += (f". Its reserved port {peer.port} stays bound, with SO_REUSEPORT, while the command runs: for a "
-                      "program that binds it plainly, set hold_port to false")
+            cause += (
+                f". Its reserved port {peer.port} stays bound, with SO_REUSEPORT, while the command runs: for a "
+                "program that binds it plainly, set hold_port to false"
+            )
         if _KERAS_FIT in printed:
             cause += " Keras 3's model.fit can't train in several workers: write the training loop, or use one worker"
         if status and _NO_HDFS in tail:
@@ -350,8 +373,15 @@ class Coordinator:
             await self.containers.progress(self._progress)
 
     def _view(self) -> View:
-        return View(self.state, self.registry.peers, self.registry.serving, list(self.known.values()), self._began,
-                    self._published_at, self._restarts_at)
+        return View(
+            self.state,
+            self.registry.peers,
+            self.registry.serving,
+            list(self.known.values()),
+            self._began,
+            self._published_at,
+            self._restarts_at,
+        )
 
     def _end_if(self, expired: Optional[Expired]) -> None:
         if expired is not None:
@@ -423,8 +453,12 @@ class Coordinator:
         self._published_at = self._published_at or time.monotonic()
         self._rounds.append(Round(self.state.round, round(time.time(), 3), self._cause))
         delay = max(0.0, self._restarts_at - time.monotonic())
-        logger.info("Published the cluster spec, round %d, %d tasks: %s", self.state.round, len(self.state.phases),
-                    ", ".join(f"{name} x {len(hosts)}" for name, hosts in self._cluster.items()))
+        logger.info(
+            "Published the cluster spec, round %d, %d tasks: %s",
+            self.state.round,
+            len(self.state.phases),
+            ", ".join(f"{name} x {len(hosts)}" for name, hosts in self._cluster.items()),
+        )
         self._starts.clear()
         for task, phase in self.state.phases.items():
             if phase == lifecycle.RUNNING and task in self.registry.serving:
@@ -452,8 +486,14 @@ class Coordinator:
         self._send_start(peer, delay)
 
     def _send_start(self, peer: Peer, delay: float) -> None:
-        peer.send("start", round=peer.round, start=peer.start, task=str(peer.task), cluster=self._cluster,
-                  delay=round(delay, 3))
+        peer.send(
+            "start",
+            round=peer.round,
+            start=peer.start,
+            task=str(peer.task),
+            cluster=self._cluster,
+            delay=round(delay, 3),
+        )
 
     def _restart(self, decision: Decision) -> None:
         """Let all commands end; the agents take new ports and register for the next round."""
@@ -622,12 +662,24 @@ class Coordinator:
     def _facts(self) -> Facts:
         now = time.monotonic()
         began = {"total": self._began, "execution": self._published_at}
-        deadlines = {name: (time.time() - now + since, time.time() - now + since + self.job.deadlines[name])
-                     for name, since in began.items() if since is not None and self.job.deadlines[name]}
+        deadlines = {
+            name: (time.time() - now + since, time.time() - now + since + self.job.deadlines[name])
+            for name, since in began.items()
+            if since is not None and self.job.deadlines[name]
+        }
         return Facts(
-            time.time(), self._overseer.waiting(self._view(), now), self._timeline.events, self._timeline.given,
-            self._timeline.usage, self._curves.series(), self._curves.left_out, self._cluster, self.job.options,
-            deadlines, self.state.restarts_left if self.job.restart["max_restarts"] else None)
+            time.time(),
+            self._overseer.waiting(self._view(), now),
+            self._timeline.events,
+            self._timeline.given,
+            self._timeline.usage,
+            self._curves.series(),
+            self._curves.left_out,
+            self._cluster,
+            self.job.options,
+            deadlines,
+            self.state.restarts_left if self.job.restart["max_restarts"] else None,
+        )
 
     def live_report(self) -> Dict[str, Any]:
         """Return the report in ``status.json`` without the rest of it, as plain values for JSON."""

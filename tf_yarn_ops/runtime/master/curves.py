@@ -96,8 +96,10 @@ class Curves:
     def series(self) -> List[Series]:
         """Return all curves, by name, then in the order in which the tasks wrote first."""
         found = sorted(self._curves.items(), key=lambda item: item[0][1])
-        return [Series(task, name, curve.points(), curve.last[0], curve.last[1], round(curve.last[2], 3), curve.since)
-                for (task, name), curve in found]
+        return [
+            Series(task, name, curve.points(), curve.last[0], curve.last[1], round(curve.last[2], 3), curve.since)
+            for (task, name), curve in found
+        ]
 
     def last_values(self, task: str) -> Optional[Dict[str, Any]]:
         """Return the last value of each metric of a task, and ``step``; None if it has written none."""

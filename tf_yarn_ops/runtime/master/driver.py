@@ -101,10 +101,12 @@ async def coordinate(coordinator: Coordinator) -> None:
     context = server_context()
     await containers.connect()
     reachable = asyncio.get_running_loop().run_in_executor(
-        None, knows_us, job.resourcemanagers, application_id, job.authorities)
+        None, knows_us, job.resourcemanagers, application_id, job.authorities
+    )
     reachable.add_done_callback(lambda known: warn_unless(known.result(), job))
     times = asyncio.get_running_loop().run_in_executor(
-        None, ask_for_application, job.resourcemanagers, application_id, job.authorities)
+        None, ask_for_application, job.resourcemanagers, application_id, job.authorities
+    )
     times.add_done_callback(lambda known: coordinator.take_times(known.result()))
     background: List["asyncio.Future[Any]"] = [asyncio.ensure_future(coordinator.watch())]
     if listener:
@@ -142,8 +144,11 @@ def warn_unless(known: Optional[bool], job: Job) -> None:
     """Log that the coordinator cannot ask a ResourceManager, because of a firewall or a certificate for example."""
     if not known and job.resourcemanagers:
         patience = "not wait for it" if known is None else f"wait for it in the first {UNSEEN_SECONDS:.0f} s"
-        logger.warning("No ResourceManager answers the coordinator at %s: the verdict will %s",
-                       ", ".join(job.resourcemanagers), patience)
+        logger.warning(
+            "No ResourceManager answers the coordinator at %s: the verdict will %s",
+            ", ".join(job.resourcemanagers),
+            patience,
+        )
 
 
 def allow_many_connections() -> None:
@@ -198,8 +203,10 @@ def main(arguments: List[str]) -> int:
 def _refuse(job: Job, application_id: str, missing: str) -> int:
     """End the application because this node lacks the interpreter of its environment; return the exit code."""
     host = os.environ.get("NM_HOST") or os.uname().nodename
-    message = (f"there is no Python {missing} on {host}: correct the environment, or name one that every node has "
-               "(venv:///folder, python:///path, or an archive with bin/python)")
+    message = (
+        f"there is no Python {missing} on {host}: correct the environment, or name one that every node has "
+        "(venv:///folder, python:///path, or an archive with bin/python)"
+    )
     logger.error("%s", message)
     report = _failed(job, application_id, message, Reason.ENVIRONMENT_INVALID)
     kill_by_rest(job.resourcemanagers, application_id, job.user, compose_diagnostics(report), job.authorities)
@@ -207,6 +214,14 @@ def _refuse(job: Job, application_id: str, missing: str) -> int:
 
 
 def _failed(job: Job, application_id: str, message: str, reason: Reason = Reason.AM_FAILED) -> JobReport:
-    return JobReport(application_id, name=job.name, queue=job.queue, user=job.user, state="FAILED",
-                     final_status="FAILED", reason=reason, message=message,
-                     versions={"tf_yarn_ops": job.version_of_package})
+    return JobReport(
+        application_id,
+        name=job.name,
+        queue=job.queue,
+        user=job.user,
+        state="FAILED",
+        final_status="FAILED",
+        reason=reason,
+        message=message,
+        versions={"tf_yarn_ops": job.version_of_package},
+    )

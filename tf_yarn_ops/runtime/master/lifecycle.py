@@ -184,8 +184,9 @@ def needed(rules: Rules, task: TaskId) -> bool:
 
 def excluded_nodes(rules: Rules, state: State) -> Dict[str, NodeFailures]:
     """Return the nodes on which no task starts any more, by their addresses."""
-    return {node: failures for node, failures in state.failures.items()
-            if 0 < rules.exclude_node_after <= failures.number}
+    return {
+        node: failures for node, failures in state.failures.items() if 0 < rules.exclude_node_after <= failures.number
+    }
 
 
 def decide(rules: Rules, state: State, event: Event) -> Tuple[State, Decision]:

@@ -69,13 +69,25 @@ class LocalContainers(Containers):
         os.makedirs(log)
         for source in (*_OURS, *(os.path.join(FILES, item) for item in os.listdir(FILES))):
             os.symlink(os.path.abspath(source), os.path.join(folder, os.path.basename(source)))
-        env = {**os.environ, "SKEIN_APPLICATION_ID": self._application_id, "SKEIN_CONTAINER_ID": name,
-               "SKEIN_APPMASTER_ADDRESS": f"{HOST}:0", "CONTAINER_ID": yarn_id, "NM_HOST": HOST}
+        env = {
+            **os.environ,
+            "SKEIN_APPLICATION_ID": self._application_id,
+            "SKEIN_CONTAINER_ID": name,
+            "SKEIN_APPMASTER_ADDRESS": f"{HOST}:0",
+            "CONTAINER_ID": yarn_id,
+            "NM_HOST": HOST,
+        }
         with open(os.path.join(log, f"{self._job.services[service].type}.log"), "wb") as output:
             self._processes[name] = subprocess.Popen(
-                [sys.executable, "-I", "-S", RUNTIME_FILE, "agent", service, self._application_id], cwd=folder, env=env,
-                stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-                preexec_fn=functools.partial(_end_with_parent, os.getpid()))
+                [sys.executable, "-I", "-S", RUNTIME_FILE, "agent", service, self._application_id],
+                cwd=folder,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                preexec_fn=functools.partial(_end_with_parent, os.getpid()),
+            )
         self._containers[name] = Container(name, service, "RUNNING", "", NODE, yarn_id, time.time())
 
     def _end(self, name: str, state: str, message: str) -> None:
@@ -129,9 +141,16 @@ class LocalContainers(Containers):
         for name in _OURS:
             os.unlink(name)
         status = "SUCCEEDED" if succeeded else "KILLED" if self.killed else "FAILED"
-        write_application(".", {"state": "KILLED" if self.killed else "FINISHED", "finalStatus": status,
-                                "diagnostics": diagnostics, "finishedTime": round(time.time() * 1000),
-                                "progress": 100.0})
+        write_application(
+            ".",
+            {
+                "state": "KILLED" if self.killed else "FINISHED",
+                "finalStatus": status,
+                "diagnostics": diagnostics,
+                "finishedTime": round(time.time() * 1000),
+                "progress": 100.0,
+            },
+        )
 
 
 def _end_with_parent(parent: int) -> None:

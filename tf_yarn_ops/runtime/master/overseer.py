@@ -118,9 +118,14 @@ class Overseer:
     def unwanted(self, view: View) -> List[Container]:
         """Return the new containers on excluded nodes, which Skein can't keep YARN from giving."""
         excluded = lifecycle.excluded_nodes(self._rules, view.state)
-        found = [container for container in view.containers
-                 if container.state == "RUNNING" and container.node in excluded
-                 and container.id not in view.peers and container.id not in self._handled]
+        found = [
+            container
+            for container in view.containers
+            if container.state == "RUNNING"
+            and container.node in excluded
+            and container.id not in view.peers
+            and container.id not in self._handled
+        ]
         self._handled.update(container.id for container in found)
         self._unwanted = self._unwanted + len(found) if self._pending(view) else 0
         return found
@@ -139,8 +144,9 @@ class Overseer:
             return None
         last = list(excluded.values())[-1]
         why = "every node" if nodes and not nodes - {*excluded} else f"{self._unwanted} containers in a row were there"
-        return Expired(last.reason, f"{last.cause}; no node is left: excluded are {list_names([*excluded])} ({why})",
-                       last.task)
+        return Expired(
+            last.reason, f"{last.cause}; no node is left: excluded are {list_names([*excluded])} ({why})", last.task
+        )
 
     def missing(self, view: View, now: float) -> Optional[Expired]:
         """Return the end of the job if containers or registrations are missing for too long."""
@@ -157,8 +163,11 @@ class Overseer:
             self._alone_since = now
         if not pending:
             return None
-        return (self._unallocated(view, requested, now) or self._orphaned(alone, now)
-                or self._unregistered(view, running, pending, now))
+        return (
+            self._unallocated(view, requested, now)
+            or self._orphaned(alone, now)
+            or self._unregistered(view, running, pending, now)
+        )
 
     def _unallocated(self, view: View, requested: Sequence[Container], now: float) -> Optional[Expired]:
         """End the job, so that it releases its containers, if YARN did not allocate all of them in time."""
@@ -166,10 +175,14 @@ class Overseer:
         waited = now - self._allocating_since
         if not limit or waited <= limit:
             return None
-        return Expired(Reason.ALLOCATION_TIMEOUT, (
-            f"{len(requested)} of {len(view.state.phases)} containers were not allocated within {limit:g} s: "
-            f"{list_names([container.id for container in requested])} "
-            f"(asked for in queue {self._job.queue} since {moment(waited)})"))
+        return Expired(
+            Reason.ALLOCATION_TIMEOUT,
+            (
+                f"{len(requested)} of {len(view.state.phases)} containers were not allocated within {limit:g} s: "
+                f"{list_names([container.id for container in requested])} "
+                f"(asked for in queue {self._job.queue} since {moment(waited)})"
+            ),
+        )
 
     def _orphaned(self, alone: Sequence[TaskId], now: float) -> Optional[Expired]:
         """End the job if a task waits for a container and none is requested or about to register."""
@@ -177,15 +190,20 @@ class Overseer:
             return None
         return Expired(Reason.CONTAINER_LOST, f"no container is left for {list_names(alone)}")
 
-    def _unregistered(self, view: View, running: Sequence[Container], pending: Sequence[TaskId],
-                      now: float) -> Optional[Expired]:
+    def _unregistered(
+        self, view: View, running: Sequence[Container], pending: Sequence[TaskId], now: float
+    ) -> Optional[Expired]:
         """End the job if an agent did not register in time, for the first or a later round."""
         limit = self._job.deadlines["registration"]
         if not limit:
             return None
-        late = [f"{container.id} (on {container.place} since {moment(now - self._running_since[container.id])})"
-                for container in running if container.id not in view.peers and container.id not in self._handled
-                and now - self._running_since[container.id] > limit]
+        late = [
+            f"{container.id} (on {container.place} since {moment(now - self._running_since[container.id])})"
+            for container in running
+            if container.id not in view.peers
+            and container.id not in self._handled
+            and now - self._running_since[container.id] > limit
+        ]
         if not late and view.restarts_at and not view.state.published:
             waited = now - view.restarts_at - self._job.deadlines["stop_grace"]
             late = [self._describe(view, task) for task in pending if waited > limit and task in view.serving]
@@ -201,13 +219,19 @@ class Overseer:
         elif now >= self._log_at:
             self._log_at = now + LOG_SECONDS
             pending, tasks = self._pending(view), len(view.state.phases)
-            logger.info("Waiting for all ports (%d/%d), missing: %s", tasks - len(pending), tasks,
-                        list_names(pending, lambda task: self._describe(view, task)))
+            logger.info(
+                "Waiting for all ports (%d/%d), missing: %s",
+                tasks - len(pending),
+                tasks,
+                list_names(pending, lambda task: self._describe(view, task)),
+            )
         if total and now - view.began > total:
             return Expired(Reason.TOTAL_TIMEOUT, f"the job took longer than {total:g} s; {self._unfinished(view, now)}")
         if execution and view.published_at and now - view.published_at > execution:
-            return Expired(Reason.EXECUTION_TIMEOUT,
-                           f"the training took longer than {execution:g} s; {self._unfinished(view, now)}")
+            return Expired(
+                Reason.EXECUTION_TIMEOUT,
+                f"the training took longer than {execution:g} s; {self._unfinished(view, now)}",
+            )
         return None
 
     def waiting(self, view: View, now: float) -> Optional[Waiting]:
@@ -219,8 +243,11 @@ class Overseer:
 
     def _pending(self, view: View) -> List[TaskId]:
         """Return the tasks for which the publication of the cluster spec waits."""
-        return [task for task, phase in view.state.phases.items()
-                if phase in (lifecycle.PENDING, lifecycle.LOST) and lifecycle.needed(self._rules, task)]
+        return [
+            task
+            for task, phase in view.state.phases.items()
+            if phase in (lifecycle.PENDING, lifecycle.LOST) and lifecycle.needed(self._rules, task)
+        ]
 
     def _unfinished(self, view: View, now: float) -> str:
         """Return a text with the tasks that still run or are missing, where and since when."""
@@ -240,8 +267,11 @@ class Overseer:
         peer = view.serving.get(task)
         if peer:
             return f"{task} (ending its command on {peer.host})"
-        found = {container.state.lower() + (f" on {container.place}" if container.node else "")
-                 for container in view.containers
-                 if container.id not in view.peers and container.id not in self._handled
-                 and self._job.services[container.service].type == task.type}
+        found = {
+            container.state.lower() + (f" on {container.place}" if container.node else "")
+            for container in view.containers
+            if container.id not in view.peers
+            and container.id not in self._handled
+            and self._job.services[container.service].type == task.type
+        }
         return f"{task} (container {' or '.join(sorted(found)) or 'unknown'})"

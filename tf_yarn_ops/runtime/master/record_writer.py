@@ -60,8 +60,9 @@ class Snapshots:
         Returns the document of ``status.json``.
     """
 
-    def __init__(self, job: Job, application_id: str, state: Callable[[], object],
-                 status: Callable[[], Mapping[str, Any]]):
+    def __init__(
+        self, job: Job, application_id: str, state: Callable[[], object], status: Callable[[], Mapping[str, Any]]
+    ):
         self._job, self._state, self._status = job, state, status
         self._paths = snapshot_paths(job.history.folder, application_id) if job.history else ()
         self._lock = threading.Lock()
@@ -111,15 +112,16 @@ class Snapshots:
         """Delete the snapshots, because there is a record, and write none any more."""
         with self._lock:
             self._removed = True
-            for path in self._paths[:self._written] or self._paths[:self._tried]:
+            for path in self._paths[: self._written] or self._paths[: self._tried]:
                 try:
                     _storage_of(self._job).delete(path)
                 except OSError as error:
                     logger.info("The snapshot %s was not deleted: %s", path, error)
 
 
-def begin_record(job: Job, application_id: str, status: Mapping[str, Any],
-                 snapshots: Optional[Snapshots] = None) -> "asyncio.Future[Optional[str]]":
+def begin_record(
+    job: Job, application_id: str, status: Mapping[str, Any], snapshots: Optional[Snapshots] = None
+) -> "asyncio.Future[Optional[str]]":
     """Begin to write the record of an ended job, which replaces the snapshots; return the future of `keep`."""
 
     def write() -> Optional[str]:
@@ -176,8 +178,9 @@ def keep(job: Job, application_id: str, status: Mapping[str, Any], until: Option
     while True:
         try:
             _write(job, plan, path, content)
-            logger.info("Wrote the record %s, %d bytes, in %.0f ms", path, len(content),
-                        1000 * (time.monotonic() - began))
+            logger.info(
+                "Wrote the record %s, %d bytes, in %.0f ms", path, len(content), 1000 * (time.monotonic() - began)
+            )
             return path
         except OSError as error:
             if time.monotonic() + pause > until:

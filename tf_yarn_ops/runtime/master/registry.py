@@ -205,8 +205,14 @@ class Registry:
         peer.confirmed = peer.round, peer.start
         peer.started_at = time.time()
         record = self._records[peer.task]
-        record.update(starts=record.get("starts", 0) + 1, started_at=peer.started_at, finished_at=None,
-                      exit_code=None, signal=None, log_tail="")
+        record.update(
+            starts=record.get("starts", 0) + 1,
+            started_at=peer.started_at,
+            finished_at=None,
+            exit_code=None,
+            signal=None,
+            log_tail="",
+        )
         record.pop("state", None)
         return True
 
@@ -214,9 +220,13 @@ class Registry:
         """Note how a command ended by the agent's message; `state` replaces the phase of the lifecycle."""
         peer.running = False
         record = self._records[peer.task]
-        record.update({name: message[name] for name in
-                       ("signal", "started_at", "finished_at", "cpu_seconds", "peak_memory_mib", "log_tail")},
-                      exit_code=message["code"])
+        record.update(
+            {
+                name: message[name]
+                for name in ("signal", "started_at", "finished_at", "cpu_seconds", "peak_memory_mib", "log_tail")
+            },
+            exit_code=message["code"],
+        )
         if state is not None:
             record["state"] = state
         if message["result"] is not None:
@@ -242,5 +252,6 @@ class Registry:
     def reports(self, phases: Mapping[TaskId, str], every_tail: bool = False) -> Tuple[TaskReport, ...]:
         """Return the tasks of the report, in the order of the request; only failed ones have log tails by default."""
         found = (TaskReport(**{"state": phases[task], **self._records[task]}) for task in self._job.tasks())
-        return tuple(task if every_tail or task.state in (FAILED, LOST) else replace(task, log_tail="")
-                     for task in found)
+        return tuple(
+            task if every_tail or task.state in (FAILED, LOST) else replace(task, log_tail="") for task in found
+        )

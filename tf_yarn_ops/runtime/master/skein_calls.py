@@ -25,7 +25,8 @@ _INITIAL_WINDOW_SIZE, _WINDOW, _MAX_FRAME = 4, 65535, 16384
 _HUFFMAN_BITS = (
     "dnsssssssoussussssssssusssssssss6aacd68baa8b8666555666666678f6cad677777777777777777777"
     "77878djde6f56565666577666567655677777fbedskmkkmmmnmnnnnnonoomnonnnnlmnmnnomlkmmnnlnmmo"
-    "lmnnllmlnmnnkmmmnmmnqqkjmnmpqqqrrqopjlqrrqrollqqsrrrkoklmllnmmppooqnqrqqrrrrrsrrrrrqu")
+    "lmnnllmlnmnnkmmmnmmnqqkjmnmpqqqrrqopjlqrrqrollqqsrrrkoklmllnmmppooqnqrqqrrrrrsrrrrrqu"
+)
 
 FieldValue = Union[int, float, str, bytes]
 
@@ -69,7 +70,7 @@ def decode_message(message: bytes) -> Dict[int, List[Union[int, bytes]]]:
             size = {1: 8, 5: 4}.get(kind, 0)
             if kind == 2:
                 size, position = _read_varint(message, position)
-            value, position = message[position:position + size], position + size
+            value, position = message[position : position + size], position + size
         fields.setdefault(key >> 3, []).append(value)
     return fields
 
@@ -132,7 +133,7 @@ def _read_integer(block: bytes, position: int, bits: int) -> Tuple[int, int]:
 def _read_string(block: bytes, position: int) -> Tuple[str, int]:
     packed = block[position] & 0x80
     size, position = _read_integer(block, position, 7)
-    content = block[position:position + size]
+    content = block[position : position + size]
     return (_unpack(content) if packed else content).decode("utf-8", "replace"), position + size
 
 
@@ -216,9 +217,19 @@ class Channel:
         if self._connection is None:
             host, _, port = self._address.rpartition(":")
             self._connection = _Connection(*await asyncio.open_connection(host, int(port), ssl=self._context))
-        return await self._connection.exchange(encode_headers({
-            ":method": "POST", ":scheme": "https", ":path": f"/{self._service}/{method}",
-            ":authority": "skein-internal", "te": "trailers", "content-type": "application/grpc"}), request)
+        return await self._connection.exchange(
+            encode_headers(
+                {
+                    ":method": "POST",
+                    ":scheme": "https",
+                    ":path": f"/{self._service}/{method}",
+                    ":authority": "skein-internal",
+                    "te": "trailers",
+                    "content-type": "application/grpc",
+                }
+            ),
+            request,
+        )
 
 
 class _Connection:

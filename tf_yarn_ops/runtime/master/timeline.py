@@ -33,7 +33,9 @@ class Timeline:
         self._causes: Dict[str, str] = {}
         self.given = {
             str(TaskId(plan.type, index)): Given(plan.memory, plan.vcores, plan.gpus)
-            for plan in job.services.values() if plan.memory for index in plan.indices
+            for plan in job.services.values()
+            if plan.memory
+            for index in plan.indices
         }
 
     def note(self, task: TaskId, kind: str, *, at: Optional[float] = None, **facts: Any) -> None:

@@ -65,7 +65,8 @@ class Tunnel:
     async def _connect(self, address: str) -> "tuple[asyncio.StreamReader, asyncio.StreamWriter]":
         host, _, port = address.rpartition(":")
         return await asyncio.wait_for(
-            asyncio.open_connection(host, int(port), ssl=self._context, limit=_PIECE), FRONT_CONNECT_SECONDS)
+            asyncio.open_connection(host, int(port), ssl=self._context, limit=_PIECE), FRONT_CONNECT_SECONDS
+        )
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -51,8 +51,13 @@ class VerdictNotTaken(Exception):
         self.report = report
 
 
-async def until_known(resourcemanagers: Sequence[str], application_id: str, authorities: str = "",
-                      seconds: float = RESOURCEMANAGER_SECONDS, seen: bool = True) -> None:
+async def until_known(
+    resourcemanagers: Sequence[str],
+    application_id: str,
+    authorities: str = "",
+    seconds: float = RESOURCEMANAGER_SECONDS,
+    seen: bool = True,
+) -> None:
     """Wait until a ResourceManager knows the application.
 
     Without a ResourceManager Skein gives up after 30 s, and YARN would never get the verdict.
@@ -105,7 +110,8 @@ async def end_application(containers: Containers, job: Job, report: JobReport) -
     loop = asyncio.get_running_loop()
     for _ in range(KILLS):
         await loop.run_in_executor(
-            None, kill_by_rest, job.resourcemanagers, report.application_id, job.user, diagnostics, job.authorities)
+            None, kill_by_rest, job.resourcemanagers, report.application_id, job.user, diagnostics, job.authorities
+        )
         await asyncio.sleep(RESOURCEMANAGER_LOOKS)
     raise VerdictNotTaken(report)
 
@@ -119,8 +125,9 @@ def knows_us(resourcemanagers: Sequence[str], application_id: str, authorities: 
     opener = opener_of(authorities)
     known: Optional[bool] = None
     for base in resourcemanagers:
-        request = urllib.request.Request(f"{base}/ws/v1/cluster/apps/{application_id}/state",
-                                         headers=token_header(os.environ))
+        request = urllib.request.Request(
+            f"{base}/ws/v1/cluster/apps/{application_id}/state", headers=token_header(os.environ)
+        )
         try:
             with opener.open(request, timeout=RM_LOOK_SECONDS) as answer:
                 if "state" in json.loads(answer.read()):
@@ -135,14 +142,16 @@ def knows_us(resourcemanagers: Sequence[str], application_id: str, authorities: 
     return known
 
 
-def ask_for_application(resourcemanagers: Sequence[str], application_id: str,
-                        authorities: str = "") -> Mapping[str, Any]:
+def ask_for_application(
+    resourcemanagers: Sequence[str], application_id: str, authorities: str = ""
+) -> Mapping[str, Any]:
     """Return YARN's object of the application, with its times; empty if no ResourceManager shows it."""
     return ask_yarn(resourcemanagers, f"apps/{application_id}?deSelects=resourceRequests", "app", authorities)
 
 
-def kill_by_rest(resourcemanagers: Sequence[str], application_id: str, user: str, diagnostics: str,
-                 authorities: str = "") -> None:
+def kill_by_rest(
+    resourcemanagers: Sequence[str], application_id: str, user: str, diagnostics: str, authorities: str = ""
+) -> None:
     """Ask the ResourceManager to kill the application, with our diagnostics.
 
     On a secured cluster the container's own token proves who asks. The last resort if the interpreter has no grpcio, if
@@ -152,8 +161,12 @@ def kill_by_rest(resourcemanagers: Sequence[str], application_id: str, user: str
     body, opener = json.dumps({"state": "KILLED", "diagnostics": diagnostics}).encode(), opener_of(authorities)
     for base in resourcemanagers:
         url = f"{base}/ws/v1/cluster/apps/{application_id}/state?user.name={user}"
-        request = urllib.request.Request(url, body, {"Content-Type": "application/json", "X-XSRF-HEADER": "ytf",
-                                                     **token_header(os.environ)}, method="PUT")
+        request = urllib.request.Request(
+            url,
+            body,
+            {"Content-Type": "application/json", "X-XSRF-HEADER": "ytf", **token_header(os.environ)},
+            method="PUT",
+        )
         try:
             with opener.open(request, timeout=10) as answer:
                 if answer.status in (200, 202):

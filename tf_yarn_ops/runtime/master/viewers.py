@@ -50,8 +50,10 @@ class Viewers:
         if user in self._users or (plan.groups and not set(plan.groups).isdisjoint(await self._groups_of(user))):
             return None
         groups = f", members of {list_names(sorted(plan.groups))}" if plan.groups else ""
-        return (f"{user} may not view {self._application_id}: only {list_names(sorted(self._users))}{groups} may. "
-                "acls.view_users and acls.view_groups of the job name further viewers.\n")
+        return (
+            f"{user} may not view {self._application_id}: only {list_names(sorted(self._users))}{groups} may. "
+            "acls.view_users and acls.view_groups of the job name further viewers.\n"
+        )
 
     async def _groups_of(self, user: str) -> FrozenSet[str]:
         assert self._plan is not None

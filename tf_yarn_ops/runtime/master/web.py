@@ -55,9 +55,14 @@ class Website:
         Monotonic, seconds.
     """
 
-    def __init__(self, status: Callable[[], Dict[str, Any]], tail: Callable[[str], Awaitable[Optional[str]]],
-                 report: Callable[[], Dict[str, Any]], viewers: Viewers,
-                 clock: Callable[[], float] = time.monotonic):
+    def __init__(
+        self,
+        status: Callable[[], Dict[str, Any]],
+        tail: Callable[[str], Awaitable[Optional[str]]],
+        report: Callable[[], Dict[str, Any]],
+        viewers: Viewers,
+        clock: Callable[[], float] = time.monotonic,
+    ):
         self._status, self._tail, self._report, self._viewers, self._clock = status, tail, report, viewers, clock
         self._made: Dict[str, Tuple[float, Any]] = {}
         self._held: Set["asyncio.Future[None]"] = set()
@@ -83,8 +88,16 @@ class Website:
         if name == "parts.json":
             query = {key: values[0] for key, values in parse_qs(url.query).items()}
             await self._hold(query)
-            return "200 OK", _JSON, json.dumps({"news": str(self._news), **changed_parts(
-                self._render(query.get("find", "")), query.get("marks", ""))}).encode()
+            return (
+                "200 OK",
+                _JSON,
+                json.dumps(
+                    {
+                        "news": str(self._news),
+                        **changed_parts(self._render(query.get("find", "")), query.get("marks", "")),
+                    }
+                ).encode(),
+            )
         if name not in self._makers:
             return "404 Not Found", TEXT, b"There is no such page.\n"
         return self._fresh(name, self._makers[name])
@@ -137,7 +150,7 @@ class Website:
                 answer = compose("405 Method Not Allowed", TEXT, b"The pages can only be read.\n", "Allow: GET, HEAD")
             else:
                 answer = compose_packed(request, *await self.answer(target.decode("latin-1")))
-            writer.write(answer if method != b"HEAD" else answer[:answer.index(b"\r\n\r\n") + 4])
+            writer.write(answer if method != b"HEAD" else answer[: answer.index(b"\r\n\r\n") + 4])
             await writer.drain()
         except (OSError, ValueError, asyncio.TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass
@@ -147,8 +160,17 @@ class Website:
 
 def compose(status: str, kind: str, content: bytes, *headers: str) -> bytes:
     """Return a whole answer of HTTP, after which the connection ends."""
-    lines = (f"HTTP/1.1 {status}", f"Content-Type: {kind}", f"Content-Length: {len(content)}",
-             "X-Content-Type-Options: nosniff", "Cache-Control: no-store", "Connection: close", *headers, "", "")
+    lines = (
+        f"HTTP/1.1 {status}",
+        f"Content-Type: {kind}",
+        f"Content-Length: {len(content)}",
+        "X-Content-Type-Options: nosniff",
+        "Cache-Control: no-store",
+        "Connection: close",
+        *headers,
+        "",
+        "",
+    )
     return "\r\n".join(lines).encode() + content
 
 

@@ -16,9 +16,16 @@ _LOOKS = {
     FAILED: ("down", "has failed"), LOST: ("down", "is lost"), STOPPED: ("down", "is stopped"),
     KILLED: ("down", "is killed"), SUCCEEDED: ("", "has succeeded"),
 }  # fmt: skip
-_LEGEND = (("queue", "waits for its container"), ("am", "application master starts"), ("starting", "starts"),
-            ("ready", "waits for others"), ("run", "runs"),
-           ("down", "between two starts"), ("mark succeeded", "succeeded"), ("mark failed", "failed or lost"))
+_LEGEND = (
+    ("queue", "waits for its container"),
+    ("am", "application master starts"),
+    ("starting", "starts"),
+    ("ready", "waits for others"),
+    ("run", "runs"),
+    ("down", "between two starts"),
+    ("mark succeeded", "succeeded"),
+    ("mark failed", "failed or lost"),
+)
 CURVE_COLOURS = 8
 #: More tasks than these are drawn as their mean and their spread, in so many steps.
 APART, _BINS = 6, 60
@@ -56,14 +63,17 @@ def draw_timeline(document: Mapping[str, Any], groups: Sequence[AlikeTasks]) -> 
     end = max([end, begin + 1.0, *moments])
     am = started, min(moments, default=started)
     rows = "".join(_row(name, task, begin, am, end, document.get("submitted_at")) for name, task in drawn)
-    legend = "".join(f'<span><svg aria-hidden="true"><rect class="{look}" width="12" height="12" rx="2"/></svg>{words}'
-                     "</span>" for look, words in _LEGEND)
+    legend = "".join(
+        f'<span><svg aria-hidden="true"><rect class="{look}" width="12" height="12" rx="2"/></svg>{words}</span>'
+        for look, words in _LEGEND
+    )
     axis = f"<span>{utc_clock(begin)}</span><span>{utc_clock((begin + end) / 2)}</span><span>{utc_clock(end)}</span>"
     return f'{rows}<div class="axis">{axis}</div><div class="legend">{legend}</div>'
 
 
-def _row(name: str, task: Mapping[str, Any], begin: float, am: Tuple[float, float], end: float,
-         submitted: Optional[float]) -> str:
+def _row(
+    name: str, task: Mapping[str, Any], begin: float, am: Tuple[float, float], end: float, submitted: Optional[float]
+) -> str:
     events = _events(task)
     bars: List[_Bar] = []
     if submitted:
@@ -86,13 +96,19 @@ def _row(name: str, task: Mapping[str, Any], begin: float, am: Tuple[float, floa
     drawn = "".join(
         f'<rect class="{bar.look}" x="{(bar.begin - begin) * scale:.3f}%" y="2" height="14" '
         f'width="{max(0.15, (bar.end - bar.begin) * scale):.3f}%" data-tip="{text(bar.tip)}"/>'
-        for bar in bars if bar.look and bar.end >= bar.begin)
+        for bar in bars
+        if bar.look and bar.end >= bar.begin
+    )
     drawn += "".join(
         f'<rect class="mark {text(event["kind"])}" x="{min(99.4, (event["at"] - begin) * scale):.3f}%" y="0" '
-        f'width="0.6%" height="18" data-tip="{text(tip)}"/>' for event, tip in marks)
-    return (f'<div class="row" data-key="{text(name)}" data-task="{text(name)}"><span class="name">{text(name)}</span>'
-            f'<svg role="img" tabindex="0" aria-label="{text(name)}: {text(task.get("state"))}, with times">'
-            f'<rect class="track" width="100%" y="2" height="14"/>{drawn}</svg></div>')
+        f'width="0.6%" height="18" data-tip="{text(tip)}"/>'
+        for event, tip in marks
+    )
+    return (
+        f'<div class="row" data-key="{text(name)}" data-task="{text(name)}"><span class="name">{text(name)}</span>'
+        f'<svg role="img" tabindex="0" aria-label="{text(name)}: {text(task.get("state"))}, with times">'
+        f'<rect class="track" width="100%" y="2" height="14"/>{drawn}</svg></div>'
+    )
 
 
 def _events(task: Mapping[str, Any]) -> List[Mapping[str, Any]]:
@@ -103,8 +119,15 @@ def _events(task: Mapping[str, Any]) -> List[Mapping[str, Any]]:
     if task.get("started_at"):
         events.append({"kind": RUNNING, "at": task["started_at"], "host": task.get("host")})
         if task.get("finished_at"):
-            events.append({"kind": task.get("state"), "at": task["finished_at"], "host": task.get("host"),
-                           "exit_code": task.get("exit_code"), "signal": task.get("signal")})
+            events.append(
+                {
+                    "kind": task.get("state"),
+                    "at": task["finished_at"],
+                    "host": task.get("host"),
+                    "exit_code": task.get("exit_code"),
+                    "signal": task.get("signal"),
+                }
+            )
     return events
 
 
@@ -132,8 +155,7 @@ def _ending(name: str, event: Mapping[str, Any]) -> str:
     return f"{name} {_how(event)}{_where(event)}\n{utc_clock(event['at'])} UTC{_because(event)}"
 
 
-def draw_curves(name: str, series: Sequence[Mapping[str, Any]], colours: Mapping[str, int],
-                apart: int = APART) -> str:
+def draw_curves(name: str, series: Sequence[Mapping[str, Any]], colours: Mapping[str, int], apart: int = APART) -> str:
     """Return the chart of a metric: a curve for each task; of many tasks their mean and their spread.
 
     Parameters
@@ -153,19 +175,32 @@ def draw_curves(name: str, series: Sequence[Mapping[str, Any]], colours: Mapping
     if points:
         columns = [point[0] for point in points], [point[1] for point in points]
         steps, values = ((min(column), max(column)) for column in columns)
-        drawn = _spread(points, steps, values) if many else "".join(
-            _curve(item, colours, steps, values) for item in reversed(series))
+        drawn = (
+            _spread(points, steps, values)
+            if many
+            else "".join(_curve(item, colours, steps, values) for item in reversed(series))
+        )
         grid = "".join(f'<line class="grid" x1="0" x2="{_WIDTH:g}" y1="{y:g}" y2="{y:g}"/>' for y in (5, 65, 125))
-        plot = (f'<div class="ends"><span>{number_text(values[1])}</span></div><svg class="plot" role="img" '
-                f'tabindex="0" aria-label="{text(name)}, with values" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" '
-                f'preserveAspectRatio="none" data-x="{steps[0]!r} {steps[1]!r}" data-y="{values[0]!r} {values[1]!r}">'
-                f'{grid}{drawn}</svg><div class="ends"><span>{number_text(values[0])}</span>'
-                f"<span>step {number_text(steps[0])} to {number_text(steps[1])}</span></div>")
-    legend = _describe_many(series) if many else "".join(
-        f'<span><svg aria-hidden="true"><rect class="c{_colour(item, colours)}" width="12" height="12" rx="2"/>'
-        f"</svg>{text(item['task'])} {text(number_text(item['value']))}</span>" for item in series)
-    return (f'<figure data-key="{text(name)}" data-metric="{text(name)}"><figcaption>{text(name)}</figcaption>{plot}'
-            f'<div class="legend">{legend}</div></figure>')
+        plot = (
+            f'<div class="ends"><span>{number_text(values[1])}</span></div><svg class="plot" role="img" '
+            f'tabindex="0" aria-label="{text(name)}, with values" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" '
+            f'preserveAspectRatio="none" data-x="{steps[0]!r} {steps[1]!r}" data-y="{values[0]!r} {values[1]!r}">'
+            f'{grid}{drawn}</svg><div class="ends"><span>{number_text(values[0])}</span>'
+            f"<span>step {number_text(steps[0])} to {number_text(steps[1])}</span></div>"
+        )
+    legend = (
+        _describe_many(series)
+        if many
+        else "".join(
+            f'<span><svg aria-hidden="true"><rect class="c{_colour(item, colours)}" width="12" height="12" rx="2"/>'
+            f"</svg>{text(item['task'])} {text(number_text(item['value']))}</span>"
+            for item in series
+        )
+    )
+    return (
+        f'<figure data-key="{text(name)}" data-metric="{text(name)}"><figcaption>{text(name)}</figcaption>{plot}'
+        f'<div class="legend">{legend}</div></figure>'
+    )
 
 
 def _colour(item: Mapping[str, Any], colours: Mapping[str, int]) -> int:
@@ -188,12 +223,18 @@ def _spread(points: Sequence[Sequence[float]], steps: Tuple[float, float], value
     for step, value in points:
         bins.setdefault(int((step - steps[0]) / across * (_BINS - 1)), []).append(value)
     places = {number: steps[0] + across * (number + 0.5) / _BINS for number in bins}
-    low, mean, high = ([_place((places[number], fold(bins[number])), steps, values) for number in sorted(bins)]
-                       for fold in (min, lambda found: sum(found) / len(found), max))
-    return (f'<polygon class="c0" points="{" ".join(low + high[::-1])}"/>'
-            + "".join(f'<polyline class="c0" data-name="{name}" points="{" ".join(run)}"{style}/>'
-                      for name, run, style in (("lowest", low, ' stroke-opacity=".4"'), ("mean", mean, ""),
-                                               ("highest", high, ' stroke-opacity=".4"'))))
+    low, mean, high = (
+        [_place((places[number], fold(bins[number])), steps, values) for number in sorted(bins)]
+        for fold in (min, lambda found: sum(found) / len(found), max)
+    )
+    return f'<polygon class="c0" points="{" ".join(low + high[::-1])}"/>' + "".join(
+        f'<polyline class="c0" data-name="{name}" points="{" ".join(run)}"{style}/>'
+        for name, run, style in (
+            ("lowest", low, ' stroke-opacity=".4"'),
+            ("mean", mean, ""),
+            ("highest", high, ' stroke-opacity=".4"'),
+        )
+    )
 
 
 def _place(point: Sequence[float], steps: Tuple[float, float], values: Tuple[float, float]) -> str:
@@ -207,8 +248,9 @@ def _finite(point: Sequence[float]) -> bool:
     return all(isinstance(value, (int, float)) and math.isfinite(value) for value in point)
 
 
-def _curve(item: Mapping[str, Any], colours: Mapping[str, int], steps: Tuple[float, float],
-           values: Tuple[float, float]) -> str:
+def _curve(
+    item: Mapping[str, Any], colours: Mapping[str, int], steps: Tuple[float, float], values: Tuple[float, float]
+) -> str:
     """Return the lines of one curve: a new one where the steps go back, because the program has started again."""
     runs: List[List[str]] = []
     before = math.inf
@@ -219,7 +261,9 @@ def _curve(item: Mapping[str, Any], colours: Mapping[str, int], steps: Tuple[flo
         runs[-1].append(_place(point, steps, values))
     return "".join(
         f'<polyline class="c{_colour(item, colours)}" data-name="{text(item["task"])}" stroke-linecap="round" '
-        f'points="{" ".join(run if len(run) > 1 else run * 2)}"/>' for run in runs)
+        f'points="{" ".join(run if len(run) > 1 else run * 2)}"/>'
+        for run in runs
+    )
 
 
 def number_text(value: Any) -> str:
@@ -252,6 +296,8 @@ def draw_meter(now: Optional[float], peak: Optional[float], given: Optional[floa
         return min(100.0, 100.0 * (value or 0.0) / given)
 
     look = "high" if (peak or 0.0) >= 0.9 * given and form == ".0f" else "peak"
-    return (f'{shown} of {given:g}<svg class="meter" aria-hidden="true"><rect class="track" width="100%" height="5"/>'
-            f'<rect class="{look}" width="{width(peak):.1f}%" height="5"/>'
-            f'<rect class="now" width="{width(now):.1f}%" height="5"/></svg>')
+    return (
+        f'{shown} of {given:g}<svg class="meter" aria-hidden="true"><rect class="track" width="100%" height="5"/>'
+        f'<rect class="{look}" width="{width(peak):.1f}%" height="5"/>'
+        f'<rect class="now" width="{width(now):.1f}%" height="5"/></svg>'
+    )

@@ -31,8 +31,10 @@ MAX_OTHER_TAILS = 100_000
 #: TensorBoard's page, relative to the coordinator's.
 BOARD = "../tensorboard/"
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
-_FIND = ('<p><label>Filter <input id="find" type="search" placeholder="worker:7 failed node3" autocomplete="off">'
-         "</label></p>")
+_FIND = (
+    '<p><label>Filter <input id="find" type="search" placeholder="worker:7 failed node3" autocomplete="off">'
+    "</label></p>"
+)
 #: Smooths the curves of a page, by its script.
 SMOOTH = '<p><label>Smoothing <input id="smooth" type="range" min="0" max="0.95" step="0.05" value="0"></label></p>'
 _LINK = re.compile(r"https?://[^\s\"'<>]+\Z")
@@ -50,8 +52,9 @@ def _hash(content: str) -> str:
     return "'sha256-%s'" % base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
-def render_page(document: Mapping[str, Any], *, live: bool, before: str = "", place: str = "",
-                board: str = BOARD) -> str:
+def render_page(
+    document: Mapping[str, Any], *, live: bool, before: str = "", place: str = "", board: str = BOARD
+) -> str:
     """Return the page of a job.
 
     Parameters
@@ -74,13 +77,22 @@ def render_page(document: Mapping[str, Any], *, live: bool, before: str = "", pl
         HTML without references to other files.
     """
     style, script = asset("page.css"), asset("page.js")
-    policy = ("default-src 'none'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'self'; "
-              f"style-src {_hash(style)}; script-src {_hash(script)}")
+    policy = (
+        "default-src 'none'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'self'; "
+        f"style-src {_hash(style)}; script-src {_hash(script)}"
+    )
     parts = render_parts(document, live=live, board=board)
     many = len(document.get("tasks") or ()) > SMALL_JOB
     values = {
-        **parts, "title": text(_title(document)), "place": text(place), "marks": ",".join(mark_parts(parts)),
-        "policy": policy, "style": style, "script": script, "before": before, "find": _FIND if many else "",
+        **parts,
+        "title": text(_title(document)),
+        "place": text(place),
+        "marks": ",".join(mark_parts(parts)),
+        "policy": policy,
+        "style": style,
+        "script": script,
+        "before": before,
+        "find": _FIND if many else "",
         "reload": '<noscript><meta http-equiv="refresh" content="10"></noscript>' if live else "",
     }
     return _PLACE.sub(lambda place: values[place[1]], asset("page.html"))
@@ -175,10 +187,12 @@ def _head(document: Mapping[str, Any], board: str) -> str:
     lasting = str(document.get("lasting_page") or "")
     home = f' data-home="{text(lasting)}"' if _LINK.match(lasting) else ""
     badge = f'<span class="badge {look}">{text(_state(document))}</span>'
-    return (f'<h1>{text(document.get("name") or application)} {badge}</h1>'
-            f'<small data-application="{text(application)}" data-title="{text(_title(document))}"{home}>'
-            f"{text(application)}</small>"
-            f'<p class="sentence">{text(sentence)}</p>{listed}<p class="dim">{" · ".join(facts)}</p>{start}')
+    return (
+        f"<h1>{text(document.get('name') or application)} {badge}</h1>"
+        f'<small data-application="{text(application)}" data-title="{text(_title(document))}"{home}>'
+        f"{text(application)}</small>"
+        f'<p class="sentence">{text(sentence)}</p>{listed}<p class="dim">{" · ".join(facts)}</p>{start}'
+    )
 
 
 def _verdict(document: Mapping[str, Any]) -> str:
@@ -193,14 +207,17 @@ def _verdict(document: Mapping[str, Any]) -> str:
     first = [task for task in tasks if task["task"] == verdict.get("task") and task.get("log_tail") and not good]
     tail = "".join(f"<h2>Last lines of {text(task['task'])}</h2>{_tail(task)}" for task in first)
     box = f'<div class="good">{headline}</div>' if good else f'<div class="bad">{headline}{following}{tail}</div>'
-    return box + _other_tails([task for task in tasks if task.get("log_tail") and task not in first],
-                              str(document.get("application_id")))
+    return box + _other_tails(
+        [task for task in tasks if task.get("log_tail") and task not in first], str(document.get("application_id"))
+    )
 
 
 def _tail(task: Mapping[str, Any]) -> str:
     """Return the end of a log in a box that opens at its last line."""
-    return (f'<div class="tail" tabindex="0" role="region" aria-label="Last lines of {text(task["task"])}">'
-            f'<pre>{text(task["log_tail"])}</pre></div>')
+    return (
+        f'<div class="tail" tabindex="0" role="region" aria-label="Last lines of {text(task["task"])}">'
+        f"<pre>{text(task['log_tail'])}</pre></div>"
+    )
 
 
 def _other_tails(tasks: Sequence[Mapping[str, Any]], application: str) -> str:
@@ -216,18 +233,29 @@ def _other_tails(tasks: Sequence[Mapping[str, Any]], application: str) -> str:
 
 def _concerns(document: Mapping[str, Any]) -> str:
     excluded = [f"Node {node} is excluded: {why}" for node, why in (document.get("excluded_nodes") or {}).items()]
-    items = "".join(f"<li>{text(sentence)}</li>" for sentence in
-                    (*(concern["text"] for concern in document.get("concerns") or ()), *excluded))
+    items = "".join(
+        f"<li>{text(sentence)}</li>"
+        for sentence in (*(concern["text"] for concern in document.get("concerns") or ()), *excluded)
+    )
     return f"<ul>{items}</ul>" if items else ""
 
 
 def _tasks(groups: Sequence[AlikeTasks], live: bool) -> str:
     """Return the table; a page that asks nobody has the members of each group too, and its filter shows them."""
     gpus = any((task.get("usage") or {}).get("gpus") for group in groups for task in group.tasks)
-    heads = ["task", "state", "host", "starts", "exit", "CPU, cores now (peak) of given",
-             "memory, MiB now (peak) of given", *(["GPU, use and memory"] if gpus else [])]
-    columns = "".join(f'<th{" class=spare" * (head == "host")}><button type="button">{head}</button></th>'
-                      for head in heads)
+    heads = [
+        "task",
+        "state",
+        "host",
+        "starts",
+        "exit",
+        "CPU, cores now (peak) of given",
+        "memory, MiB now (peak) of given",
+        *(["GPU, use and memory"] if gpus else []),
+    ]
+    columns = "".join(
+        f'<th{" class=spare" * (head == "host")}><button type="button">{head}</button></th>' for head in heads
+    )
     left, rows = MAX_TASKS, ""
     for group in groups:
         rows += _task(group.tasks[0], live, gpus) if len(group.tasks) == 1 else _group(group, gpus)
@@ -243,14 +271,16 @@ def _group(group: AlikeTasks, gpus: bool) -> str:
     usages = [task.get("usage") or {} for task in group.tasks] if state in LIVE_TASK else []
     given = first.get("given") or {}
     find = f"{first['task'].partition(':')[0]}: {state}"
-    return (f'<tr data-key="{text(group.name)}" data-group><td>{text(group.name)}</td>'
-            f'<td class="{text(state)}">{number} {text(state)}</td><td class="spare"></td>'
-            f"<td>{text(first.get('starts') or '')}</td><td>{text(_exit(first))}</td>"
-            f"<td>{_mean(usages, 'cpu_cores', given.get('vcores'), '.1f')}</td>"
-            f"<td>{_mean(usages, 'memory_mib', given.get('memory_mib'), '.0f')}</td>"
-            f"{'<td>' + _mean(usages, 'gpu_percent', 100, '.0f') + '</td>' if gpus else ''}"
-            f'<td><button type="button" data-find="{text(find)}" aria-label="show {text(group.name)}">show</button>'
-            "</td></tr>")
+    return (
+        f'<tr data-key="{text(group.name)}" data-group><td>{text(group.name)}</td>'
+        f'<td class="{text(state)}">{number} {text(state)}</td><td class="spare"></td>'
+        f"<td>{text(first.get('starts') or '')}</td><td>{text(_exit(first))}</td>"
+        f"<td>{_mean(usages, 'cpu_cores', given.get('vcores'), '.1f')}</td>"
+        f"<td>{_mean(usages, 'memory_mib', given.get('memory_mib'), '.0f')}</td>"
+        f"{'<td>' + _mean(usages, 'gpu_percent', 100, '.0f') + '</td>' if gpus else ''}"
+        f'<td><button type="button" data-find="{text(find)}" aria-label="show {text(group.name)}">show</button>'
+        "</td></tr>"
+    )
 
 
 def _mean(usages: Sequence[Mapping[str, Any]], name: str, given: Any, form: str) -> str:
@@ -270,23 +300,35 @@ def _task(task: Mapping[str, Any], live: bool, gpus: bool, attributes: str = "")
     ended = state not in LIVE_TASK
     usage, given = task.get("usage") or {}, task.get("given") or {}
     seconds = task.get("cpu_seconds")
-    cpu = drawing.draw_meter(None if ended else usage.get("cpu_cores"), usage.get("peak_cpu_cores"),
-                             given.get("vcores"), ".1f")
+    cpu = drawing.draw_meter(
+        None if ended else usage.get("cpu_cores"), usage.get("peak_cpu_cores"), given.get("vcores"), ".1f"
+    )
     if ended and seconds is not None:
         cpu = f"{text(duration(seconds))} CPU{cpu and ', ' + cpu}"
     peak = task.get("peak_memory_mib") if ended else usage.get("peak_memory_mib")
     memory = drawing.draw_meter(None if ended else usage.get("memory_mib"), peak, given.get("memory_mib"), ".0f")
-    gpu = (f"{usage['gpu_percent']:.0f} % of {usage['gpus']}, {usage['gpu_memory_mib']:.0f} of "
-           f"{usage['gpu_given_mib']:.0f} MiB") if usage.get("gpus") and not ended else ""
+    gpu = (
+        (
+            f"{usage['gpu_percent']:.0f} % of {usage['gpus']}, {usage['gpu_memory_mib']:.0f} of "
+            f"{usage['gpu_given_mib']:.0f} MiB"
+        )
+        if usage.get("gpus") and not ended
+        else ""
+    )
     gpu = f"<td title='{text(usage.get('gpu_uuids') or '')}'>{gpu}</td>"
     url = str(task.get("log_url") or "")
     link = f'<a href="{text(url)}" aria-label="whole log of {name}">all</a> ' if _LINK.match(url) else ""
-    end = (f'<button type="button" data-log="{name}" aria-label="end of the log of {name}">end</button>'
-           if live and task.get("host") else "")
-    return (f'<tr data-key="{name}" data-task="{name}"{attributes}><td>{name}</td>'
-            f'<td class="{text(state)}">{text(state)}</td><td class="spare">{text(task.get("host") or "")}</td>'
-            f'<td>{text(task.get("starts") or "")}</td><td>{text(_exit(task))}</td><td>{cpu}</td><td>{memory}</td>'
-            f"{gpu if gpus else ''}<td>{link}{end}</td></tr>")
+    end = (
+        f'<button type="button" data-log="{name}" aria-label="end of the log of {name}">end</button>'
+        if live and task.get("host")
+        else ""
+    )
+    return (
+        f'<tr data-key="{name}" data-task="{name}"{attributes}><td>{name}</td>'
+        f'<td class="{text(state)}">{text(state)}</td><td class="spare">{text(task.get("host") or "")}</td>'
+        f"<td>{text(task.get('starts') or '')}</td><td>{text(_exit(task))}</td><td>{cpu}</td><td>{memory}</td>"
+        f"{gpu if gpus else ''}<td>{link}{end}</td></tr>"
+    )
 
 
 def _metrics(document: Mapping[str, Any]) -> str:
@@ -299,11 +341,16 @@ def _metrics(document: Mapping[str, Any]) -> str:
     charts = "".join(drawing.draw_curves(name, curves[name], colours) for name in list(curves)[:MAX_CHARTS])
     values = "" if curves else _table(document.get("metrics") or {})
     if not (charts or values):
-        return ('<p class="dim">None. A program appends lines such as <code>{"step": 100, "loss": 0.3}</code> to '
-                "<code>$YTF_METRICS_FILE</code>.</p>")
+        return (
+            '<p class="dim">None. A program appends lines such as <code>{"step": 100, "loss": 0.3}</code> to '
+            "<code>$YTF_METRICS_FILE</code>.</p>"
+        )
     left_out = document.get("metrics_left_out")
-    note = f'<p class="dim">{text(left_out)} lines or values were left out: broken, too long or too many.</p>' if (
-        left_out) else ""
+    note = (
+        f'<p class="dim">{text(left_out)} lines or values were left out: broken, too long or too many.</p>'
+        if (left_out)
+        else ""
+    )
     hidden = f'<p class="dim">and {len(curves) - MAX_CHARTS} more metrics</p>' if len(curves) > MAX_CHARTS else ""
     smooth = SMOOTH if charts else ""
     return f'{smooth}<div class="charts">{charts}</div>{values}{hidden}{note}'
@@ -321,8 +368,9 @@ def _listing(value: Mapping[str, Any]) -> str:
 
 def _table(values: Mapping[str, Any]) -> str:
     """Return names and values as rows; an empty text if there are none."""
-    rows = "".join(f'<tr><td>{text(name)}</td><td class="text">{text(value)}</td></tr>'
-                   for name, value in values.items())
+    rows = "".join(
+        f'<tr><td>{text(name)}</td><td class="text">{text(value)}</td></tr>' for name, value in values.items()
+    )
     return f"<table>{rows}</table>" if rows else ""
 
 

@@ -56,8 +56,11 @@ class HdfsFileSystem(AbstractFileSystem):  # type: ignore[misc]  # the user's fs
     def ls(self, path: str, detail: bool = True, **_: Any) -> List[Any]:
         name = self._strip_protocol(path)
         own = self.info(name)
-        found = [own] if own["type"] == "file" else [
-            _entry("%s/%s" % (name.rstrip("/"), status.name), status) for status in self._hdfs.list(name)]
+        found = (
+            [own]
+            if own["type"] == "file"
+            else [_entry("%s/%s" % (name.rstrip("/"), status.name), status) for status in self._hdfs.list(name)]
+        )
         return found if detail else [entry["name"] for entry in found]
 
     def _open(self, path: str, mode: str = "rb", block_size: Any = None, **_: Any) -> Any:
@@ -124,8 +127,14 @@ class _Writer(io.BufferedWriter):
 
 
 def _entry(name: str, status: FileStatus) -> Dict[str, Any]:
-    return {"name": name, "size": status.length, "type": "directory" if status.is_directory else "file",
-            "mtime": status.modified / 1000, "owner": status.owner, "permission": "%o" % status.permission}
+    return {
+        "name": name,
+        "size": status.length,
+        "type": "directory" if status.is_directory else "file",
+        "mtime": status.modified / 1000,
+        "owner": status.owner,
+        "permission": "%o" % status.permission,
+    }
 
 
 def register(module: Any) -> None:

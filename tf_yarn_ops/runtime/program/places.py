@@ -17,7 +17,7 @@ PATIENCE = 60.0
 
 def split_url(url: str) -> Tuple[str, str]:
     """Return the authority of an ``hdfs://`` URL, or of a bare path, which has none, and the path."""
-    authority, slash, path = url[len(HDFS_SCHEME):].partition("/") if url.startswith(HDFS_SCHEME) else ("", "", url)
+    authority, slash, path = url[len(HDFS_SCHEME) :].partition("/") if url.startswith(HDFS_SCHEME) else ("", "", url)
     return authority, os.path.normpath("/" + path.lstrip("/")) if slash or path else "/"
 
 
@@ -34,8 +34,9 @@ def find_hdfs(authority: str = "", user: str = "") -> Hdfs:
     """
     job = _read_job()
     urls = job.namenodes.get(authority) or ["http://%s:%d" % (urlsplit("//" + authority).hostname, _PORT)]
-    return Hdfs(urls, user or os.environ.get("HADOOP_USER_NAME") or job.user, os.environ, job.authorities,
-                patience=PATIENCE)
+    return Hdfs(
+        urls, user or os.environ.get("HADOOP_USER_NAME") or job.user, os.environ, job.authorities, patience=PATIENCE
+    )
 
 
 @functools.lru_cache(maxsize=None)

@@ -3,6 +3,7 @@
 When the program imports one of `_LIBRARIES`, that library learns to open ``hdfs://``. Every release of Python can read
 this file; an old one gets nothing.
 """
+
 import os
 import sys
 
@@ -29,8 +30,11 @@ class _Finder:
         """Return the spec of a library; None for other modules."""
         if name not in _LIBRARIES or (name in _OF_LIBHDFS and "CLASSPATH" in os.environ):
             return None
-        others = (finder.find_spec(name, path, target) for finder in sys.meta_path
-                  if finder is not self and hasattr(finder, "find_spec"))
+        others = (
+            finder.find_spec(name, path, target)
+            for finder in sys.meta_path
+            if finder is not self and hasattr(finder, "find_spec")
+        )
         spec = next((spec for spec in others if spec), None)
         loader = getattr(spec, "loader", None)
         execute = getattr(loader, "exec_module", None)

@@ -28,16 +28,41 @@ logger = logging.getLogger(__name__)
 _LIBRARY = "libtensorflow_cc.so.2"
 _REGISTER = "_ZN10tensorflow23filesystem_registration28RegisterFilesystemPluginImplEPK23TF_FilesystemPluginInfo"
 #: TensorFlow's codes of errors by Python's; UNKNOWN for the others.
-_CODES = ((FileNotFoundError, 5), (FileExistsError, 6), (PermissionError, 7), (IsADirectoryError, 9),
-          (NotADirectoryError, 9), (OSError, 2))
+_CODES = (
+    (FileNotFoundError, 5),
+    (FileExistsError, 6),
+    (PermissionError, 7),
+    (IsADirectoryError, 9),
+    (NotADirectoryError, 9),
+    (OSError, 2),
+)
 _EXHAUSTED, _PRECONDITION, _OUT_OF_RANGE = 8, 9, 11
 #: The content of an absl::Status without an error.
 _OK = 1
 _ERRNOS = {errno.EDQUOT: _EXHAUSTED, errno.ENOTEMPTY: _PRECONDITION}
 #: The tables of functions in their order, which end with the last function that is not left to TensorFlow.
-_FILESYSTEM = ("init", "cleanup", "new_random_access_file", "new_writable_file", "new_appendable_file", "",
-               "create_dir", "recursively_create_dir", "delete_file", "delete_dir", "", "rename_file", "",
-               "path_exists", "", "stat", "", "", "translate_name", "get_children")
+_FILESYSTEM = (
+    "init",
+    "cleanup",
+    "new_random_access_file",
+    "new_writable_file",
+    "new_appendable_file",
+    "",
+    "create_dir",
+    "recursively_create_dir",
+    "delete_file",
+    "delete_dir",
+    "",
+    "rename_file",
+    "",
+    "path_exists",
+    "",
+    "stat",
+    "",
+    "",
+    "translate_name",
+    "get_children",
+)
 _RANDOM_ACCESS_FILE = ("release", "read")
 _WRITABLE_FILE = ("release", "append", "tell", "flush", "flush", "close")
 
@@ -56,8 +81,10 @@ class _Plugin(ctypes.Structure):
     """TF_FilesystemPluginOps; each table has ABI, API and size before it."""
 
     _fields_ = [("scheme", c_void_p)] + [
-        (name, kind) for table in ("filesystem", "random_access_file", "writable_file", "read_only_memory_region")
-        for name, kind in ((table + "_versions", c_int * 2), (table + "_size", c_size_t), (table, c_void_p))]
+        (name, kind)
+        for table in ("filesystem", "random_access_file", "writable_file", "read_only_memory_region")
+        for name, kind in ((table + "_versions", c_int * 2), (table + "_size", c_size_t), (table, c_void_p))
+    ]
 
 
 class _PluginInfo(ctypes.Structure):
@@ -89,13 +116,20 @@ class _Bridge:
     def register(self, register: Any) -> int:
         """Register the file system; return C++'s absl::Status, 1 for success."""
         plugin = _Plugin(scheme=self._libc.strdup(b"hdfs"))
-        for table, names in (("filesystem", _FILESYSTEM), ("random_access_file", _RANDOM_ACCESS_FILE),
-                             ("writable_file", _WRITABLE_FILE)):
+        for table, names in (
+            ("filesystem", _FILESYSTEM),
+            ("random_access_file", _RANDOM_ACCESS_FILE),
+            ("writable_file", _WRITABLE_FILE),
+        ):
             content = (c_void_p * len(names))(*(self._function(name) if name else None for name in names))
             setattr(plugin, table + "_size", ctypes.sizeof(content))
             setattr(plugin, table, self._copy(content))
-        info = _PluginInfo(1, self._copy(plugin), ctypes.cast(self._libc.malloc, c_void_p).value,
-                           ctypes.cast(self._libc.free, c_void_p).value)
+        info = _PluginInfo(
+            1,
+            self._copy(plugin),
+            ctypes.cast(self._libc.malloc, c_void_p).value,
+            ctypes.cast(self._libc.free, c_void_p).value,
+        )
         register.argtypes, register.restype = (ctypes.POINTER(_PluginInfo),), _Result
         return int(register(info).status)
 
@@ -123,7 +157,8 @@ class _Bridge:
                 code, text, result = _OUT_OF_RANGE, "end of the file", short.count
             except Exception as error:
                 code = _ERRNOS.get(getattr(error, "errno", None) or 0) or next(
-                    (code for kind, code in _CODES if isinstance(error, kind)), 2)
+                    (code for kind, code in _CODES if isinstance(error, kind)), 2
+                )
                 text = str(error)
             self._set_status(arguments[-1], code, text.encode())
             return result
@@ -232,18 +267,26 @@ class _Short(Exception):
 
 #: Result and arguments of each function; a status comes last.
 _TYPES: Dict[str, Tuple[Any, Sequence[Any]]] = {
-    "init": (None, (c_void_p, _STATUS)), "cleanup": (None, (ctypes.POINTER(_Opened),)),
-    **dict.fromkeys(("new_random_access_file", "new_writable_file", "new_appendable_file"),
-                    (None, (c_void_p, _PATH, _FILE, _STATUS))),
-    **dict.fromkeys(("create_dir", "recursively_create_dir", "delete_file", "delete_dir", "path_exists"),
-                    (None, (c_void_p, _PATH, _STATUS))),
+    "init": (None, (c_void_p, _STATUS)),
+    "cleanup": (None, (ctypes.POINTER(_Opened),)),
+    **dict.fromkeys(
+        ("new_random_access_file", "new_writable_file", "new_appendable_file"),
+        (None, (c_void_p, _PATH, _FILE, _STATUS)),
+    ),
+    **dict.fromkeys(
+        ("create_dir", "recursively_create_dir", "delete_file", "delete_dir", "path_exists"),
+        (None, (c_void_p, _PATH, _STATUS)),
+    ),
     "rename_file": (None, (c_void_p, _PATH, _PATH, _STATUS)),
     "stat": (None, (c_void_p, _PATH, ctypes.POINTER(_Statistics), _STATUS)),
     "translate_name": (c_void_p, (c_void_p, _PATH)),
     "get_children": (c_int, (c_void_p, _PATH, ctypes.POINTER(c_void_p), _STATUS)),
-    "release": (None, (_FILE,)), "read": (c_int64, (_FILE, c_uint64, c_size_t, c_void_p, _STATUS)),
-    "append": (None, (_FILE, c_void_p, c_size_t, _STATUS)), "tell": (c_int64, (_FILE, _STATUS)),
-    "flush": (None, (_FILE, _STATUS)), "close": (None, (_FILE, _STATUS)),
+    "release": (None, (_FILE,)),
+    "read": (c_int64, (_FILE, c_uint64, c_size_t, c_void_p, _STATUS)),
+    "append": (None, (_FILE, c_void_p, c_size_t, _STATUS)),
+    "tell": (c_int64, (_FILE, _STATUS)),
+    "flush": (None, (_FILE, _STATUS)),
+    "close": (None, (_FILE, _STATUS)),
 }
 
 
