@@ -14,6 +14,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+import support.browser
 from support.fake_yarn import FakeYarn, serving
 from support.place import Place
 from support.secure import shared_cluster
@@ -76,6 +77,12 @@ def read_test(file):
 def drives_airflow(file):
     """Tell whether a test or a fixture of the file takes the fixture ``airflow_site``."""
     return re.search(r"def \w+\([^)]*\bairflow_site\b", read_test(file)) is not None
+
+
+def pytest_itemcollected(item):
+    """Mark what opens a browser: only `./dev test all` installs one."""
+    if {"browsing", "browser"} & set(item.fixturenames):
+        item.add_marker(pytest.mark.matrix)
 
 
 @pytest.hookimpl(trylast=True)
@@ -142,6 +149,19 @@ def pytest_unconfigure(config):
     reaper = config.stash.get(REAPER, None)
     if reaper is not None:
         reaper.communicate()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Yield one Chromium for all calls of `browsing` in a file."""
+    with support.browser.chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def browsing():
+    """Return `support.browser.browsing`, which opens a page of a browser."""
+    return support.browser.browsing
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,6 @@ from types import SimpleNamespace
 import javaproperties
 import pytest
 
-from support.browser import browsing
 from support.events import event_file, see_charts
 from support.programs import ROOT, SUBMIT, YTF
 from support.waiting import until
@@ -486,7 +485,7 @@ def test_client_is_ended_with_the_job_and_does_not_change_its_result(run, tmp_pa
     assert "client: ended by signal 15" in done.stderr
 
 
-def test_tensorboard_shows_the_training_lingers_and_ends_with_the_job(run, minicluster, tmp_path):
+def test_tensorboard_shows_the_training_lingers_and_ends_with_the_job(run, minicluster, tmp_path, browsing):
     """The seed's example with -t, -i and -o."""
     gate = tmp_path / "done"
     (tmp_path / "train").mkdir()

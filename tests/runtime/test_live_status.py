@@ -11,7 +11,6 @@ import jsonschema
 import pytest
 
 from support.appmaster import AppMaster
-from support.browser import browsing
 from support.fake_yarn import application
 from support.runtime_jobs import job, task
 from support.waiting import until
@@ -43,8 +42,7 @@ def ask(am, name):
         return answer.read().decode()
 
 
-@pytest.mark.matrix
-def test_page_shows_restart_usage_metrics_and_log_of_a_job(tmp_path):
+def test_page_shows_restart_usage_metrics_and_log_of_a_job(tmp_path, browsing):
     spec = job(
         TRAIN,
         ps=False,

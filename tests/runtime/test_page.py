@@ -12,7 +12,6 @@ from html.parser import HTMLParser
 import pytest
 
 from support.axe import complaints
-from support.browser import browsing, chromium
 from support.firefox import firefox
 from support.job_page import APP, START, coordinated, many, served, status
 from support.waiting import until
@@ -24,12 +23,6 @@ from tf_yarn_ops.runtime.page.page import MAX_TASKS, changed_parts, render_page,
 EVIL = "<script>document.title='caught'</script><img src=x onerror=alert(1)>\"'&{{head}}"
 #: As WebDriver writes the key.
 ARROW_LEFT = "\ue012"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as browser:
-        yield browser
 
 
 class YarnProxy(http.server.ThreadingHTTPServer):
@@ -83,8 +76,7 @@ def proxied(log=lambda name: f"log of {name}\n"):
             thread.join(30)
 
 
-@pytest.mark.matrix
-def test_a_reader_sees_state_timeline_usage_and_curves(browser):
+def test_a_reader_sees_state_timeline_usage_and_curves(browser, browsing):
     with served(status) as url, browsing(browser) as page:
         page.goto(url)
         assert page.title() == "digits: RUNNING"
@@ -99,8 +91,7 @@ def test_a_reader_sees_state_timeline_usage_and_curves(browser):
         assert "n1:2, n2:3" in page.inner_text("#cluster")
 
 
-@pytest.mark.matrix
-def test_hovering_over_a_bar_shows_times_host_and_exit_code(browser):
+def test_hovering_over_a_bar_shows_times_host_and_exit_code(browser, browsing):
     with served(status) as url, browsing(browser) as page:
         page.goto(url)
         page.hover(".row[data-task='worker:1'] rect.run >> nth=0")
@@ -113,8 +104,7 @@ def test_hovering_over_a_bar_shows_times_host_and_exit_code(browser):
         assert "the job waits in the queue" in page.inner_text("#tip")
 
 
-@pytest.mark.matrix
-def test_the_page_renews_itself_and_leaves_the_readers_place_alone(browser):
+def test_the_page_renews_itself_and_leaves_the_readers_place_alone(browser, browsing):
     now = {"points": 3}
     with served(lambda: status(**now)) as url, browsing(browser) as page:
         page.goto(url)
@@ -132,8 +122,7 @@ def test_the_page_renews_itself_and_leaves_the_readers_place_alone(browser):
         assert page.locator("details[open]").count() == 1
 
 
-@pytest.mark.matrix
-def test_the_end_of_a_log_is_shown_when_it_is_asked_for(browser):
+def test_the_end_of_a_log_is_shown_when_it_is_asked_for(browser, browsing):
     with served(status, lambda name: f"step 1 of {name}\n<b>bold</b>") as url, browsing(browser) as page:
         page.goto(url)
         assert page.is_hidden("#logbox")
@@ -144,8 +133,7 @@ def test_the_end_of_a_log_is_shown_when_it_is_asked_for(browser):
         assert page.is_hidden("#logbox")
 
 
-@pytest.mark.matrix
-def test_a_page_without_news_says_so(browser):
+def test_a_page_without_news_says_so(browser, browsing):
     with browsing(browser, errors=("Failed to load resource",)) as page:
         with served(status) as url:
             page.goto(url)
@@ -153,8 +141,7 @@ def test_a_page_without_news_says_so(browser):
         assert f"ytf report {APP}" in page.inner_text("#stale")
 
 
-@pytest.mark.matrix
-def test_open_page_shows_the_verdict_while_its_request_is_held(browser):
+def test_open_page_shows_the_verdict_while_its_request_is_held(browser, browsing):
     now = {}
     with coordinated(lambda: status(**now)) as (url, renew), browsing(browser) as page:
         page.goto(url)
@@ -188,9 +175,8 @@ def test_firefox_shows_curves_logs_values_and_the_verdict():
         assert "worker:1 failed" in page.evaluate(shown % "#verdict")
 
 
-@pytest.mark.matrix
 @pytest.mark.parametrize("answer", ["redirect", 404, 503, "page"])
-def test_page_of_a_job_that_yarn_ended_says_so_and_is_quiet(browser, answer):
+def test_page_of_a_job_that_yarn_ended_says_so_and_is_quiet(browser, answer, browsing):
     with proxied() as proxy, browsing(browser, errors=("Failed to load resource",)) as page:
         page.clock.install()
         page.goto(proxy.url)
@@ -208,8 +194,7 @@ def test_page_of_a_job_that_yarn_ended_says_so_and_is_quiet(browser, answer):
         assert len(proxy.asked) == before and page.inner_text("#log") == "log of worker:1\n"
 
 
-@pytest.mark.matrix
-def test_open_log_keeps_its_text_when_its_agent_ends(browser):
+def test_open_log_keeps_its_text_when_its_agent_ends(browser, browsing):
     tails = ["step 7\n"]
     with served(status, lambda name: tails[0]) as url, browsing(browser, errors=("Failed to load resource",)) as page:
         page.goto(url)
@@ -220,8 +205,7 @@ def test_open_log_keeps_its_text_when_its_agent_ends(browser):
         assert page.inner_text("#log") == "step 7\n"
 
 
-@pytest.mark.matrix
-def test_silent_proxy_is_reported_until_it_answers_again(browser):
+def test_silent_proxy_is_reported_until_it_answers_again(browser, browsing):
     with proxied() as proxy, browsing(browser) as page:
         page.clock.install()
         page.goto(proxy.url)
@@ -297,8 +281,7 @@ def test_controls_of_a_program_are_shown_on_the_page():
     assert not set(text) & {"\u202e", "\x1b"} and "document.\\u202e\\u001b[2J" in text
 
 
-@pytest.mark.matrix
-def test_a_job_named_script_is_a_name_in_the_browser(browser):
+def test_a_job_named_script_is_a_name_in_the_browser(browser, browsing):
     with served(lambda: status(name=EVIL)) as url, browsing(browser) as page:
         page.goto(url)
         assert page.inner_text("h1").startswith("<script>document.title='caught'</script>")
@@ -309,8 +292,7 @@ def test_a_job_named_script_is_a_name_in_the_browser(browser):
         assert page.title().startswith("<script>")
 
 
-@pytest.mark.matrix
-def test_the_browser_would_not_run_a_script_of_others(browser):
+def test_the_browser_would_not_run_a_script_of_others(browser, browsing):
     with served(lambda: status()) as url, browsing(browser, errors=("Content Security Policy",)) as page:
         page.goto(url)
         page.evaluate(
@@ -320,9 +302,8 @@ def test_the_browser_would_not_run_a_script_of_others(browser):
         assert page.complaints
 
 
-@pytest.mark.matrix
 @pytest.mark.parametrize("dark", [False, True])
-def test_it_fits_a_phone_in_light_and_dark(browser, dark):
+def test_it_fits_a_phone_in_light_and_dark(browser, dark, browsing):
     with served(status) as url, browsing(browser, dark=dark, width=390, height=844) as page:
         page.goto(url)
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
@@ -330,8 +311,7 @@ def test_it_fits_a_phone_in_light_and_dark(browser, dark):
         assert back == ("rgb(20, 25, 31)" if dark else "rgb(255, 255, 255)")
 
 
-@pytest.mark.matrix
-def test_without_scripts_the_page_is_complete(browser):
+def test_without_scripts_the_page_is_complete(browser, browsing):
     with served(status) as url, browsing(browser, scripts=False) as page:
         page.goto(url)
         assert page.locator(".row").count() == 3 and page.locator("figure").count() == 1
@@ -399,7 +379,7 @@ def test_answers_are_compressed_for_those_who_take_it():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("live", [True, False])
-def test_reader_sorts_filters_and_opens_groups(browser, tmp_path, live):
+def test_reader_sorts_filters_and_opens_groups(browser, tmp_path, live, browsing):
     place = tmp_path / "page.html"
     place.write_text(render_page(many(40, 30), live=False))
     with served(lambda: many(40, 30)) as url, browsing(browser) as page:
@@ -420,7 +400,7 @@ def test_reader_sorts_filters_and_opens_groups(browser, tmp_path, live):
 
 
 @pytest.mark.slow
-def test_renewal_keeps_focus_and_selection(browser):
+def test_renewal_keeps_focus_and_selection(browser, browsing):
     now = {"points": 3}
     with served(lambda: status(**now)) as url, browsing(browser) as page:
         page.goto(url)
@@ -440,7 +420,7 @@ def test_renewal_keeps_focus_and_selection(browser):
 
 
 @pytest.mark.slow
-def test_arrow_keys_reach_each_piece_of_a_bar_and_each_value(browser):
+def test_arrow_keys_reach_each_piece_of_a_bar_and_each_value(browser, browsing):
     with served(status) as url, browsing(browser) as page:
         page.goto(url)
         page.focus(".row[data-task='worker:1'] svg")
@@ -481,7 +461,7 @@ def ended_status():
 
 
 @pytest.mark.slow
-def test_ended_page_opens_each_log_at_its_end(browser, tmp_path):
+def test_ended_page_opens_each_log_at_its_end(browser, tmp_path, browsing):
     place = tmp_path / "page.html"
     place.write_text(render_page(ended_status(), live=False))
     with browsing(browser) as page:
@@ -502,7 +482,7 @@ def test_ended_page_opens_each_log_at_its_end(browser, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("document", [status, ended_status, many, lambda: evil_status()])
-def test_axe_finds_nothing_on_a_jobs_page(browser, tmp_path, document, dark):
+def test_axe_finds_nothing_on_a_jobs_page(browser, tmp_path, document, dark, browsing):
     place = tmp_path / "page.html"
     place.write_text(render_page(document(), live=False))
     with browsing(browser, dark=dark) as page:

@@ -6,7 +6,6 @@ import time
 
 import pytest
 
-from support.browser import browsing
 from support.events import event_file, see_charts
 from support.fake_yarn import application
 from support.many_records import read_all, write_many
@@ -21,8 +20,6 @@ from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 from tf_yarn_ops.runtime.common.status import Facts, Series, build_status
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
 from tf_yarn_ops.ui.boards import Boards
-
-pytestmark = pytest.mark.matrix
 
 LIVE = application_id(7)
 
@@ -42,7 +39,7 @@ def job_of_curves(place, tmp_path):
     boards.close()
 
 
-def test_ten_thousand_jobs_in_the_browser(place, pages, tmp_path, yarn):
+def test_ten_thousand_jobs_in_the_browser(place, pages, tmp_path, yarn, browsing):
     staging, now = StagingDirectory(place), time.time()
     write_many(tmp_path, place.history, JOBS, now - 3600, user=USER)
     keep(
@@ -91,7 +88,7 @@ def test_ten_thousand_jobs_in_the_browser(place, pages, tmp_path, yarn):
         ]  # of the last page, which is unknown
 
 
-def test_the_page_of_a_live_job_renews_itself_until_the_job_has_ended(place, pages, yarn):
+def test_the_page_of_a_live_job_renews_itself_until_the_job_has_ended(place, pages, yarn, browsing):
     yarn.add(application(7, "RUNNING", trackingUrl=f"{yarn.url}/proxy/x/", name=EVIL))
 
     def publish(points):
@@ -141,7 +138,7 @@ def test_the_page_of_a_live_job_renews_itself_until_the_job_has_ended(place, pag
         assert page.get_attribute("body", "data-live") == "false"
 
 
-def test_ended_job_shows_its_curves_in_the_browser(place, job_of_curves):
+def test_ended_job_shows_its_curves_in_the_browser(place, job_of_curves, browsing):
     with serving_pages(place, boards=job_of_curves) as pages, browsing() as page:
         page.goto(pages)
         page.click("#jobs a")

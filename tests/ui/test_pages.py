@@ -7,7 +7,6 @@ import pytest
 from click.testing import CliRunner
 
 from support.axe import complaints
-from support.browser import browsing
 from support.fake_yarn import application
 from support.records import application_id
 from support.staging_place import USER
@@ -140,7 +139,7 @@ def test_comparison_overlays_the_curves_of_the_jobs(site):
 
 
 @pytest.mark.slow
-def test_axe_finds_nothing_and_names_come_first_on_a_phone(pages, site, yarn):
+def test_axe_finds_nothing_and_names_come_first_on_a_phone(pages, site, yarn, browsing):
     yarn.add(application(9, "RUNNING", name="digits"))
     address = pages.partition("?")[0].rstrip("/")
     with browsing(width=390, height=844) as page:
