@@ -64,19 +64,17 @@ def test_directories_of_another_owner_are_kept(staging, root, resourcemanager):
     assert left(root) == ["application_1_0001"]
 
 
-@pytest.mark.parametrize("folder", ["claims", "leases"])
-def test_only_old_files_of_the_user_are_deleted(staging, root, monkeypatch, folder):
+@pytest.mark.parametrize("folder", ["claims", "leases", "reports"])
+def test_only_old_files_of_the_user_are_deleted(staging, root, folder):
     place = root / f"user/{USER}/.skein" / folder
     place.mkdir()
     (place / "note").write_text("{}")
     assert sweep_old(staging, folder) == 0
-    monkeypatch.setattr("tf_yarn_ops.follow.sweep.CLAIMS_FORGOTTEN_AFTER", -1000)
-    assert (
-        sweep_old(
-            StagingDirectory(replace(cluster_at(root), user="bob", staging_template=f"/user/{USER}/.skein")), folder
-        )
-        == 0
-    )
+    old = time.time() - 91 * 86400
+    os.utime(place / "note", (old, old))
+    of_bob = StagingDirectory(replace(cluster_at(root), user="bob", staging_template=f"/user/{USER}/.skein"))
+    assert sweep_old(of_bob, folder) == 0
+    assert sweep_old(staging, folder, 92.0) == 0
     assert sweep_old(staging, folder) == 1
 
 
@@ -116,7 +114,7 @@ def test_a_submission_sweeps_old_notes_and_records_by_chance(staging, root, reso
         note.touch()
         os.utime(note, (1, 1))
     keep(staging.filesystem, staging.cluster.history, record(1))  # of 2023
-    for name in ("CLAIMS_CHANCE", "RECORDS_CHANCE"):
+    for name in ("OLD_CHANCE", "RECORDS_CHANCE"):
         monkeypatch.setattr(f"tf_yarn_ops.follow.sweep.{name}", chance)
     sweep_ended(staging, resourcemanager, "")
     assert [note.exists() for note in notes] == [not chance] * 2

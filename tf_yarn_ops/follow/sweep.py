@@ -9,6 +9,7 @@ from ..errors import ApplicationNotFound, TfYarnError
 from ..hadoop.resourcemanager import ENDED, ResourceManager
 from ..history.missing_record import keep_record
 from ..history.records import records_of
+from ..runtime.common.clock import DAY
 from ..runtime.common.contract import TAG_PREFIX
 from ..staging.staging_directory import CLAIMS_FOLDER, LEASES_FOLDER, StagingDirectory
 from .lease import with_holder
@@ -23,11 +24,10 @@ RECENT_HOURS = 24
 #: Milliseconds after which an application that YARN does not know counts as ended: twice the default total_timeout. A
 #: younger one may run on another cluster with the same file system.
 FORGOTTEN_AFTER = 14 * 24 * 3600 * 1000
-#: Milliseconds after which a claim, or a note about a lease, counts as old, because no scheduler retries a training for
-#: so long.
-CLAIMS_FORGOTTEN_AFTER = 90 * 24 * 3600 * 1000
-#: The share of submissions that list these folders, which may hold thousands, and the most that each deletes.
-CLAIMS_CHANCE, CLAIMS_AT_MOST = 0.02, 200
+#: Days after which a claim, or a note about a lease, counts as old: no scheduler retries a training for so long.
+OLD_DAYS = 90.0
+#: The share of submissions that list these folders, which may hold thousands, and the most files that each deletes.
+OLD_CHANCE, OLD_AT_MOST = 0.02, 200
 #: The share of submissions that delete old records of the history and index the last days, and how many days.
 RECORDS_CHANCE, RECORDS_DAYS = 0.05, 3
 
@@ -49,7 +49,7 @@ def sweep_ended(staging: StagingDirectory, resourcemanager: ResourceManager, kee
         if deleted:
             logger.info("deleted the directories of %s ended applications", len(deleted))
         keep_missing_records(staging, resourcemanager, RECENT_HOURS)
-        if random.random() < CLAIMS_CHANCE:
+        if random.random() < OLD_CHANCE:
             sweep_old(staging, CLAIMS_FOLDER)
             sweep_old(staging, LEASES_FOLDER)
         if random.random() < RECORDS_CHANCE:
@@ -79,7 +79,7 @@ def keep_missing_records(staging: StagingDirectory, resourcemanager: ResourceMan
         for application in ended
         if any(tag.strip().startswith(TAG_PREFIX) for tag in str(application.get("applicationTags")).split(","))
     ]
-    recorded = records_of(staging).recorded(since - 86400) if ours else set()
+    recorded = records_of(staging).recorded(since - DAY) if ours else set()
     for application in ours:
         if application["id"] not in recorded:
             keep_record(staging, with_holder(lambda user: staging, read_yarn_report(application)))
@@ -134,14 +134,23 @@ def sweep_records(staging: StagingDirectory) -> list[str]:
     return deleted
 
 
-def sweep_old(staging: StagingDirectory, name: str) -> int:
-    """Delete some of the old files in a folder of the staging directory; return their number."""
+def sweep_old(staging: StagingDirectory, name: str, days: float = OLD_DAYS) -> int:
+    """Delete up to `OLD_AT_MOST` of the user's files that are older than so many days; return their number.
+
+    Parameters
+    ----------
+    staging : StagingDirectory
+    name : str
+        A folder of it.
+    days : float, optional
+        Default 90.
+    """
     folder = f"{staging.cluster.staging}/{name}"
-    oldest = time.time() * 1000 - CLAIMS_FORGOTTEN_AFTER
+    oldest = (time.time() - days * DAY) * 1000
     old = [
         status.name
         for status in staging.filesystem.list(folder)
         if status.modified < oldest and status.owner == staging.cluster.user
     ]
-    chosen = random.sample(old, min(CLAIMS_AT_MOST, len(old)))
+    chosen = random.sample(old, min(OLD_AT_MOST, len(old)))
     return sum(staging.filesystem.delete(f"{folder}/{name}") for name in chosen)

@@ -10,11 +10,13 @@ import os
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from ..errors import Cancelled, TfYarnError
+from ..follow.sweep import OLD_DAYS, sweep_old
 from ..job.document import read_document
 from ..job.request import doubts_about_job
 from ..job.spec import JobSpec
@@ -22,6 +24,7 @@ from ..launch.run import EngineRun, with_lease
 from ..runtime.common.clock import local_clock
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, plain_values
+from ..staging.staging_directory import REPORTS_FOLDER, StagingDirectory
 from ..terminal.output import configure_logging, say
 from ..terminal.output_properties import format_outputs, outputs_of
 from ..terminal.signals import Interruption
@@ -32,16 +35,11 @@ from .packed_job import CHILD_IDS, FIRST_OUTPUTS, PACKED_JOB_FILE, values_of
 
 if TYPE_CHECKING:
     from ..hadoop.cluster import Cluster
-    from ..hadoop.filesystem import FileSystem
 
 logger = logging.getLogger(__name__)
 
 #: Seconds between two requests for the application's state.
 ACTION_POLL_INTERVAL = 1.0
-#: The folder of reports in the staging directory.
-REPORTS = "reports"
-#: Days for which a report is kept where the site keeps no history, and the most that one action deletes.
-KEPT_DAYS, FORGOTTEN_AT_MOST = 90.0, 200
 
 
 class ActionRun:
@@ -111,17 +109,15 @@ class ActionRun:
     def _store(self, report: JobReport) -> str | None:
         """Write the report into the file system; return its URL, or None if that failed."""
         assert self._cluster is not None
-        folder = f"{self._cluster.staging}/{REPORTS}"
+        folder = f"{self._cluster.staging}/{REPORTS_FOLDER}"
         path = f"{folder}/{report.application_id}.json"
         content = json.dumps(plain_values(report.to_dict()), indent=1).encode()
         try:
-            filesystem = self._cluster.open_filesystem()
-            try:
-                filesystem.makedirs(folder, 0o700)
-                filesystem.create(path, content, 0o600)
-                forget_reports(filesystem, folder, self._cluster.site.history_days or KEPT_DAYS)
-            finally:
-                filesystem.close()
+            staging = StagingDirectory(self._cluster)
+            with closing(staging.filesystem):
+                staging.filesystem.makedirs(folder, 0o700)
+                staging.filesystem.create(path, content, 0o600)
+                sweep_old(staging, REPORTS_FOLDER, self._cluster.site.history_days or OLD_DAYS)
         except (TfYarnError, OSError) as error:
             logger.warning("the report can't be stored at %s: %s", path, error)
             return None
@@ -131,14 +127,6 @@ class ActionRun:
 def tell(line: str) -> None:
     """Write a line into the launcher's log, with the time."""
     say(f"{local_clock(time.time())} {line}")
-
-
-def forget_reports(filesystem: "FileSystem", folder: str, days: float) -> None:
-    """Delete reports that are older than so many days."""
-    oldest = (time.time() - days * 86400) * 1000
-    old = [status for status in filesystem.list(folder) if not status.is_directory and status.modified < oldest]
-    for status in old[:FORGOTTEN_AT_MOST]:
-        filesystem.delete(f"{folder}/{status.name}")
 
 
 def run_action(environ: Mapping[str, str], interruption: Interruption, outputs: int) -> int:

@@ -4,6 +4,7 @@ import re
 import time
 from dataclasses import dataclass
 
+from ..runtime.common.clock import DAY
 from .staging_directory import StagingDirectory
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
@@ -74,11 +75,10 @@ def prune_cache(
         The deleted files.
     """
     now = time.time() if now is None else now
-    day = 24 * 3600.0
     deleted = []
     for file in list_cache(staging):
         limit = _ABANDONED_DAYS if file.abandoned else unused_days
-        if now - file.used_at > limit * day and staging.filesystem.delete(file.path):
+        if now - file.used_at > limit * DAY and staging.filesystem.delete(file.path):
             deleted.append(file)
             folder = file.path.rpartition("/")[0]
             if not staging.filesystem.list(folder):

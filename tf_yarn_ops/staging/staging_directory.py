@@ -1,6 +1,6 @@
 """`StagingDirectory`: the files of applications in the cluster's file system.
 
-In come local files, folders, bytes and URIs; out go `LocalResource` values with the URL, size and time that YARN
+Input: local files, folders, bytes and URIs. Output: `LocalResource` values with the URL, size and time that YARN
 demands. Files that jobs share lie once in a cache that is addressed by content, ``<staging>/cache/<sha256>/<name>``;
 secrets lie in the application's own directory.
 
@@ -27,14 +27,14 @@ from ..runtime.common.file_storage import Content, FileStatus
 from ..validation import ARCHIVE_SUFFIXES
 
 logger = logging.getLogger(__name__)
-#: Tells how far the transfer of a large file is; the command line shows it always.
+#: Logs the progress of large transfers; the command line always shows it.
 _transfers = logging.getLogger("tf_yarn_ops.transfers")
 
 #: Other users may pass through the staging directory, as YARN's public files need, but may not list it.
 PASSABLE, _READABLE, _OURS_ALONE = 0o711, 0o755, 0o700
 _PUBLIC_FILE, _PRIVATE_FILE = 0o644, 0o600
 #: What lies in the staging directory besides the directories of applications.
-CACHE_FOLDER, CLAIMS_FOLDER, LEASES_FOLDER = "cache", "claims", "leases"
+CACHE_FOLDER, CLAIMS_FOLDER, LEASES_FOLDER, REPORTS_FOLDER = "cache", "claims", "leases", "reports"
 _WRITABLE_BY_OTHERS = 0o022
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]")
 #: Tries for a file that changes while it is uploaded.
