@@ -1,6 +1,6 @@
 """The Airflow provider: `TensorFlowYarnOperator`, its decorators, hook, trigger, links and exceptions.
 
-In come the arguments of a task, its connection and its task instance; out go a job on YARN, the report as XCom, the
+Input: the arguments of a task, its connection and its task instance. Output: a job on YARN, the report as XCom, the
 lines of the task's log and the exception that ends the task. This room never submits, watches or kills by rules of its
 own: `launch` and `follow` do.
 

@@ -109,7 +109,7 @@ async def follow(
         Called with the application id of each report. The id changes when another application of the same training
         takes over.
     program : ProgramLines, optional
-        Tells the lines of the job's program. It is closed at the end. Default: none.
+        Logs the lines of the job's program. Closed at the end. Default: none.
 
     Returns
     -------

@@ -198,10 +198,10 @@ class YarnHook(BaseHook):
             for result in diagnosis.results
             if result.finding.outcome is CheckOutcome.WARNING
         ]
-        told = "".join(f"; warning: {text}" for text in warnings)
+        warned = "".join(f"; warning: {text}" for text in warnings)
         return True, (
             f"Hadoop {known['hadoop'] or 'of unknown version'} at {where}, as {known['user']}, "
-            f"staging directory {known['staging']}{told}"
+            f"staging directory {known['staging']}{warned}"
         )
 
 

@@ -361,7 +361,7 @@ def _is_flag(value: Any) -> bool:
     return isinstance(value, bool)
 
 
-#: What tells whether an argument has the right type, and what its fault says otherwise.
+#: The check of an argument's type, and the description of that type for its fault.
 _TYPES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "application_id": (lambda value: isinstance(value, str) or _is_rendered_later(value), "is not a text"),
     "tf_yarn_conn_id": (lambda value: isinstance(value, str | None), "is not a text"),

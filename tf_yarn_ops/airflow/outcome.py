@@ -85,7 +85,7 @@ def sentence_of(report: JobReport) -> str:
 
 
 def is_final(report: JobReport, last: bool) -> bool:
-    """Return whether Airflow does not retry after a failure; ``last`` tells that no retries are left."""
+    """Return whether Airflow does not retry after a failure; ``last``: no retries are left."""
     return last or (report.reason is not None and report.reason.exit_code in FATAL)
 
 

@@ -1,6 +1,6 @@
 """`ProgramLines`: the lines of the job's program in the log of the Airflow task, while a worker or the triggerer waits.
 
-In come the addresses of the cluster and the names of tasks; out go a bounded number of masked lines for each look.
+Input: the addresses of the cluster and the names of tasks. Output: a bounded number of masked lines for each look.
 """
 
 import asyncio

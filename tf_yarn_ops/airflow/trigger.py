@@ -1,6 +1,6 @@
 """`TensorFlowYarnTrigger`: follows an application while its task is deferred.
 
-In come plain values, which Airflow's database keeps in clear text; out goes one event with the report, see `outcome`.
+Input: plain values, which Airflow's database keeps in clear text. Output: one event with the report, see `outcome`.
 """
 
 import asyncio

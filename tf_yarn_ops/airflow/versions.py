@@ -204,7 +204,7 @@ def is_replaced(task_instance: Any) -> bool:
 def cancelled_triggers_ask() -> bool:
     """Return whether a cancelled trigger asks for the state of its task, to know whether a person has ended it.
 
-    From 3.3 on a triggerer tells it by ``on_kill``. Before, it only cancels the trigger, also where another triggerer
+    From 3.3 on a triggerer calls ``on_kill``. Before, it only cancels the trigger, also where another triggerer
     continues. In 3.0 to 3.2 the question would make the triggerer build an API server inside itself.
     """
     return _HERE < (3, 0)

@@ -1,6 +1,6 @@
 """Build the `JobSpec` of a ``.job``, by the same function and the same rules as ``ytf-submit``.
 
-In come properties and the folder of the project; out go the job and the `AzkabanRequest` from which it was built. All
+Input: properties and the folder of the project. Output: the job and the `AzkabanRequest` from which it was built. All
 faults are raised together, with keys of the ``.job`` as their paths.
 """
 

@@ -64,20 +64,20 @@ class JobExecution:
         is the name of the metadata file, ``_job.<execution>[.<attempt>].<job>.meta``, which therefore wins over
         ``azkaban.flow.execid`` and ``azkaban.job.id``.
         """
-        said, job = properties.get("azkaban.flow.execid", ""), properties.get("azkaban.job.id", "")
+        given, job = properties.get("azkaban.flow.execid", ""), properties.get("azkaban.job.id", "")
         number = properties.get("azkaban.job.attempt", "")
         attempt = int(number) if number.isdecimal() else 0
-        execution_id = said
+        execution_id = given
         for name in ("azkaban.job.metadata.file", "azkaban.job.log.file"):
             if match := _FILE.match(properties.get(name, "").rpartition("/")[2]):
                 execution_id = match[1]
                 job = match[2].removeprefix(f"{attempt}." if attempt else "").replace("._.", ":")
                 break
-        if said != execution_id:
+        if given != execution_id:
             logger.warning(
                 "azkaban.flow.execid is %r, but by %s this is execution %s: a job or a parameter has "
                 "overridden the property",
-                said,
+                given,
                 name,
                 execution_id,
             )

@@ -1,6 +1,6 @@
 """Translate TonY's keys to keys of this job type, so that a ``.job`` for TonY runs here.
 
-In come all properties of a job; out go ``tf.*`` names with their values, each with TonY's key, the keys of TonY that
+Input: all properties of a job. Output: ``tf.*`` names with their values, each with TonY's key, the keys of TonY that
 have no meaning here, and those that are not served. This module does not check values: `job` does that later, for all
 doors.
 

@@ -1,6 +1,6 @@
 """The command line: ``ytf-submit`` and ``ytf``.
 
-In come the words of a shell; out go the application's id or the report on stdout, lines for people on stderr, and an
+Input: the words of a shell. Output: the application's id or the report on stdout, lines for people on stderr, and an
 exit code. This room never talks to YARN itself: it calls the rooms below.
 """
 

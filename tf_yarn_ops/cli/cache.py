@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 import click
 
+from ..runtime.common.clock import DAY
 from ..staging.staging_directory import StagingDirectory
 from ..terminal.output import print_json, say, show
 from .command_line import ClusterCall, cluster_options
@@ -28,7 +29,7 @@ def list_files(call: ClusterCall) -> None:
     now = time.time()
     for file in files:
         note = "  (from an upload that did not finish)" if file.abandoned else ""
-        days = max(0.0, now - file.used_at) / 86400
+        days = max(0.0, now - file.used_at) / DAY
         show(f"{file.size / 2**20:10.1f} MiB  {days:6.1f} days  {file.path}{note}")
     say(f"{len(files)} files, {sum(file.size for file in files) / 2**20:.1f} MiB")
 

@@ -17,6 +17,7 @@ import click
 from ..errors import MiniClusterError, ResourceManagerUnknown, SpecInvalid, TfYarnError, WaitTimeout
 from ..runtime.common.local_job import SCHEME
 from ..runtime.common.report import JobReport
+from ..terminal import shared_options
 from ..terminal.output import configure_logging, print_json, report_without_state, say
 from ..terminal.signals import Interrupted, Interruption
 from ..terminal.summary import SUBMIT_AGAIN, next_line
@@ -142,12 +143,7 @@ def cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
     def acting(*words: Any, call: ClusterCall, user: str | None, **values: Any) -> Any:
         return function(*words, call=replace(call, user=user), **values)
 
-    click.option(
-        "--user",
-        metavar="<name>",
-        help="Act for this user, as Hadoop's proxyuser settings allow it.  [default: yourself]",
-    )(acting)
-    return reading_options(acting)
+    return reading_options(shared_options.USER_OPTION(acting))
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -165,12 +161,10 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(*words, call=ClusterCall(SCHEME if here else resourcemanager, as_json), **values)
 
     for option in (
-        click.option("-v", "--verbose", is_flag=True, help="Log each request to stderr."),
+        shared_options.VERBOSE_OPTION,
         click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout."),
-        click.option("--resourcemanager", metavar="<URL>",
-                     help="http://host:8088, comma-separated for several.  "
-                          "[default: YTF_RESOURCEMANAGER, site.yaml, HADOOP_CONF_DIR]"),
-    ):  # fmt: skip
+        shared_options.RESOURCEMANAGER_OPTION,
+    ):
         option(function)
     return function
 

@@ -1,5 +1,5 @@
 """The diagnosis of a cluster: what works from this machine, what does not, and what to do about it.
 
-In comes the way to a cluster, as the other commands take it; out go results, one for each check of the table, each
+Input: the way to a cluster, as the other commands take it. Output: results, one for each check of the table, each
 with what to do. This room never prints, and it submits an application only on request.
 """

@@ -18,6 +18,7 @@ from pathlib import Path
 from ..errors import Fault, FaultCode
 from ..job.parts import Environment
 from ..job.spec import JobSpec
+from ..runtime.common.clock import DAY
 from ..staging.prune import UNUSED_DAYS
 from ..validation import check_faults, invalid, noting
 from .pack import Packing, pack_environment
@@ -134,6 +135,6 @@ def _locked(file: Path, checkpoint: Callable[[], object]) -> Iterator[None]:
 def _delete_unused(cache: Path) -> None:
     for archive in cache.glob("*/environment.tar.gz"):
         with suppress(OSError):  # another user's, in a shared cache
-            if archive.stat().st_mtime < time.time() - UNUSED_DAYS * 86400:
+            if archive.stat().st_mtime < time.time() - UNUSED_DAYS * DAY:
                 archive.unlink()
                 archive.parent.rmdir()

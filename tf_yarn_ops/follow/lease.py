@@ -128,7 +128,7 @@ class Renewals:
         return self.lease.end(application) if settled and self._clock() >= self._next else None
 
     def new_holder(self) -> Lease | None:
-        """Return the lease if the application has not been told its holder yet, else None."""
+        """Return the lease if the application does not know its holder yet, else None."""
         if self._noted == self._application_id:
             return None
         self._noted = self._application_id

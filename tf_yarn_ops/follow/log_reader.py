@@ -1,6 +1,6 @@
 """`Logs`: read a task's log from its node, the log server, HDFS or ``yarn logs``; else its last lines from the report.
 
-In come an application and a task's name; out go chunks of text. While a container runs, its NodeManager serves the log.
+Input: an application and a task's name. Output: chunks of text. While a container runs, its NodeManager serves the log.
 Half a second after the end only the aggregated copy is left, which is complete about two seconds later.
 """
 
@@ -207,7 +207,7 @@ class Logs:
         ended : bool
             Whether the application has ended. Then wait for the aggregation, at most `AGGREGATION_TIME` seconds.
         """
-        began, last, told = time.monotonic(), not ended, False
+        began, last, announced = time.monotonic(), not ended, False
         with closing(LogSources(self._cluster, self._resourcemanager)) as known:
             while True:
                 for source in (self._from_node, self._from_server, self._from_file_system, self._from_yarn):
@@ -221,8 +221,8 @@ class Logs:
                     return
                 waited = time.monotonic() - began
                 last = waited > AGGREGATION_TIME or not self._is_aggregating(file)
-                if not told and waited > _SILENT:
-                    told = True
+                if not announced and waited > _SILENT:
+                    announced = True
                     logger.warning("waiting for YARN to aggregate the log of %s", file.container_id)
                 if not last:
                     self._sleep(0.5)

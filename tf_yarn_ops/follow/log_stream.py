@@ -1,6 +1,6 @@
 """`LogStream`: the new lines of many tasks' logs, look by look, through restarts, until the application has ended.
 
-In come YARN's object and the report of each look at an application; out go whole lines with the task that wrote them.
+Input: YARN's object and the report of each look at an application. Output: whole lines with the task that wrote them.
 The stream itself never waits for the application, and never asks for its state.
 """
 
@@ -180,10 +180,10 @@ def choose_tasks(report: JobReport, patterns: Sequence[str]) -> list[str]:
         if pattern not in names and not any(fnmatchcase(task, pattern) for task in tasks)
     ]
     if tasks and wrong:
-        told = "; ".join(
+        unmatched = "; ".join(
             f"{report.application_id} has no task {pattern!r}{did_you_mean(pattern, names)}" for pattern in wrong
         )
-        raise SpecInvalid(f"{told}; it has {', '.join(names)}")
+        raise SpecInvalid(f"{unmatched}; it has {', '.join(names)}")
     return [
         name
         for name in names

@@ -187,16 +187,16 @@ def waiting(
         YARN has not answered for ``unreachable_timeout`` seconds.
     """
     last: JobReport | None = None
-    told = clock()
+    reported = clock()
     outage, answered, refused = Outage(clock), clock(), ""
     silent_since: float | None = None
     silence_told = False
     renewals = Renewals(lease, clock)
 
     def changed(report: JobReport) -> None:
-        nonlocal last, told
-        if report != last or clock() - told >= REPEAT:
-            last, told = report, clock()
+        nonlocal last, reported
+        if report != last or clock() - reported >= REPEAT:
+            last, reported = report, clock()
             on_change(report)
 
     while True:

@@ -1,7 +1,7 @@
 """`read_yarn_report`: YARN's object of an application as a `JobReport`; pure, by tables.
 
-In come the ResourceManager's JSON object of an application and, while it runs, the
-coordinator's live report; out goes one report in the words of `runtime.common.report`.
+Input: the ResourceManager's JSON object of an application and, while it runs, the
+coordinator's live report. Output: one report in the words of `runtime.common.report`.
 """
 
 import re
@@ -98,7 +98,7 @@ _LONGEST_TEXT = 2000
 #: Exit code of an application master's container in which YARN has localized no file.
 WITHOUT_FILES = 86
 _WITHOUT_FILES = f"exitCode: {WITHOUT_FILES}"
-#: A line of a Java stack trace: it tells an operator nothing, and hides the lines after it.
+#: A line of a Java stack trace: useless to an operator, and it hides the lines after it.
 _FRAME = re.compile(r"\s*(?:at \S+\([^()]*\)|\.\.\. \d+ more)(?: ~?\[\S*\])?\s*")
 #: Seconds after its launch in which the master asks for the first containers. A later refusal concerns a replacement:
 #: YARN's maximum has shrunk with a lost node, or a label was removed.

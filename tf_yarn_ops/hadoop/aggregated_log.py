@@ -1,6 +1,6 @@
 """Read the log of a container from the file into which its NodeManager has aggregated it. Pure, by ranges of bytes.
 
-In come the size of a file of log aggregation and a function that reads a range of it; out go chunks of one log. The
+Input: the size of a file of log aggregation and a function that reads a range of it. Output: chunks of one log. The
 format is Hadoop's TFile: blocks of records, then an index of the blocks. A record is a container with all of its logs.
 
 References

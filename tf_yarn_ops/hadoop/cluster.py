@@ -1,6 +1,6 @@
 """`Cluster`: the facts about a Hadoop cluster, learned from the ResourceManager's URL alone.
 
-In come an address, the environment, a site file or a HADOOP_CONF_DIR; out goes a frozen value with the facts for
+Input: an address, the environment, a site file or a HADOOP_CONF_DIR. Output: a frozen value with the facts for
 staging, submission and logs.
 """
 

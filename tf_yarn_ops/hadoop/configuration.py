@@ -1,6 +1,6 @@
 """Hadoop's configuration as a plain mapping: from ``*-site.xml`` files or a daemon's ``/conf``.
 
-In come files or JSON; out goes a `Configuration`, which returns for example the HTTP addresses of the NameNodes and
+Input: files or JSON. Output: a `Configuration`, which returns for example the HTTP addresses of the NameNodes and
 the target of a viewfs mount.
 """
 

@@ -1,6 +1,6 @@
 """Addresses of a ResourceManager behind a gateway: its REST interface, pages and node logs have other paths there.
 
-In come the configured address and a path of YARN; out goes the URL at the gateway. An address without a path is a
+Input: the configured address and a path of YARN. Output: the URL at the gateway. An address without a path is a
 ResourceManager's own.
 
 References

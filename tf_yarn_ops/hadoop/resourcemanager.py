@@ -1,6 +1,6 @@
 """`ResourceManager`: a blocking client of YARN's REST interface, with a deadline for every call.
 
-In come ids, tags and bodies; out go YARN's own JSON objects and our errors.
+Input: ids, tags and bodies. Output: YARN's own JSON objects and our errors.
 """
 
 import threading

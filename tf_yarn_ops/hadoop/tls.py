@@ -1,6 +1,6 @@
 """`explain_tls_failure`: why a TLS connection failed, with the facts of the server's certificate and what to do.
 
-OpenSSL tells that a certificate is refused, and neither its names nor its dates. A second connection, which verifies
+OpenSSL reports that a certificate is refused, but neither its names nor its dates. A second connection, which verifies
 nothing and sends nothing, reads them.
 """
 
@@ -153,7 +153,7 @@ def _names(certificate: "x509.Certificate") -> tuple[str, ...]:
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
-        return ()  # a name in the subject alone counts no more
+        return ()  # a name in the subject alone does not count any longer
     return (*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress)))
 
 

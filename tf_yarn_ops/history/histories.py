@@ -1,7 +1,6 @@
 """`Histories`: the records of the user, and of other users as far as their rights let us read them."""
 
 import re
-import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
@@ -11,6 +10,7 @@ from typing import Any
 from ..errors import SubmissionRejected
 from ..hadoop.cluster import Cluster
 from ..hadoop.filesystem import FileSystem
+from ..runtime.common.record import day_folder
 from .query import Query
 from .records import Records
 
@@ -154,4 +154,4 @@ def _ended(summary: dict[str, Any]) -> float:
 
 
 def _day_of(summary: dict[str, Any]) -> str:
-    return time.strftime("%Y/%m/%d", time.gmtime(_ended(summary)))
+    return day_folder(_ended(summary))

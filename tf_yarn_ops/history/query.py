@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from fnmatch import fnmatchcase
 from typing import Any
 
 from ..runtime.common.reasons import Reason
+from ..runtime.common.record import day_folder
 
 #: Words for a state: those of YARN, and every reason.
 STATES = (
@@ -55,7 +55,7 @@ class Query:
 
     def reaches(self, day: str) -> bool:
         """Return whether jobs of a day, ``2026/11/22``, may match."""
-        return not self.since or day >= datetime.fromtimestamp(self.since, timezone.utc).strftime("%Y/%m/%d")
+        return not self.since or day >= day_folder(self.since)
 
 
 def parse_states(words: Iterable[str]) -> tuple[str, ...]:

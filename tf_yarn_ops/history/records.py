@@ -12,11 +12,11 @@ import uuid
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from ..errors import SubmissionRejected
 from ..hadoop.filesystem import FileSystem
+from ..runtime.common.clock import DAY
 from ..runtime.common.contract import APPLICATION_ID
 from ..runtime.common.file_storage import FileStatus, put_whole
 from ..runtime.common.record import (
@@ -24,6 +24,7 @@ from ..runtime.common.record import (
     MAX_UNPACKED,
     SNAPSHOTS,
     SUFFIX,
+    day_folder,
     record_path,
     snapshot_paths,
     unpack_record,
@@ -42,7 +43,7 @@ LOOSE = 5
 #: Days that are searched for an application at the same time.
 _CHUNK = 32
 #: Milliseconds after which an unfinished file counts as abandoned.
-_ABANDONED = 24 * 3600 * 1000
+_ABANDONED = 1000 * DAY
 _INDEX = re.compile(r"\.index-[0-9a-f]{12}\.json\.gz\Z")
 _RECORD = re.compile(rf"({APPLICATION_ID})\.json\.gz\Z")
 _SNAPSHOT = re.compile(rf"({APPLICATION_ID})-[01]\.json\.gz\Z")
@@ -183,7 +184,7 @@ class Records:
         if not match:
             return None
         # The id holds the start of its ResourceManager; no application ends before. A clock may be a day off.
-        earliest = (_utc(int(match[2]) / 1000) - timedelta(days=1)).strftime("%Y/%m/%d")
+        earliest = day_folder(int(match[2]) / 1000 - DAY)
         days = [day for day in self.days() if day >= earliest]
         with ThreadPoolExecutor(THREADS) as pool:
             for start in range(0, len(days), _CHUNK):
@@ -219,7 +220,7 @@ class Records:
 
     def recorded(self, since: float) -> set[str]:
         """Return the applications with a record of a day since this moment, seconds since the epoch."""
-        first = _utc(since).strftime("%Y/%m/%d")
+        first = day_folder(since)
         names = (status.name for day in self.days() if day >= first for status in self._list(day))
         return {match[1] for name in names if (match := _RECORD.match(name))}
 
@@ -264,7 +265,7 @@ class Records:
         now : float, optional
             Seconds since the epoch. Default: now.
         """
-        oldest = (_utc(time.time() if now is None else now) - timedelta(days=keep_days)).strftime("%Y/%m/%d")
+        oldest = day_folder((time.time() if now is None else now) - keep_days * DAY)
         old = [day for day in self.days() if day < oldest]
         for day in old:
             self.filesystem.delete(f"{self.folder}/{day}")
@@ -278,10 +279,6 @@ def _above(day: str) -> Iterator[str]:
     year, month, _ = day.split("/")
     yield f"{year}/{month}"
     yield year
-
-
-def _utc(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, timezone.utc)
 
 
 def records_of(staging: StagingDirectory) -> Records:

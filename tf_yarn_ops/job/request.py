@@ -1,7 +1,7 @@
 """From options to a `JobSpec`: the same function serves the command line, Airflow and Azkaban.
 
-In come a mapping of option names to values as people write them (texts, lists of texts, numbers, mappings), and
-perhaps a document that they override; out goes a valid job. Pure: it reads no file and asks no host. It reports all
+Input: a mapping of option names to values as people write them (texts, lists of texts, numbers, mappings), and
+perhaps a document that they override. Output: a valid job. Pure: it reads no file and asks no host. It reports all
 faults of the request together, each with the name of its option.
 """
 

@@ -1,6 +1,6 @@
 """The notations of the command line: ``ps:2,worker:4`` and ``worker[0]:4`` to numbers.
 
-In come texts as people type them; out go plain mappings. Each parser appends its faults to a list that the caller
+Input: texts as people type them. Output: plain mappings. Each parser appends its faults to a list that the caller
 passes, so that one message can name every fault of a request.
 """
 

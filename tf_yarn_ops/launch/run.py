@@ -1,4 +1,4 @@
-"""`EngineRun`: one run of a job in the process of an engine; every door follows its training and tells the end by it.
+"""`EngineRun`: one run of a job in the process of an engine; every door follows and reports its training with it.
 
 A door keeps its request, its exit, and what its engine alone knows.
 """

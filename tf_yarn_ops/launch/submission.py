@@ -32,6 +32,7 @@ from ..follow.yarn_report import lost_report, read_yarn_report
 from ..hadoop.resourcemanager import ENDED, LIVE, has_launched
 from ..hadoop.transport import RestUnavailable
 from ..job.spec import JobSpec
+from ..runtime.common.clock import local_time
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..submit.placement import check_placement, read_surroundings
@@ -368,8 +369,9 @@ class Ensure(Submission):
             return decision
         runs = self._claims().older_runs(found)
         for generation, until in runs.items():
-            at = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(until))
-            self._tell(f"waiting for execution {generation} of this training, which may submit until {at}")
+            self._tell(
+                f"waiting for execution {generation} of this training, which may submit until {local_time(until)}"
+            )
         return SubmissionDecision(Action.WAIT) if runs else decision
 
     def _wait(self, application_id: str) -> None:

@@ -1,6 +1,6 @@
 """A real Hadoop on one machine: NameNode, DataNode, ResourceManager and NodeManagers on 127.0.0.1.
 
-In come options (nodes, labels, with or without HDFS); out goes a running cluster with its addresses and environment
+Input: options (nodes, labels, with or without HDFS). Output: a running cluster with its addresses and environment
 variables. This room knows Hadoop only: it never imports what submits or follows jobs.
 
 >>> from tf_yarn_ops.minicluster import MiniCluster

@@ -112,10 +112,10 @@ def run_maven(maven: str, goal: Sequence[str], jars: Path, environ: Mapping[str,
         raise MiniClusterError(f"Maven could not fetch Hadoop: {error}") from error
     if ran.returncode != 0 or not any(jars.glob("hadoop-*.jar")):
         errors = [line for line in ran.stdout.splitlines() if "ERROR" in line] or ran.stdout.splitlines()
-        said = "\n".join(errors[:3])
+        output = "\n".join(errors[:3])
         raise MiniClusterError(
             f"Maven could not fetch Hadoop (exit {ran.returncode}): check the network, the disk and Maven's"
-            f" settings.xml, then try again\n{said}"
+            f" settings.xml, then try again\n{output}"
         )
 
 

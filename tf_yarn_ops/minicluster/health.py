@@ -170,7 +170,7 @@ def put(settings: Settings, path: str, query: Mapping[str, str]) -> None:
     try:
         open_page(settings, url, _TELL_SECONDS, "PUT").close()
     except urllib.error.HTTPError as error:
-        said = error.read(2000).decode("utf-8", "replace")
-        raise MiniClusterError(f"HDFS refused {query['op']} {path}: {said}") from error
+        answer = error.read(2000).decode("utf-8", "replace")
+        raise MiniClusterError(f"HDFS refused {query['op']} {path}: {answer}") from error
     except (OSError, http.client.HTTPException) as error:
         raise MiniClusterError(f"HDFS did not answer {query['op']} {path}: {error}") from error

@@ -13,6 +13,7 @@ import click
 
 from ..errors import Fault, FaultCode, SpecInvalid, SubmissionRejected
 from ..hadoop.configuration import system_user
+from ..terminal import shared_options
 from ..terminal.output import configure_logging, say, show
 from ..validation import check_faults, noting
 from .packed_job import APP_PATH
@@ -127,12 +128,7 @@ _PACKAGE_OPTIONS = (
     _option("name-node", "<URL>", "nameNode for Oozie, hdfs://host:8020.  [default: the cluster's]"),
     _option("resource-manager", "<address>", "resourceManager for Oozie, host:8032.  [default: the cluster's]"),
 )
-_CLUSTER_OPTIONS = (
-    _option("resourcemanager", "<URL>", "http://host:8088, comma-separated for several.  "
-            "[default: YTF_RESOURCEMANAGER, site.yaml, HADOOP_CONF_DIR]"),
-    _option("user", "<name>", "Act for this user, as Hadoop's proxyuser settings allow it.  [default: yourself]"),
-    click.option("-v", "--verbose", is_flag=True, help="Log each request to stderr."),
-)  # fmt: skip
+_CLUSTER_OPTIONS = (shared_options.RESOURCEMANAGER_OPTION, shared_options.USER_OPTION, shared_options.VERBOSE_OPTION)
 
 
 def _with(options: tuple[_Decorator, ...]) -> _Decorator:

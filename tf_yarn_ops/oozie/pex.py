@@ -69,5 +69,5 @@ def write_pex(target: Path) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PexFailed(f"pex could not pack the file: {error}") from error
     if ran.returncode != 0:
-        said = "\n".join((ran.stderr or ran.stdout).splitlines()[-5:])
-        raise PexFailed(f"pex could not pack the file (exit {ran.returncode}): {said}")
+        output = "\n".join((ran.stderr or ran.stdout).splitlines()[-5:])
+        raise PexFailed(f"pex could not pack the file (exit {ran.returncode}): {output}")

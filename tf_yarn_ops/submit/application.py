@@ -1,6 +1,6 @@
 """`build`: a pure function from a `JobSpec` to the Skein application; ``--dry_run`` prints its result.
 
-In comes a valid spec; out go the Skein application, whose files still have to be staged, and the job file that
+Input: a valid spec. Output: the Skein application, whose files still have to be staged, and the job file that
 coordinator and agents read.
 """
 

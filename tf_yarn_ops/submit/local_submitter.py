@@ -23,6 +23,7 @@ from ..hadoop.resourcemanager import ENDED, ResourceManager
 from ..job.declaration import TYPE
 from ..job.options import OPTIONS
 from ..job.spec import JobSpec
+from ..runtime.common.clock import DAY
 from ..runtime.common.contract import CERTIFICATE_FILE, JOB_FILE, KEY_FILE, RUNTIME_FILE, dump_job
 from ..runtime.common.local_job import FILES, LOCK_FILE, read_application, write_application
 from ..validation import check_faults
@@ -138,7 +139,7 @@ class LocalSubmitter:
                 "name another: --resourcemanager local:///folder, or $XDG_STATE_HOME"
             ) from error
         for ended in self._jobs.find(states=ENDED):
-            if ended["finishedTime"] < 1000 * (time.time() - KEPT_DAYS * 86400):
+            if ended["finishedTime"] < 1000 * (time.time() - KEPT_DAYS * DAY):
                 shutil.rmtree(self._jobs.folder(ended["id"]), ignore_errors=True)
         for number in itertools.count(1):
             application_id = f"{jobs.name.rpartition('_')[0]}_{number}"

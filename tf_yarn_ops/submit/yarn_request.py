@@ -1,6 +1,6 @@
 """The request to YARN: Skein's specification with staged files, and the body of the submission.
 
-Pure: in come a Skein application and `LocalResource` values; out go the bytes of ``.skein.proto`` and the JSON object
+Pure. Input: a Skein application and `LocalResource` values. Output: the bytes of ``.skein.proto`` and the JSON object
 for ``POST /ws/v1/cluster/apps``. Both are what Skein's own Java driver would send.
 
 References

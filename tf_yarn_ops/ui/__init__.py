@@ -1,5 +1,5 @@
 """The door of the browser: ``ytf ui``, pages over the history and the live jobs, on this machine only.
 
-In come the records of ended jobs and the reports of live ones; out go pages. This room never submits, kills or changes
+Input: the records of ended jobs and the reports of live ones. Output: pages. This room never submits, kills or changes
 anything, and never listens on another address than the loopback.
 """

@@ -8,6 +8,7 @@ import webbrowser
 import click
 
 from ..errors import SpecInvalid
+from ..terminal import shared_options
 from ..terminal.output import configure_logging, say
 
 #: The address on which the pages are served, unless the reader gives another one.
@@ -15,11 +16,7 @@ LOOPBACK = "127.0.0.1"
 
 
 @click.command()
-@click.option(
-    "--resourcemanager",
-    metavar="<URL>",
-    help="http://host:8088, comma-separated for several.  [default: YTF_RESOURCEMANAGER, site.yaml, HADOOP_CONF_DIR]",
-)
+@shared_options.RESOURCEMANAGER_OPTION
 @click.option(
     "--user",
     metavar="<glob>",
@@ -36,7 +33,7 @@ LOOPBACK = "127.0.0.1"
     "X-Forwarded-User. Readers see what the view ACLs of the jobs allow.",
 )
 @click.option("--browser/--no-browser", default=True, help="Open the browser.  [default: browser]")
-@click.option("-v", "--verbose", is_flag=True, help="Log each request to stderr.")
+@shared_options.VERBOSE_OPTION
 def ui(resourcemanager: str | None, user: str, port: int, host: str, user_header: str, browser: bool,
        verbose: bool) -> None:  # fmt: skip
     """Show ended and live jobs in the browser.

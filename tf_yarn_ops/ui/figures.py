@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..runtime.common.clock import DAY
 from ..runtime.common.reasons import Reason
 
-DAY = 24 * 3600.0
 #: Size of a sparkline and of a chart, in the units of its own.
 SPARK_WIDTH, SPARK_HEIGHT = 90.0, 22.0
 CHART_HEIGHT = 120.0
@@ -72,16 +72,13 @@ def draw_spark(curve: Sequence[Any] | None) -> str:
 
 def count_reasons(summaries: Iterable[Mapping[str, Any]], since: float, until: float) -> Reasons:
     """Return how many jobs ended for which reason, per day in UTC from ``since`` to ``until``."""
-    days = [
-        time.strftime("%Y-%m-%d", time.gmtime(since + number * DAY))
-        for number in range(int((until - since) // DAY) + 1)
-    ]
-    last = time.strftime("%Y-%m-%d", time.gmtime(until))
+    days = [_day_of(since + number * DAY) for number in range(int((until - since) // DAY) + 1)]
+    last = _day_of(until)
     days = days if days[-1] == last else [*days, last]
     counted: dict[str, Counter[str]] = {day: Counter() for day in days}
     totals: Counter[str] = Counter()
     for summary in summaries:
-        day = time.strftime("%Y-%m-%d", time.gmtime(float(summary.get("finished_at") or 0.0)))
+        day = _day_of(float(summary.get("finished_at") or 0.0))
         if day in counted:
             reason = str(summary.get("reason"))
             counted[day][reason] += 1
@@ -94,6 +91,10 @@ def count_reasons(summaries: Iterable[Mapping[str, Any]], since: float, until: f
         [Bar(day, _pieces(day, counter, names, most)) for day, counter in counted.items()],
         most,
     )
+
+
+def _day_of(moment: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(moment))
 
 
 def _pieces(day: str, counter: Mapping[str, int], names: Sequence[str], most: int) -> tuple[Piece, ...]:

@@ -74,7 +74,7 @@ class KerberosAuthentication:
 
 @dataclass(frozen=True)
 class GatewayAuthentication:
-    """A password or a token for a gateway such as Apache Knox, which tells the cluster who we are.
+    """A password or a token for a gateway such as Apache Knox, which names us to the cluster.
 
     Parameters
     ----------

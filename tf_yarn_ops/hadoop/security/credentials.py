@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ...errors import Fault, FaultCode, SpecInvalid
+from ...runtime.common.clock import local_time
 from .origin import header_options
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def explain_refusal(request: "httpx.Request") -> str:
         return f"it does not accept the user and password; correct the file that {PASSWORD_FILE} names"
     ends = _claims(value.removeprefix(_BEARER)).get("exp")
     over = isinstance(ends, (int, float)) and ends < time.time()
-    when = f", which ended at {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime(ends))}" if over and ends else ""
+    when = f", which ended at {local_time(ends)}" if over and ends else ""
     return f"it does not accept the token{when}; write a new one into the file that {TOKEN_FILE} names"
 
 

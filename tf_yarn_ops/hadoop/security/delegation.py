@@ -1,6 +1,6 @@
 """`obtain`: the tokens with which an application acts for its user on a secured cluster.
 
-In come a cluster, its clients and the file systems of a job; out go `DelegationTokens` for one submission. Containers
+Input: a cluster, its clients and the file systems of a job. Output: `DelegationTokens` for one submission. Containers
 have no ticket: the application master and the NodeManagers show these tokens instead, and the ResourceManager renews
 them until the application ends.
 

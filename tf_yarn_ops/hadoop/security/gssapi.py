@@ -1,6 +1,6 @@
 """MIT Kerberos's library ``libgssapi_krb5`` by ctypes: credentials and security contexts, without a compiled package.
 
-In come principals, credential stores and host names; out go tokens, or a `GssError` with the code of Kerberos. The
+Input: principals, credential stores and host names. Output: tokens, or a `GssError` with the code of Kerberos. The
 library is opened at the first use. Every object releases what the library has allocated for it.
 
 References

@@ -1,6 +1,6 @@
 """SPNEGO: a Kerberos ticket when a service asks for one, and the cookie that replaces it from then on.
 
-In come the addresses that may see a ticket; out go the options of an httpx client that answers a 401. A redirect may
+Input: the addresses that may see a ticket. Output: the options of an httpx client that answers a 401. A redirect may
 lead to any address, so no other address gets a ticket or the cookie.
 """
 

@@ -1,5 +1,5 @@
 """The agent, one process in every container: it holds a port, registers, runs the command and reports its end.
 
-In come the job file and messages of the coordinator; out go the processes of the user and their exit codes.
+Input: the job file and messages of the coordinator. Output: the processes of the user and their exit codes.
 This room never decides about the job, and never imports `runtime.master`.
 """

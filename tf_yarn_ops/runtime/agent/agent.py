@@ -1,6 +1,6 @@
 """The agent, one in every container: hold a port, register, run the command, report its end.
 
-In come the job file and the messages of `protocol`; out go the user's process and its ending. One thread and one
+Input: the job file and the messages of `protocol`. Output: the user's process and its ending. One thread and one
 `poll`: an agent costs at most 20 MiB and 60 ms of CPU.
 """
 

@@ -1,5 +1,5 @@
 """The agreement of agents, coordinator and clients: reasons, roles, the report, the job file, the messages.
 
-In come plain values; out go the same values in frozen types, and back. This room never opens a connection and never
+Input: plain values. Output: the same values in frozen types, and back. This room never opens a connection and never
 imports another room: it uses the standard library of Python 3.9 only.
 """

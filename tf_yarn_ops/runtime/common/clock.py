@@ -3,6 +3,9 @@
 import time
 from typing import Optional
 
+#: Seconds of a day.
+DAY = 24 * 3600.0
+
 
 def duration(seconds: Optional[float]) -> str:
     """Return seconds as text: ``2.4 s``, ``22 s``, ``3 min 10 s``, ``5 h 2 min``; ``-`` for None, 0 if negative."""

@@ -24,6 +24,11 @@ MAX_JSON = 8 << 20
 MAX_UNPACKED = 32 << 20
 
 
+def day_folder(at: float) -> str:
+    """Return the folder of the records of a day in UTC, ``2026/11/22``; `at` in seconds since the epoch."""
+    return time.strftime("%Y/%m/%d", time.gmtime(at))
+
+
 def record_path(folder: str, application_id: str, at: float) -> str:
     """Return the path of a record: ``<folder>/<year>/<month>/<day>/<application id>.json.gz``, of the day in UTC.
 
@@ -35,7 +40,7 @@ def record_path(folder: str, application_id: str, at: float) -> str:
     at : float
         When the job ended, seconds since the epoch.
     """
-    return "%s/%s/%s%s" % (folder, time.strftime("%Y/%m/%d", time.gmtime(at)), application_id, SUFFIX)
+    return "%s/%s/%s%s" % (folder, day_folder(at), application_id, SUFFIX)
 
 
 def snapshot_paths(folder: str, application_id: str) -> Tuple[str, str]:
