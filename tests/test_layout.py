@@ -18,6 +18,7 @@ RUNTIME = sorted((PACKAGE / "runtime").rglob("*.py"))
 #: docs/design.md, section "Rooms". A room imports itself and the rooms that its row names, and no other.
 CORE = (
     "runtime.common",
+    "runtime.tensorboard",
     "errors",
     "validation",
     "job",
@@ -34,11 +35,11 @@ CORE = (
 ALLOWED = {
     **{room: set(CORE[:number]) for number, room in enumerate(CORE)},
     "hadoop": {"runtime.common", "errors", "validation"},
-    "runtime.agent": {"runtime.common"},
+    "runtime.agent": {"runtime.common", "runtime.tensorboard"},
     "runtime.page": {"runtime.common"},
     "runtime.program": {"runtime.common"},
     "runtime.master": {"runtime.common", "runtime.page"},
-    "runtime.entry": {"runtime.agent", "runtime.master"},
+    "runtime.entry": {"runtime.agent", "runtime.master", "runtime.tensorboard"},
     "terminal": {"runtime.common", "errors"},
     **{door: {*CORE, "history", "terminal"} for door in ("airflow", "azkaban", "oozie")},
     "ui": {*CORE, "history", "terminal", "runtime.page"},
@@ -145,7 +146,7 @@ TESTED_IN = {
     "cli/test_cli_cluster.py": ["cli.cache", "doctor.node_program", "doctor.probe_job"],
     "cli/test_client.py": ["runtime.agent.client_task", "submit.working_folder"],
     "cli/test_history.py": ["cli.html_report"],
-    "cli/test_tensorboard.py": ["history.local_board", "runtime.common.tensorboard_program"],
+    "cli/test_tensorboard.py": ["history.local_board", "runtime.tensorboard.tensorboard_program"],
     "doctor/test_examination.py": ["doctor.known"],
     "doctor/test_reach.py": ["doctor.probe"],
     "environments/test_pack.py": ["cli.env", "environments.description"],
@@ -163,7 +164,11 @@ TESTED_IN = {
     "runtime/test_live_status.py": ["runtime.master.timeline"],
     "runtime/test_page.py": ["runtime.common.task_groups", "runtime.page.drawing"],
     "runtime/test_record_writer.py": ["runtime.common.record"],
-    "runtime/test_tensorboard_task.py": ["runtime.agent.front", "runtime.agent.page_script", "runtime.master.tunnel"],
+    "runtime/test_tensorboard_task.py": [
+        "runtime.tensorboard.front",
+        "runtime.tensorboard.page_script",
+        "runtime.master.tunnel",
+    ],
     "submit/test_local_submitter.py": [
         "hadoop.local_jobs",
         "runtime.common.local_job",

@@ -10,11 +10,11 @@ import pytest
 from support.http_server import Handler, running
 from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
-from tf_yarn_ops.runtime.common import event_copies
-from tf_yarn_ops.runtime.common.event_copies import EventCopies
 from tf_yarn_ops.runtime.common.file_storage import StorageRefused
 from tf_yarn_ops.runtime.common.hdfs import Hdfs
 from tf_yarn_ops.runtime.common.tokens import HDFS_KIND, Token, encode_token, write_length
+from tf_yarn_ops.runtime.tensorboard import event_copies
+from tf_yarn_ops.runtime.tensorboard.event_copies import EventCopies
 
 BLOCK = 10
 TRAIN = "/models/logs/train/events.out.tfevents.1.host"

@@ -16,9 +16,9 @@ from support.runtime_jobs import job, task
 from support.waiting import until
 from tf_yarn_ops.job.parts import TensorBoard
 from tf_yarn_ops.job.spec import TaskSpec
-from tf_yarn_ops.runtime.agent import page_script
-from tf_yarn_ops.runtime.agent.front import Front
 from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.tensorboard import page_script
+from tf_yarn_ops.runtime.tensorboard.front import Front
 from tf_yarn_ops.terminal.summary import describe_tensorboard
 
 #: Answers a request with what it has received, and the page like TensorBoard.

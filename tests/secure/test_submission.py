@@ -19,7 +19,7 @@ from support.events import SCALAR, event_file
 from support.programs import ROOT, SUBMIT, YTF
 from support.secure import ask, get_environment
 from support.waiting import until
-from tf_yarn_ops.runtime.agent.page_script import CONTENT_TYPE
+from tf_yarn_ops.runtime.tensorboard.page_script import CONTENT_TYPE
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 

@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 from ..errors import Cancelled, SpecInvalid, TfYarnError
 from ..hadoop.filesystem import FileSystem
-from ..runtime.common.event_copies import COPY_INTERVAL, COPY_REST, EventCopies
-from ..runtime.common.tensorboard_program import until_it_listens
+from ..runtime.tensorboard.event_copies import COPY_INTERVAL, COPY_REST, EventCopies
+from ..runtime.tensorboard.tensorboard_program import until_it_listens
 
 logger = logging.getLogger(__name__)
 

@@ -36,7 +36,7 @@ def main():  # type: ignore[no-untyped-def]
     elif sys.argv[1] == "mirror":
         from tf_yarn_ops.runtime.agent.mirror_task import main as part
     elif sys.argv[1] == "tensorboard":
-        from tf_yarn_ops.runtime.agent.tensorboard_task import main as part
+        from tf_yarn_ops.runtime.tensorboard.tensorboard_task import main as part
     elif sys.argv[1] == "function":
         from tf_yarn_ops.runtime.agent.function_task import main as part
     elif sys.argv[1] == "server":

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..errors import SpecInvalid
 from ..hadoop.cluster import Cluster
 from ..job.spec import JobSpec
-from ..runtime.common.event_copies import PIECE
+from ..runtime.common.file_storage import PIECE
 from .application import user_files
 from .container_environment import ContainerEnvironment, build_container_environment
 from .preflight import local_path

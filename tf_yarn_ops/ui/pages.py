@@ -28,9 +28,9 @@ from ..runtime.common.clock import duration, utc_time
 from ..runtime.common.concerns import STEPS
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.report import run_seconds
-from ..runtime.common.tensorboard_program import with_relative_fonts
 from ..runtime.page.drawing import draw_curves
 from ..runtime.page.page import SMOOTH, asset, changed_parts, render_page, render_parts
+from ..runtime.tensorboard.tensorboard_program import with_relative_fonts
 from ..validation import parse_since
 from . import figures
 from .boards import Boards

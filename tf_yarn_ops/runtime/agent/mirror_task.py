@@ -18,8 +18,7 @@ from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, 
 from urllib.parse import urlsplit
 
 from ..common.contract import TRAINED_FILE, Job, TaskId, read_job
-from ..common.event_copies import PIECE
-from ..common.file_storage import LocalFolder
+from ..common.file_storage import PIECE, LocalFolder
 from ..common.hdfs import Hdfs
 from ..common.processes import set_child_subreaper
 from ..common.roles import EVALUATOR

@@ -7,7 +7,7 @@ the other side never meets an index without its data, with whatever framework th
 import os
 from typing import List, Mapping, NamedTuple, Sequence
 
-from ..common.event_copies import EVENTS
+from ..tensorboard.event_copies import EVENTS
 
 #: A file that was modified less than so many seconds ago is still being written.
 SETTLE_SECONDS = 3.0

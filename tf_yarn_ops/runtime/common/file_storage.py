@@ -17,6 +17,9 @@ from .contract import EVERYBODY
 
 logger = logging.getLogger(__name__)
 
+#: Bytes of the longest piece of a file that is read at a time.
+PIECE = 4 * 1024 * 1024
+
 
 class StorageRefused(OSError):
     """The file system does not answer, or refuses; the text says why, without a token."""

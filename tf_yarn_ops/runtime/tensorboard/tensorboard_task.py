@@ -12,11 +12,11 @@ from typing import List, Optional
 from urllib.parse import urlsplit
 
 from ..common.contract import Job, read_job
-from ..common.event_copies import COPY_INTERVAL, COPY_REST, EventCopies
 from ..common.hdfs import Hdfs
 from ..common.mutual_tls import server_context
-from ..common.tensorboard_program import until_it_listens
+from .event_copies import COPY_INTERVAL, COPY_REST, EventCopies
 from .front import Front, reserve_loopback_port
+from .tensorboard_program import until_it_listens
 
 #: The folder in the working directory with the copies of event files.
 COPIES = "tensorboard-events"

@@ -5,7 +5,7 @@ import binascii
 import json
 from typing import NamedTuple, Optional
 
-from ..common.tensorboard_program import with_relative_fonts
+from .tensorboard_program import with_relative_fonts
 
 #: The script's path, relative to TensorBoard's page.
 PATH = "ytf-post.js"

@@ -8,10 +8,8 @@ import os
 import shutil
 from typing import Dict, Set
 
-from .file_storage import FileStatus, Storage
+from ..common.file_storage import PIECE, FileStatus, Storage
 
-#: Longest piece of a file, bytes.
-PIECE = 4 * 1024 * 1024
 #: Part of the name of each event file.
 EVENTS = "tfevents"
 #: Files in folders of this name belong to TensorBoard's plugins: traces of the profiler, labels of embeddings.
