@@ -8,6 +8,7 @@ import pytest
 import tf_yarn_ops
 from support.source import ROOT
 from tf_yarn_ops.errors import TfYarnError
+from tf_yarn_ops.runtime.common.report import TaskReport
 
 
 @pytest.mark.parametrize("name", tf_yarn_ops.__all__)
@@ -80,3 +81,35 @@ def test_launcher_and_report_have_a_repr_of_one_line(yarn):
     assert repr(launcher) == f"<Launcher of ann on {yarn.url}>"
     report = tf_yarn_ops.JobReport("application_1_0001", reason=tf_yarn_ops.Reason.KILLED, message="by Ann")
     assert repr(report) == "<JobReport application_1_0001 KILLED: by Ann>"
+
+
+class Printer:
+    """The part of IPython's printer that a report uses."""
+
+    text = staticmethod(print)
+
+
+@pytest.mark.parametrize("tasks", [2, 100])
+def test_notebook_shows_the_tasks_of_a_report(tasks, capsys):
+    report = tf_yarn_ops.JobReport(
+        "application_1_0001",
+        reason=tf_yarn_ops.Reason.TASK_FAILED,
+        message="worker:0 <failed>",
+        tasks=tuple(
+            TaskReport(f"worker:{n}", "failed" if n == 0 else "stopped", *((3, None) if n == 0 else (None, 15)), "n1")
+            for n in range(tasks)
+        ),
+    )
+    report._repr_pretty_(Printer, False)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "application_1_0001 TASK_FAILED: worker:0 <failed>"
+    assert lines[1].split() == ["worker:0", "failed", "exit", "3", "n1"]
+    assert lines[2].split() == ["worker:1", "stopped", "signal", "15", "n1"]
+    assert [line.strip() for line in lines[3:][38:]] == ([] if tasks == 2 else ["60 more tasks"])
+    shown = report._repr_html_()
+    assert (
+        "worker:0 &lt;failed&gt;</p><table><tr><td>worker:0</td><td>failed</td><td>exit 3</td><td>n1</td></tr>" in shown
+    )
+    assert tf_yarn_ops.JobReport("application_1_0001")._repr_html_() == (
+        "<p>application_1_0001 submitted</p><table></table>"
+    )

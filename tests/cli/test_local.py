@@ -55,8 +55,17 @@ def test_output_of_the_tasks_is_shown(call):
     )
     assert done.returncode == 0, done.stderr
     assert re.search(r"^local_\d+_\d+$", done.stdout, re.M)
-    assert "worker:0 | from worker 0\n" in done.stdout and "worker:1 | from worker 1\n" in done.stdout
+    assert sorted(done.stdout.splitlines()[1:]) == ["worker:0 | from worker 0", "worker:1 | from worker 1"]
     assert "SUCCEEDED" in done.stderr and "without YARN these options have no effect: queue" in done.stderr
+
+
+def test_lines_of_the_agent_are_shown_on_request_or_as_a_warning(call):
+    words = [SUBMIT, "--local", "-r", "worker:1"]
+    assert "worker:0 | tf_yarn_ops agent: worker:0 starts" in call(*words, "-v", "true").stdout
+    warned = call(*words, 'echo no JSON > "$YTF_RESULT_FILE"').stdout.splitlines()[1:]
+    assert len(warned) == 1 and warned[0].startswith(
+        "worker:0 | tf_yarn_ops agent: warning: the result file is not used"
+    )
 
 
 def test_exit_code_is_that_of_the_reason(call):
@@ -184,6 +193,13 @@ def test_commands_know_a_local_job_by_its_id(call):
     assert "Killed by ytf kill" in call(YTF, "report", application_id).stdout
     assert call(YTF, "wait", application_id).returncode == 8
     assert application_id in call(YTF, "history", "--resourcemanager", "local://").stdout
+
+
+def test_unknown_local_job_is_not_looked_for_in_yarn(call):
+    done = call(YTF, "status", "local_9_9")
+    assert done.returncode == 9
+    assert done.stdout.startswith("local_9_9 LOST: This machine has no such job")
+    assert done.stdout.endswith("next: ytf list --resourcemanager local://\n")
 
 
 def test_local_and_a_resourcemanager_exclude_each_other(call):

@@ -53,6 +53,8 @@ def test_output_properties_need_an_ending_and_a_stdout_of_their_own(tmp_path):
         "  - output_properties: needs wait: only a job that has ended has results",
         "  - output_properties: - and json would both write to stdout; give one of them a file",
     ]
+    unread = run(SUBMIT, "-r", "worker:1", "--logs", "all", "x")
+    assert unread.returncode == 2 and "logs: needs wait: without it nobody reads the lines" in unread.stderr
     refused = run(SUBMIT, "-r", "worker:1", "--wait", "--output_properties", "-", "")
     assert (done.returncode, refused.returncode) == (2, 2)
     assert refused.stdout.splitlines() == [

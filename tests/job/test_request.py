@@ -223,6 +223,18 @@ def test_script_that_no_command_names_is_doubted(command, warned):
     ] * warned
 
 
+@pytest.mark.parametrize(
+    "options, doubts",
+    [
+        ({}, ["script: missing, although a command names DTF_TASK_SCRIPT, which is empty without it"]),
+        ({"script": "train.py"}, []),
+    ],
+)
+def test_command_that_names_no_given_script_is_doubted(options, doubts):
+    job = {"task_command": "python ${DTF_TASK_SCRIPT}", "cluster_requirement": "worker:1", **options}
+    assert doubts_about_job(build_job(job)) == doubts
+
+
 def test_memory_without_unit_that_looks_like_gib_is_doubted():
     job = build_job({"task_command": "x", "cluster_requirement": "worker:2,ps:1", "task_memory": ["worker:4", "ps:2g"]})
     assert doubts_about_job(job) == ["task_memory: worker has 4 MiB, in which no Python starts; for GiB write 4g"]

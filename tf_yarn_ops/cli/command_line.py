@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from ..errors import MiniClusterError, ResourceManagerUnknown, SpecInvalid, TfYarnError, WaitTimeout
-from ..runtime.common.local_job import SCHEME
+from ..runtime.common.local_job import SCHEME, is_local
 from ..runtime.common.report import JobReport
 from ..terminal import shared_options
 from ..terminal.output import configure_logging, print_json, report_without_state, say
@@ -157,7 +157,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def function(*words: Any, resourcemanager: str | None, as_json: bool, verbose: bool, **values: Any) -> Any:
         configure_logging(verbose, requests=verbose)
         named = [values.get("application_id"), values.get("target"), *values.get("application_ids", ())]
-        here = resourcemanager is None and any(str(name).startswith("local_") for name in named)
+        here = resourcemanager is None and any(map(is_local, named))
         return command(*words, call=ClusterCall(SCHEME if here else resourcemanager, as_json), **values)
 
     for option in (

@@ -16,8 +16,9 @@ from ..errors import Cancelled, Fault, FaultCode, GeneralFault, SpecInvalid, TfY
 from ..job.document import read_document
 from ..job.options import OPTIONS
 from ..job.request import build_job, doubts_about_job
-from ..job.spec import JobSpec
+from ..job.spec import JobSpec, TaskSpec
 from ..launch.run import EngineRun, RunOutcome, dry_run_text, leftover
+from ..runtime.common.contract import AGENT_LINE, AGENT_WARNING
 from ..runtime.common.local_job import SCHEME
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
@@ -43,6 +44,7 @@ class CommandLineFault(FaultCode):
 
     NEEDS_A_WAITER = "needs {other}: YARN would end the job, because no client waits for it and moves its end"
     NEEDS_A_NAME = "needs {other}, the name of the training"
+    NEEDS_A_READER = "needs {other}: without it nobody reads the lines; ytf logs -f shows them later"
     NEEDS_WAIT = "needs {other}: only a job that has ended has results"
     ONE_STDOUT = "- and {other} would both write to stdout; give one of them a file"
     EMPTY_NAME = "it is empty; give a name for the training"
@@ -112,6 +114,7 @@ class CommandLineRun:
         """Submit the job, and follow it if the options ask for that; return the exit code."""
         wants_client = bool(values.pop("client"))
         client_command = _take_client_command(values) if wants_client else None
+        standard = not (values["task_memory"] or values["spec"])
         job = read_command_line(values)
         identity = read_identity(self.settings)
         check_outputs(self.settings, wants_client)
@@ -135,6 +138,8 @@ class CommandLineRun:
         check_files(job)
         self._user = job.user
         cluster = discover(self.settings["resourcemanager"], user=job.user)
+        if standard and not cluster.is_local:
+            say(f"each task gets {TaskSpec().memory} MiB of memory, as --task_memory is not given")
         launcher = Launcher(cluster, submit_with=self.settings["submit_with"],
                             strict_placement=bool(self.settings["strict_placement"]), holder="ytf-submit")  # fmt: skip
 
@@ -233,7 +238,10 @@ class CommandLineRun:
             say(f"warning: {error}")
 
     def _show_line(self, line: "LogLine") -> None:
-        """Show a line of a task: on stdout for a job on this machine, else beside the id on stdout."""
+        """Show a line of a program: on stdout for a job on this machine, else beside the id on stdout."""
+        routine = line.text.startswith(AGENT_LINE) and not line.text.startswith(AGENT_WARNING)
+        if routine and not self.settings["verbose"]:
+            return
         text = f"{line.task} | {line.text}"
         if _is_local(self.settings) and not self.settings["json"]:
             show(text, data=True)
@@ -295,12 +303,11 @@ def read_identity(settings: Mapping[str, Any]) -> "Identity | None":
 
 
 def check_outputs(settings: Mapping[str, Any], waits: bool) -> None:
-    """Raise SpecInvalid if ``--output_properties`` can't be obeyed beside the other options."""
-    target = settings["output_properties"]
-    if target is None:
-        return
-    faults = []
-    if not (waits or settings["wait"] or settings["dry_run"]):
+    """Raise SpecInvalid if ``--output_properties`` or ``--logs`` can't be obeyed beside the other options."""
+    target, faults = settings["output_properties"], []
+    if settings["logs"] not in (None, "none") and not (waits or settings["wait"] or settings["dry_run"]):
+        faults.append(Fault("logs", CommandLineFault.NEEDS_A_READER, {"other": "wait"}))
+    if target is not None and not (waits or settings["wait"] or settings["dry_run"]):
         faults.append(Fault("output_properties", CommandLineFault.NEEDS_WAIT, {"other": "wait"}))
     if target == "-" and settings["json"]:
         faults.append(Fault("output_properties", CommandLineFault.ONE_STDOUT, {"other": "json"}))

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from ..hadoop.resourcemanager import ENDED, ends_by_lease
 from ..runtime.common.contract import TENSORBOARD_PAGE
+from ..runtime.common.local_job import is_local
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, TaskReport, from_milliseconds, parse_diagnostics, yarn_times
 from ..runtime.common.status import KILLED, LIVE_TASK
@@ -169,11 +170,10 @@ def never_launched(report: JobReport) -> bool:
 
 
 def lost_report(application_id: str) -> JobReport:
-    """Return the report of an application that the ResourceManager does not know."""
+    """Return the report of an application that the ResourceManager does not know, or of such a job of this machine."""
+    whoever = "YARN no longer knows the application" if not is_local(application_id) else "This machine has no such job"
     return JobReport(
-        application_id,
-        reason=Reason.LOST,
-        message="YARN no longer knows the application; it may have ended long ago, or never began",
+        application_id, reason=Reason.LOST, message=f"{whoever}; it may have ended long ago, or never began"
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import Fault, FaultCode, SpecInvalid
+from ..runtime.common.contract import SCRIPT_VARIABLE
 from ..validation import ValueFault, check_faults, kind_of, noting, parse_count, parse_flag, read_text
 from .declaration import OPERATOR, Option
 from .options import options_of
@@ -107,8 +108,8 @@ def build_job(options: Mapping[str, Any], document: Mapping[str, Any] | None = N
 def doubts_about_job(job: JobSpec) -> list[str]:
     """Return warnings about valid values that are probably mistakes.
 
-    These are a URL with a folder in place of its host, a script that no command runs, and memory in MiB that looks
-    like GiB.
+    These are a URL with a folder in place of its host, a script that no command runs, a command that names a script
+    that was not given, and memory in MiB that looks like GiB.
     """
     doubts = []
     for name, task in job.tasks.items():
@@ -125,11 +126,17 @@ def doubts_about_job(job: JobSpec) -> list[str]:
             doubts.append(f"{option}: {path!r} names a NameNode {url.netloc!r}; if the folder is meant, write {meant}")
     commands = [job.command, *(task.command for task in job.tasks.values())]
     script = (job.script or "").rpartition("/")[2]
-    if script and not any(name in command for command in commands if command for name in (script, "DTF_TASK_SCRIPT")):
+    if script and not any(name in command for command in commands if command for name in (script, SCRIPT_VARIABLE)):
         doubts.append(
-            f"script: no command names {script!r} or DTF_TASK_SCRIPT. A shell replaces $DTF_TASK_SCRIPT in "
+            f"script: no command names {script!r} or {SCRIPT_VARIABLE}. A shell replaces $DTF_TASK_SCRIPT in "
             "double quotes by nothing; write the command in single quotes: 'python $DTF_TASK_SCRIPT'"
         )
+    if (
+        not script
+        and SCRIPT_VARIABLE not in job.env
+        and any(SCRIPT_VARIABLE in command for command in commands if command)
+    ):
+        doubts.append(f"script: missing, although a command names {SCRIPT_VARIABLE}, which is empty without it")
     return doubts
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from ..runtime.common.clock import duration, local_time
 from ..runtime.common.escaping import escape_controls
+from ..runtime.common.local_job import SCHEME, is_local
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, TaskReport, run_seconds
 from ..runtime.common.roles import TENSORBOARD
@@ -193,6 +194,8 @@ def next_line(report: JobReport, options: str = "") -> str:
     command = _WITH_APPLICATION.get(reason, "ytf logs {app}").format(
         app=report.application_id, task=task, master_log=report.master_log
     )
+    if not options and command == _WITH_APPLICATION[Reason.LOST] and is_local(report.application_id):
+        options = f" --resourcemanager {SCHEME}"
     return f"next: {command}{options}"
 
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set
 
 from ..common import protocol
 from ..common.contract import (
+    AGENT_LINE,
+    AGENT_WARNING,
     MAX_RESULT,
     METRICS_FILE,
     RESULT_FILE,
@@ -52,7 +54,12 @@ Message = Dict[str, Any]
 
 def log(text: str, *args: object) -> None:
     """Write a line to the container's log."""
-    os.write(2, ("tf_yarn_ops agent: %s\n" % (text % args)).encode("utf-8", "replace"))
+    os.write(2, ("%s%s\n" % (AGENT_LINE, text % args)).encode("utf-8", "replace"))
+
+
+def warn(text: str, *args: object) -> None:
+    """Write a line to the container's log that those who follow the program see."""
+    os.write(2, ("%s%s\n" % (AGENT_WARNING, text % args)).encode("utf-8", "replace"))
 
 
 def reserve_port() -> socket.socket:
@@ -85,7 +92,7 @@ def read_result(path: str) -> Optional[Dict[str, Any]]:
             raise ValueError("it is not a JSON object")
         return result
     except (ValueError, RecursionError) as error:
-        log("the result file is not used: %s", error)
+        warn("the result file is not used: %s", error)
         return None
 
 
@@ -179,7 +186,7 @@ class Agent:
                     handler(message)
             self.tend()
             if self.contact.silence() and self.exit_code is None:
-                log("no message from the coordinator for %d seconds, ending", self.contact.silence())
+                warn("no message from the coordinator for %d seconds, ending", self.contact.silence())
                 self.exit_code = 1
         self.end_now(self.job.deadlines["stop_grace"] if self.exit_code else 0.0)
         return self.exit_code
@@ -244,7 +251,7 @@ class Agent:
 
     def on_refused(self, message: Message) -> None:
         """End: the coordinator does not want this container."""
-        log("the coordinator refused %s: %s", self.container, message["why"])
+        warn("the coordinator refused %s: %s", self.container, message["why"])
         self.exit_code = 1
 
     def on_start(self, message: Message) -> None:
@@ -377,7 +384,7 @@ class Agent:
         result = read_result(os.path.join(self.folder, RESULT_FILE))
         masked: Optional[Dict[str, Any]] = mask_texts(result, self.secrets, names=False)
         if masked != result:
-            log("the result file has values of variables whose names suggest a secret: the report shows them as ***")
+            warn("the result file has values of variables whose names suggest a secret: the report shows them as ***")
         return masked
 
     def report(self, command: Command) -> None:

@@ -10,6 +10,7 @@ import signal
 import time
 from typing import Dict, Iterable, Mapping, NamedTuple, Optional
 
+from ..common.contract import AGENT_WARNING
 from ..common.processes import descendants, send_signal, set_parent_death_signal
 from .usage import Meter
 
@@ -183,7 +184,7 @@ def _become(text: str, env: Mapping[str, str], agent: int, interactive: bool) ->
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.execvpe("bash", ["bash", "-c", text], dict(env))
     except OSError as error:
-        os.write(2, ("tf_yarn_ops agent: cannot start bash: %s\n" % error).encode())
+        os.write(2, ("%scannot start bash: %s\n" % (AGENT_WARNING, error)).encode())
         os._exit(127 if isinstance(error, FileNotFoundError) else 126)
     finally:
         os._exit(126)

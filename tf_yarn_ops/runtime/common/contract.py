@@ -22,12 +22,16 @@ RUNTIME_FILE = ".ytf.zip"
 SERVER_COMMAND = "ytf-server"
 #: Where Python finds our `sitecustomize`, by which a program opens ``hdfs://``.
 PROGRAM_PATH = RUNTIME_FILE + "/program"
+#: The variable with the name of a job's script.
+SCRIPT_VARIABLE = "DTF_TASK_SCRIPT"
 RESULT_FILE = ".ytf.result.json"
 METRICS_FILE = ".ytf.metrics.jsonl"
 #: Exists once the training of a job whose evaluators then have some time is over.
 TRAINED_FILE = ".ytf.trained"
 CERTIFICATE_FILE = ".skein.crt"
 KEY_FILE = ".skein.pem"
+#: How the agent's own lines in a task's log begin, and those of them that a reader of the program needs, too.
+AGENT_LINE, AGENT_WARNING = "tf_yarn_ops agent: ", "tf_yarn_ops agent: warning: "
 #: The folder in the working directory into which YARN unpacks an archive environment.
 ENVIRONMENT_FOLDER = "environment"
 #: The name of a function's value among the metrics of the report.
@@ -426,7 +430,7 @@ def task_environment(
         }
     )
     optional: Tuple[Tuple[str, Optional[str]], ...] = (
-        ("DTF_TASK_SCRIPT", job.script),
+        (SCRIPT_VARIABLE, job.script),
         ("DTF_INPUT_PATH", job.input),
         ("DTF_OUTPUT_PATH", job.output),
         ("DTF_OUT_PATH", job.output),
