@@ -95,9 +95,9 @@ def test_notebook_shows_the_tasks_of_a_report(tasks, capsys):
         "application_1_0001",
         reason=tf_yarn_ops.Reason.TASK_FAILED,
         message="worker:0 <failed>",
-        tasks=tuple(
-            TaskReport(f"worker:{n}", "failed" if n == 0 else "stopped", *((3, None) if n == 0 else (None, 15)), "n1")
-            for n in range(tasks)
+        tasks=(
+            TaskReport("worker:0", "failed", exit_code=3, host="n1"),
+            *(TaskReport(f"worker:{index}", "stopped", signal=15, host="n1") for index in range(1, tasks)),
         ),
     )
     report._repr_pretty_(Printer, False)

@@ -131,11 +131,7 @@ def doubts_about_job(job: JobSpec) -> list[str]:
             f"script: no command names {script!r} or {SCRIPT_VARIABLE}. A shell replaces $DTF_TASK_SCRIPT in "
             "double quotes by nothing; write the command in single quotes: 'python $DTF_TASK_SCRIPT'"
         )
-    if (
-        not script
-        and SCRIPT_VARIABLE not in job.env
-        and any(SCRIPT_VARIABLE in command for command in commands if command)
-    ):
+    if not script and any(SCRIPT_VARIABLE in command for command in commands if command):
         doubts.append(f"script: missing, although a command names {SCRIPT_VARIABLE}, which is empty without it")
     return doubts
 
