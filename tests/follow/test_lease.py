@@ -261,3 +261,8 @@ def test_the_watcher_moves_each_lease_and_yarn_ends_the_one_that_is_left(both, c
     assert "Its last holder, a client that goes, had to renew it within 12 s." in report.message
     assert all(".777" in text for text in moves(both))
     assert Session(cluster).report(held).reason is None
+
+
+@pytest.mark.parametrize("queue, total", [(0, 200), (100, 0)])
+def test_lifetime_needs_both_deadlines(queue, total):
+    assert lifetime_of(job(deadlines=Deadlines(queue=queue, total=total))) is None

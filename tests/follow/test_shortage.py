@@ -1,8 +1,12 @@
 """The containers for which a running job still waits."""
 
+import time
+from dataclasses import replace
+
 import pytest
 
-from tf_yarn_ops.follow.shortage import describe_shortage
+from tf_yarn_ops.follow.shortage import Shortages, describe_shortage
+from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
 NODES = [{"availMemoryMB": 512}, {"availMemoryMB": 2048}, {}]
 
@@ -21,3 +25,33 @@ def request(count, memory, place="*"):
 ])  # fmt: skip
 def test_missing_containers_are_described_by_size(requests, nodes, sentence):
     assert describe_shortage(requests, nodes, 6) == sentence
+
+
+class Counting:
+    asked = 0
+
+    def resource_requests(self, application_id):
+        self.asked += 1
+        return [request(1, 512)]
+
+    def nodes(self):
+        return NODES
+
+
+WAITS = JobReport(
+    "application_1_0001", state="RUNNING", started_at=1.0, message="m", tasks=(TaskReport("worker:0", state="pending"),)
+)
+
+
+@pytest.mark.parametrize("state, age", [("FINISHED", 1000.0), ("RUNNING", 0.0)])
+def test_only_a_job_that_waits_long_is_asked_for(state, age):
+    yarn = Counting()
+    report = replace(WAITS, state=state, started_at=time.time() - age)
+    assert Shortages(yarn).complete(report) == report and yarn.asked == 0
+
+
+def test_missing_containers_are_asked_for_once_in_an_interval():
+    yarn = Counting()
+    shortages = Shortages(yarn)
+    messages = {shortages.complete(WAITS).message for _ in range(3)}
+    assert yarn.asked == 1 and [m[:22] for m in messages] == ["m Missing 1 of 1 conta"]

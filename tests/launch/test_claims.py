@@ -93,3 +93,19 @@ def test_the_caller_that_watches_an_application_is_named_by_its_claim(place):
     assert watching_caller(staging, mine(1)) == ME.key
     assert watching_caller(staging, mine(2)) is None
     assert watching_caller(staging, {**mine(1), "applicationTags": ""}) is None
+
+
+def test_end_of_a_run_leaves_the_runs_of_other_generations(place):
+    older = claims_of(place, Identity(ME.key, 1, 0, ME.deployment, run=Run(1, 60.0)))
+    newer = claims_of(place, Identity(ME.key, 2, 0, ME.deployment, run=Run(1, 60.0)))
+    older.start_run()
+    newer.start_run()
+    newer.end_run()
+    assert set(claims_of(place, Identity(ME.key, 3, 0, ME.deployment)).older_runs([])) == {1}
+
+
+def test_rename_that_was_not_answered_counts_if_the_claim_is_ours(place, monkeypatch):
+    claims = claims_of(place)
+    rename = claims._files.rename
+    monkeypatch.setattr(claims._files, "rename", lambda *paths: rename(*paths) and False)
+    assert claims.make(0, number(1))

@@ -1,5 +1,7 @@
 """Identity: its tags, and the table that decides about a submission."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -164,3 +166,10 @@ def test_an_identity_that_ignores_others_sees_its_own_generation_only():
 )
 def test_only_a_job_without_containers_has_not_trained(reason, nothing):
     assert nothing_trained(JobReport(number(1), reason=reason, message="x")) is nothing
+
+
+def test_waiting_generation_waits_for_the_oldest():
+    waiting = replace(ME, previous="wait")
+    assert decide_submission([mine(2, generation=0), mine(1, generation=0)], waiting, USER) == SubmissionDecision(
+        Action.WAIT, number(1)
+    )

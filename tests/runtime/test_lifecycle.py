@@ -7,10 +7,13 @@ from hypothesis import strategies as st
 from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.frameworks import FRAMEWORKS, TENSORFLOW
 from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.roles import Role
 from tf_yarn_ops.runtime.master.lifecycle import (
     FAILED,
     LOST,
     PENDING,
+    QUICK_FAILURES,
+    QUICK_SECONDS,
     REGISTERED,
     RUNNING,
     SUCCEEDED,
@@ -386,3 +389,25 @@ def test_whatever_the_order_a_job_without_faults_succeeds(names, random):
     random.shuffle(exits)
     state, actions = play(rules, state, *exits)
     assert state.verdict.reason is Reason.SUCCEEDED and actions == ["finish"]
+
+
+def test_failure_after_quick_seconds_is_not_quick():
+    rules, state = start("worker:0", mode="task", restarts=9)
+    state, _ = play(rules, state, *registered("worker:0"))
+    for _ in range(QUICK_FAILURES):
+        state, decision = decide(rules, state, Exited(W0, 1, QUICK_SECONDS))
+    assert decision.action == "start"
+
+
+@pytest.mark.parametrize("role", [Role(True, False, False), Role(False, True, False), Role(False, False, True)])
+def test_spec_waits_for_a_task_of_one_duty(role):
+    assert needed(Rules({"worker": role}), W0)
+    assert not needed(Rules({"worker": Role(False, False, False)}), W0)
+
+
+def test_container_of_a_failed_task_may_go():
+    rules, state = start("worker:0", "tensorboard:0", losses=0)
+    state, _ = play(rules, state, *registered("worker:0", "tensorboard:0"), Exited(BOARD, 1, 60.0))
+    assert state.phases[BOARD] == FAILED
+    state, _ = play(rules, state, Lost(BOARD, Reason.CONTAINER_LOST, "gone"))
+    assert state.phases[BOARD] == FAILED

@@ -14,7 +14,7 @@ from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.master import lifecycle
 from tf_yarn_ops.runtime.master.containers import Container
-from tf_yarn_ops.runtime.master.overseer import LOG_SECONDS, MAX_UNWANTED, Overseer, View
+from tf_yarn_ops.runtime.master.overseer import ANSWER_SECONDS, LOG_SECONDS, MAX_UNWANTED, Overseer, View
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
 SINCE = r"since [-\d]+ [:\d]+ UTC"
@@ -271,3 +271,61 @@ def test_job_ends_when_yarn_gives_excluded_nodes_again_and_again():
         assert overseer.stranded(view, None) is None
         overseer.unwanted(view._replace(containers=[Container(f"worker_{number}", "worker", "RUNNING", "", "0:1")]))
     assert "(60 containers in a row were there)" in overseer.stranded(view, {"0:1", "2:1"}).cause
+
+
+def seeing(container_state, heard_ago=0.0, terminated=False, **deadlines):
+    """Return an overseer, and what it sees: the agent of worker:0, last heard so many seconds before 1000."""
+
+    async def run():
+        coordinator = crowd(1, deadlines=Deadlines(**deadlines))
+        await call_all(coordinator)
+        for peer in coordinator.registry.peers.values():
+            peer.heard_at, peer.terminated = 1000.0 - heard_ago, terminated
+        listed = [Container("worker_0", "worker", container_state, "", "h:1")] if container_state else []
+        return overseer_of(coordinator, 0.0), view_of(coordinator, 0.0, listed)
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("ago, lost", [(ANSWER_SECONDS, False), (ANSWER_SECONDS + 1, True)])
+def test_skein_gets_some_seconds_to_say_why_a_container_ended(ago, lost):
+    overseer, view = seeing("RUNNING", ago, terminated=True, heartbeat=60)
+    assert [gone.reason for gone in overseer.silent(view, 1000.0)] == [Reason.CONTAINER_LOST] * lost
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_silent_container_is_replaced_only_while_it_is_listed(listed):
+    overseer, view = seeing("RUNNING" if listed else None, 61.0, heartbeat=60)
+    assert [gone.replace for gone in overseer.silent(view, 1000.0)] == [listed]
+
+
+def test_allocation_is_timed_since_the_last_request():
+    coordinator = crowd(1, deadlines=Deadlines(allocation=30, registration=0))
+    overseer = overseer_of(coordinator, 0.0)
+    assert overseer.missing(view_of(coordinator, 0.0, [RUNNING]), 100.0) is None
+    assert overseer.missing(view_of(coordinator, 0.0, [WAITING]), 129.0) is None
+    assert overseer.missing(view_of(coordinator, 0.0, [WAITING]), 131.0).reason is Reason.ALLOCATION_TIMEOUT
+
+
+def test_container_that_was_given_up_is_not_late():
+    coordinator = crowd(2, deadlines=Deadlines(registration=30))
+    overseer = overseer_of(coordinator, 0.0)
+    overseer.ended([Container("worker_0", "worker", "FAILED", "boom")])
+    view = view_of(coordinator, 0.0)
+    assert overseer.missing(view, 0.0) is None
+    assert "worker_0" not in overseer.missing(view, 31.0).cause
+
+
+def test_container_that_has_registered_is_not_unwanted():
+    overseer, view = excluding("0:1")
+    peers = {"worker_0": object()}
+    assert overseer.unwanted(view._replace(peers=peers)) == []
+
+
+def test_unwanted_containers_are_counted_while_a_task_waits():
+    overseer, view = excluding("0:1")
+    overseer.unwanted(view)
+    assert overseer._unwanted == 1
+    running = dict.fromkeys(view.state.phases, lifecycle.RUNNING)
+    overseer.unwanted(view._replace(state=view.state._replace(phases=running)))
+    assert overseer._unwanted == 0
