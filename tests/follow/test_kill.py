@@ -1,5 +1,7 @@
 """A kill with its reason, through restarts and refusals."""
 
+from unittest.mock import Mock
+
 import pytest
 
 from support.fake_yarn import application
@@ -65,6 +67,26 @@ def test_a_kill_that_may_not_take_any_time_is_sent_all_the_same(place):
     with pytest.raises(ClusterUnreachable, match="0 s after the kill"):
         launcher.kill(ID, timeout=0)
     assert place.yarn.count("PUT", f"/ws/v1/cluster/apps/{ID}/state") == 1
+
+
+def test_kill_that_yarn_did_not_accept_is_not_repeated(place):
+    launcher = place.launcher()
+    launcher.submit(job())
+    launcher.resourcemanager.kill = Mock(side_effect=ClusterUnreachable("gone"))
+    with pytest.raises(ClusterUnreachable) as raised:
+        killing.kill_application(launcher, ID, "why", timeout=30.0)
+    assert not isinstance(raised.value, killing.StillEnding) and launcher.resourcemanager.kill.call_count == 1
+
+
+def test_pause_between_two_looks_has_a_limit(place, monkeypatch):
+    launcher, slept = place.launcher(), []
+    launcher.submit(job())
+    accepted = (202, {"Content-Type": "application/json"}, '{"state": "RUNNING"}')
+    place.yarn.faults.append(lambda method, path: accepted if method == "PUT" and len(slept) < 20 else None)
+    monkeypatch.setattr(killing.time, "sleep", slept.append)
+    monkeypatch.setattr(killing, "_ASK_AGAIN", 0.0)
+    assert launcher.kill(ID).reason is Reason.KILLED
+    assert slept[:2] == [0.05, pytest.approx(0.075)] and max(slept) == 0.5
 
 
 def test_what_yarn_has_dropped_under_a_kill_is_lost(place):

@@ -106,6 +106,19 @@ def test_jobs_that_died_before_their_coordinator_get_records(staging, root):
     assert {one["reason"] for one in found} == {"AM_FAILED"} and "grpc" in found[0]["message"]
 
 
+def test_record_that_is_there_is_not_written_again(staging, root, monkeypatch):
+    kept = []
+    monkeypatch.setattr("tf_yarn_ops.follow.sweep.keep_record", lambda staging, report: kept.append(report))
+    yarn, ended = FakeYarn(), time.time()
+    for number in (1, 2):
+        yarn.add(application(number, "FAILED", user=USER, applicationTags="tfy-job", finishedTime=round(1000 * ended)))
+    keep(staging.filesystem, staging.cluster.history, record(1, user=USER, ended=ended))
+    known = next(iter(Histories(staging.cluster).find(Query())))["application_id"]
+    with serving(yarn) as url:
+        keep_missing_records(staging, replace(cluster_at(root), resourcemanagers=(url,)).resourcemanager(), 24)
+    assert {report.application_id for report in kept} == set(yarn.apps) - {known} and len(kept) == 1
+
+
 @pytest.mark.parametrize("chance", [0.0, 1.0])
 def test_a_submission_sweeps_old_notes_and_records_by_chance(staging, root, resourcemanager, monkeypatch, chance):
     notes = [root / f"user/{USER}/.skein" / name / "note" for name in ("claims", "leases")]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tf_yarn_ops.errors import did_you_mean
-from tf_yarn_ops.job.requirement import canonical_type, parse_cluster_requirement, parse_overrides
+from tf_yarn_ops.job.requirement import canonical_type, misspelt_type, parse_cluster_requirement, parse_overrides
 from tf_yarn_ops.validation import parse_count, parse_memory
 
 
@@ -149,3 +149,12 @@ def test_any_text_gives_a_requirement_or_a_fault(text):
 def test_any_text_gives_overrides_or_a_fault(texts):
     result, faults = overrides(*texts)
     assert faults or not texts or any(result[:2]) or result.by_index
+
+
+def test_endless_index_is_a_fault():
+    assert len(overrides("worker[" + "1" * 5000 + "]:1")[1]) == 1
+
+
+@pytest.mark.parametrize("name, meant", [("wroker", "worker"), ("walker", None), ("worker2", None), ("Chief", "chief")])
+def test_name_that_is_four_fifths_similar_is_misspelt(name, meant):
+    assert misspelt_type(name) == meant

@@ -109,3 +109,11 @@ def test_rename_that_was_not_answered_counts_if_the_claim_is_ours(place, monkeyp
     rename = claims._files.rename
     monkeypatch.setattr(claims._files, "rename", lambda *paths: rename(*paths) and False)
     assert claims.make(0, number(1))
+
+
+def test_claim_of_a_stranger_names_no_caller(place):
+    claims_of(place, replace(ME, watched=True)).make(0, number(1))
+    staging = place.launcher().staging(USER)
+    assert watching_caller(staging, mine(1)) == ME.key
+    of_bob = replace(staging.cluster, user="bob", staging_template=staging.cluster.staging)
+    assert watching_caller(StagingDirectory(of_bob), mine(1)) is None

@@ -211,6 +211,16 @@ def test_a_queues_own_label_counts_for_who_names_none():
         warn_about_nodes(job(), Surroundings(described, [node()], LABELS), True)
 
 
+def test_share_of_a_queue_counts_without_labels_only():
+    """The share of a queue is one of the nodes without a label."""
+    wants = JobSpec(command="true", tasks={"worker": TaskSpec(memory=2048, instances=3)}, am_memory=512)
+    half = scheduler(queue("default", nodeLabels=["*"], absoluteMaxCapacity=50))
+    nodes = [node(), node()]
+    warn_about_nodes(wants, Surroundings(half, nodes, LABELS), True)
+    with pytest.raises(ResourcesImpossible, match="the queue may use 4096 MiB"):
+        warn_about_nodes(wants, Surroundings(half, nodes, {}), True)
+
+
 def test_tensorboard_runs_where_the_job_does():
     spec = JobSpec(
         command="true",
