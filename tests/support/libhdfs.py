@@ -1,5 +1,6 @@
 """libhdfs.so, which Hadoop's jars lack: built once from Hadoop's source, which a crate of Rust's registry carries."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -30,7 +31,7 @@ def libhdfs_folder(environ):
     def make(folder):
         (folder / "Cargo.toml").write_text(_CARGO)
         (folder / "lib.rs").touch()
-        _run(["cargo", "vendor", "--quiet", "crates"], folder)
+        _run([find_cargo(), "vendor", "--quiet", "crates"], folder)
         source = folder / "crates/hdfs-sys/libhdfs/hdfs_3_3"
         headers = [
             source.parent,
@@ -62,6 +63,12 @@ def libhdfs_folder(environ):
         shutil.rmtree(folder / "crates")
 
     return made_once("libhdfs", [Path(__file__)], make)
+
+
+def find_cargo():
+    """Return the first cargo on PATH that runs: one of rustup needs a toolchain in the home directory."""
+    found = [path for folder in os.get_exec_path() if (path := shutil.which("cargo", path=folder))]
+    return next(path for path in found if subprocess.run([path, "--version"], capture_output=True).returncode == 0)
 
 
 def _run(command, folder):
