@@ -1,6 +1,7 @@
 """libhdfs.so, which Hadoop's jars lack: built once from Hadoop's source, which a crate of Rust's registry carries."""
 
 import os
+import pwd
 import shutil
 import subprocess
 from pathlib import Path
@@ -8,6 +9,8 @@ from pathlib import Path
 from support.azkaban_site import made_once
 from tf_yarn_ops.minicluster.java import find_java
 
+#: Toolchains and the registry's settings are in the user's own home, whatever HOME says.
+ENVIRON = {**os.environ, "HOME": pwd.getpwuid(os.getuid()).pw_dir}
 #: hdfs-sys 0.3.0 has libhdfs of Hadoop 3.3; the others are those that it needs, as old as it is.
 _CARGO = """\
 [package]
@@ -66,9 +69,12 @@ def libhdfs_folder(environ):
 
 
 def find_cargo():
-    """Return the first cargo on PATH that runs: one of rustup needs a toolchain in the home directory."""
+    """Return the first cargo on PATH that runs: one of rustup may have no toolchain."""
     found = [path for folder in os.get_exec_path() if (path := shutil.which("cargo", path=folder))]
-    return next(path for path in found if subprocess.run([path, "--version"], capture_output=True).returncode == 0)
+    works = [
+        path for path in found if subprocess.run([path, "--version"], capture_output=True, env=ENVIRON).returncode == 0
+    ]
+    return works[0]
 
 
 def _run(command, folder):
@@ -80,5 +86,6 @@ def _run(command, folder):
         stderr=subprocess.STDOUT,
         text=True,
         timeout=300,
+        env=ENVIRON,
     )
     assert ran.returncode == 0, ran.stdout[-4000:]
