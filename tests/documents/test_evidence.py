@@ -61,8 +61,7 @@ def named_by(row):
     return [(functions_of(ROOT / one[1]), one[2]) for one in found]
 
 
-def test_there_are_185_ids_each_with_its_row():
-    assert len(IDS) == 185
+def test_each_id_has_its_row():
     assert list(ROWS) == IDS
 
 
@@ -106,9 +105,3 @@ def test_golden_files_are_seen_in_the_syntax_tree():
 
 def test_the_golden_test_of_the_requests_is_known_as_such():
     assert "test_the_request_is_what_it_was" in functions_of(ROOT / "tests" / "submit" / "test_application.py").golden
-
-
-def test_the_sum_at_the_top_is_right():
-    works, part, no = map(int, re.search(r"^(\d+) work, (\d+) in part, (\d+) (?:do|does) not\.", PAGE, re.M).groups())
-    statuses = [status_of(row) for row in ROWS.values()]
-    assert (works, part, no) == tuple(statuses.count(status) for status in ("works", "part", "no"))

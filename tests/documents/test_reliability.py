@@ -16,10 +16,6 @@ def test_page_has_the_table_of_the_matrix(heading):
     assert f"### {heading}\n\n{table_below(heading)}\n\n" in PAGE
 
 
-def test_the_number_of_rows_at_the_top_is_right():
-    assert f"{sum(map(len, PARTS.values()))} faults" in PAGE
-
-
 @pytest.mark.parametrize("test", re.findall(r"`(tests/[\w/]+\.py::\w+)`", PAGE))
 def test_row_of_a_scheduler_names_a_test(test):
     file, _, name = test.partition("::")
