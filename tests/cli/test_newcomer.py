@@ -1,12 +1,15 @@
 """The mistakes of a first hour: what a person types, the exit code, the line that helps, and what is left behind.
 
-The cases are numbered as in the trial with 44 of them. Those that need a minicluster, a secured or a broken machine
-are tests beside that code.
+The cases are numbered as in the trial with 44 of them. Those that need a minicluster, a secured or a broken machine are
+tests beside that code: 24 ``secure/test_bare_nodes.py``, 29 ``launch/test_launcher_cluster.py``, 31, 32, 35
+``minicluster/test_installation.py``, 33, 37 ``minicluster/test_commands.py``, 36 ``minicluster/test_java.py``, 38
+``minicluster/test_hadoop.py``, 44 ``launch/test_launcher.py``. The minicluster of 39 no longer makes an archive of classes.
 """
 
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +44,14 @@ IPC = (
     "It looks like you are making an HTTP request to a Hadoop IPC port. This is not the correct port for the web "
     "interface on this daemon.\r\n"
 )
+
+
+#: What other servers answer to a request for a ResourceManager.
+STRANGERS = {
+    "rpc": (404, {"Content-type": "text/plain"}, IPC),
+    "namenode": (404, {"Content-type": "text/html"}, "<html><title>Error 404 Not Found</title></html>"),
+    "web": (200, {"Content-type": "text/html"}, "<html>It works!</html>"),
+}
 
 
 class Case(NamedTuple):
@@ -86,6 +97,13 @@ CASES = {
         4,
         ("is no YARN ResourceManager", "HTTP request to a Hadoop IPC port", "http://host:8088"),
     ),
+    "8 URL of the NameNode": Case(
+        [*YTF, "list", "--resourcemanager", "{namenode}"], 4, ("is no YARN ResourceManager", "http://host:8088")
+    ),
+    "9 another web server": Case([*YTF, "list", "--resourcemanager", "{web}"], 4, ("is no YARN ResourceManager",)),
+    "10 a server that never answers": Case(
+        [*YTF, "list", "--resourcemanager", "{silent}"], 4, ("no ResourceManager answers at", "timed out")
+    ),
     "11 -r with =": Case(
         [*SUBMIT, "--local", "-r", "worker=2", "true"],
         2,
@@ -123,10 +141,12 @@ CASES = {
         [*LOCAL, "-s", "nosuch.py", "python $DTF_TASK_SCRIPT"], 2, ("script: there is no nosuch.py on this machine",)
     ),
     "19 several faults": Case(
-        [*LOCAL, "-m", "abc", "-c", "x", "--environment", "/no/such", "true"],
+        [*LOCAL, "-m", "abc", "-c", "x", "--environment", "/no/such", "-s", "nosuch.py", "--file", "a=no.csv", "true"],
         2,
         (
-            "3 faults in the request",
+            "5 faults in the request",
+            "script: there is no nosuch.py on this machine",
+            "file: there is no no.csv on this machine",
             "write MiB (8192) or a unit",
             "task_vcores 'x'",
             "'/no/such' is not an environment; give python://",
@@ -196,7 +216,14 @@ def environ(tmp_path):
         (tmp_path / name).write_text(text, encoding="utf-8")
     hidden = ("YTF_RESOURCEMANAGER", "HADOOP_CONF_DIR", "JAVA_HOME", "YTF_MINICLUSTER_DIR")
     kept = {name: value for name, value in os.environ.items() if name not in hidden}
-    return {**kept, "YTF_SITE": "", "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state"), "LANG": "C.UTF-8"}
+    (tmp_path / "site.yaml").write_text("request_timeout: 2")
+    return {
+        **kept,
+        "YTF_SITE": str(tmp_path / "site.yaml"),
+        "HOME": str(tmp_path),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "LANG": "C.UTF-8",
+    }
 
 
 def jobs_below(folder):
@@ -204,12 +231,20 @@ def jobs_below(folder):
     return [job["finalStatus"] for job in local(folder / "state" / "tf_yarn_ops").resourcemanager().find()]
 
 
+@pytest.fixture
+def silent():
+    """Return the address of a server that accepts a connection, and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
-def test_mistake_is_answered_with_what_to_do_next(case, environ, tmp_path, yarn):
+def test_mistake_is_answered_with_what_to_do_next(case, environ, tmp_path, yarn, silent):
     before = set(tmp_path.iterdir())
-    if "{rpc}" in case.words:
-        yarn.faults.append(lambda method, path: (404, {"Content-type": "text/plain"}, IPC))
-    urls = {"yarn": yarn.url, "rpc": yarn.url, "https": yarn.url.replace("http:", "https:")}
+    urls = dict.fromkeys(["yarn", *STRANGERS], yarn.url) | {"https": yarn.url.replace("http:", "https:")}
+    urls["silent"] = silent
+    if answers := [answer for name, answer in STRANGERS.items() if f"{{{name}}}" in case.words]:
+        yarn.faults.append(lambda method, path: answers[0])
     words = [word.format(**urls) if word.startswith("{") else word for word in case.words]
     done = subprocess.run(
         words, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL

@@ -324,7 +324,22 @@ def read_command_line(values: dict[str, Any]) -> JobSpec:
         )
     path = values.pop("spec")
     options = {name: value for name, value in values.items() if value not in (None, ())}
-    return build_job({**options, "task_command": words[0] if words else None}, read_document(path) if path else None)
+    document = read_document(path) if path else None
+    try:
+        return build_job({**options, "task_command": words[0] if words else None}, document)
+    except SpecInvalid as error:
+        raise SpecInvalid([*error.faults, *_faults_of_files(options)]) from error
+
+
+def _faults_of_files(options: Mapping[str, Any]) -> list[Fault]:
+    """Return the faults of the local files that options name; those of a valid job are found before its submission."""
+    from ..submit.preflight import fault_of_file, local_path
+
+    named = [("script", options["script"])] if "script" in options else []
+    for name in ("file", "archive"):
+        named += [(name, text.partition("=")[2] or text) for text in options.get(name, ())]
+    paths = [(where, path) for where, source in named if (path := local_path(source)) is not None]
+    return [fault for where, path in paths if (fault := fault_of_file(where, path))]
 
 
 def _take_client_command(values: dict[str, Any]) -> str | None:

@@ -87,17 +87,21 @@ def check_files(spec: JobSpec) -> None:
     SpecInvalid
         With a fault for each of these files.
     """
-    faults = []
-    for where, path in local_sources(spec).items():
-        if not os.path.exists(path):
-            faults.append(Fault(where, LocalFileFault.NO_FILE, {"file": path}))
-        elif os.path.isdir(path) and str(path).endswith(ARCHIVE_SUFFIXES):
-            faults.append(Fault(where, LocalFileFault.FOLDER, {"file": path}))
-        elif not os.path.isdir(path) and not os.path.isfile(path):
-            faults.append(Fault(where, LocalFileFault.NO_REGULAR_FILE, {"file": path}))
-        elif os.path.isfile(path) and not os.access(path, os.R_OK):
-            faults.append(Fault(where, LocalFileFault.UNREADABLE, {"file": path}))
-    check_faults(faults)
+    check_faults(fault for where, path in local_sources(spec).items() if (fault := fault_of_file(where, path)))
+
+
+def fault_of_file(where: str, path: Path) -> Fault | None:
+    """Return why a local file can't travel with a job, as a fault of its place in the request; None if it can."""
+    code = None
+    if not os.path.exists(path):
+        code = LocalFileFault.NO_FILE
+    elif os.path.isdir(path) and str(path).endswith(ARCHIVE_SUFFIXES):
+        code = LocalFileFault.FOLDER
+    elif not os.path.isdir(path) and not os.path.isfile(path):
+        code = LocalFileFault.NO_REGULAR_FILE
+    elif os.path.isfile(path) and not os.access(path, os.R_OK):
+        code = LocalFileFault.UNREADABLE
+    return Fault(where, code, {"file": path}) if code else None
 
 
 def check_environment(spec: JobSpec) -> None:
