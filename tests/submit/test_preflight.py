@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from support.place import job, read_proto
-from tf_yarn_ops.errors import (
-    SpecInvalid,
-)
+from tf_yarn_ops.errors import ResourcesImpossible, SpecInvalid
+from tf_yarn_ops.hadoop.resourcemanager import Allocation
+from tf_yarn_ops.submit.preflight import check_files, check_maximum
 
 
 def test_all_missing_files_are_named_before_anything_is_asked(place, tmp_path):
@@ -33,6 +33,26 @@ def test_path_that_is_neither_file_nor_folder_is_a_fault(place, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(SpecInvalid, match=r"files\.a: .*/pipe is neither a file nor a folder"):
         place.launcher().submit(job(files={"a": str(tmp_path / "pipe")}))
+
+
+def test_folder_with_the_name_of_an_archive_is_a_fault(tmp_path):
+    (tmp_path / "data.tar.gz").mkdir()
+    with pytest.raises(SpecInvalid, match=r"archives\.data: .*/data\.tar\.gz is a folder, not an archive"):
+        check_files(job(archives={"data": str(tmp_path / "data.tar.gz")}))
+
+
+def test_file_that_can_not_be_read_is_a_fault(tmp_path, monkeypatch):
+    (tmp_path / "train.py").touch()
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may read all files
+    with pytest.raises(SpecInvalid, match=r"script: .*/train\.py can't be read"):
+        check_files(job(script=str(tmp_path / "train.py")))
+
+
+def test_maximum_holds_for_the_application_master_too():
+    spec = job(am_memory=5000)
+    check_maximum(spec, Allocation(5000, 4, 0))
+    with pytest.raises(ResourcesImpossible, match="the application master asks for 5000 MiB"):
+        check_maximum(spec, Allocation(4999, 4, 0))
 
 
 def test_the_launcher_reads_a_relative_script_from_the_working_directory(place, tmp_path, monkeypatch):
