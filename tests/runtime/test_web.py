@@ -108,3 +108,18 @@ def test_request_is_held_no_longer_than_the_limit(monkeypatch):
         return await asyncio.wait_for(website.answer(HELD), 30)
 
     assert json.loads(asyncio.run(ask())[2])["news"] == "0"
+
+
+def test_end_of_the_coordinator_drops_a_held_request_silently(caplog):
+    """Before 3.12 asyncio logs the cancellation of a server's connection as an error, in the coordinator's log."""
+
+    async def ask():
+        website = Website(status, None, status, Viewers(wire.job(), ""))
+        _, port = await serve_page(website)
+        await website.answer("/parts.json")
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"GET {HELD} HTTP/1.1\r\n\r\n".encode())
+        await until_async(lambda: website._held)
+
+    asyncio.run(asyncio.wait_for(ask(), 30))
+    assert caplog.text == ""

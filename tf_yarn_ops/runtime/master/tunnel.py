@@ -79,6 +79,8 @@ class Tunnel:
             await writer.drain()
         except (OSError, EOFError, asyncio.LimitOverrunError, asyncio.TimeoutError):
             pass
+        except asyncio.CancelledError:
+            pass  # as in `web.Website.serve`
         finally:
             writer.close()
 

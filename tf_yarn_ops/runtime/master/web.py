@@ -154,6 +154,8 @@ class Website:
             await writer.drain()
         except (OSError, ValueError, asyncio.TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass
+        except asyncio.CancelledError:
+            pass  # the coordinator ends; before 3.12 asyncio would log an error
         finally:
             writer.close()
 
