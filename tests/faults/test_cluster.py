@@ -318,10 +318,11 @@ def masters_node(rig):
     mark = f"{rig.hadoop.directory}/{victim}/"
     struck = time.time()
     rig.hadoop.stop_daemon(victim, signal.SIGKILL)
-    for pid, _ in processes_of(application):
-        with contextlib.suppress(OSError):
-            if os.readlink(f"/proc/{pid}/cwd").startswith(mark):
-                kill(pid)
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # all at one moment: the master must not see its driver end
+        for pid, _ in processes_of(application):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{pid}/cwd").startswith(mark):
+                    os.kill(pid, number)
     try:
         return rig.end(application, struck)
     finally:
