@@ -133,3 +133,10 @@ def test_its_help_names_what_it_does():
         "Without --submit it runs nothing on the cluster, and leaves at most two empty directories there" in page
         and "--environment" in page
     )
+
+
+def test_doctor_has_nothing_to_examine_on_this_machine():
+    done = subprocess.run(
+        [*YTF, "doctor", "--resourcemanager", "local://"], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 2 and "ytf doctor examines a cluster" in done.stderr

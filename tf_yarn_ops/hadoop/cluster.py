@@ -417,7 +417,8 @@ def find_addresses(resourcemanager: str | None, environ: Mapping[str, str], site
         "no ResourceManager is known. Give --resourcemanager http://host:8088 (or $YTF_RESOURCEMANAGER), "
         "a line 'resourcemanager: http://host:8088' in ~/.config/tf_yarn_ops/site.yaml, or a HADOOP_CONF_DIR "
         "whose yarn-site.xml has yarn.resourcemanager.webapp.address. To try a Hadoop on this machine, on Linux: "
-        'ytf minicluster up, then eval "$(ytf minicluster env)". Without YARN: ytf-submit --local'
+        'ytf minicluster up, then eval "$(ytf minicluster env)". Without YARN: ytf-submit --local; its jobs: '
+        "--resourcemanager local://"
     )
 
 

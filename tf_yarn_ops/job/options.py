@@ -55,10 +55,10 @@ _ROWS = (
     _shell(
         None,
         kinds.TEXT,
-        "With wait: print the lines of these tasks to stderr as they come: chief (the chief, else worker 0, "
-        "else the first task), all, none, or names such as worker:0 and worker:*, comma-separated.",
+        "With wait: print the lines of these tasks to stderr (with local to stdout) as they come: chief (the chief, "
+        "else worker 0, else the first task), all, none, or names such as worker:0 and worker:*, comma-separated.",
         "logs",
-        in_words="chief for a job with one task, else none",
+        in_words="all with local, chief for a job with one task, else none",
         value="chief | all | none | <type:index>",
     ),
     _shell(False, kinds.FLAG, "The same as logs none.", "no_logs"),
