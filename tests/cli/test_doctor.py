@@ -135,8 +135,8 @@ def test_its_help_names_what_it_does():
     )
 
 
-def test_doctor_has_nothing_to_examine_on_this_machine():
-    done = subprocess.run(
-        [*YTF, "doctor", "--resourcemanager", "local://"], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 2 and "ytf doctor examines a cluster" in done.stderr
+@pytest.mark.parametrize("words, variable", [(["--resourcemanager", "local://"], ""), ([], "local://")])
+def test_doctor_has_nothing_to_examine_on_this_machine(words, variable):
+    environ = {**os.environ, "YTF_RESOURCEMANAGER": variable}
+    done = subprocess.run([*YTF, "doctor", *words], capture_output=True, text=True, timeout=120, env=environ)
+    assert done.returncode == 2 and "ytf doctor examines a cluster" in done.stdout + done.stderr

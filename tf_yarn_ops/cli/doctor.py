@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from ..errors import Fault, SpecInvalid
-from ..runtime.common.local_job import SCHEME
+from ..errors import Fault
 from ..terminal.diagnosis import leave, show_result, summary_line
 from ..terminal.output import print_json
 from .command_line import ClusterCall, cluster_options
@@ -40,8 +39,6 @@ def doctor(
     from ..job.parts import read_environment
     from ..validation import check_faults, noting
 
-    if str(call.resourcemanager).startswith(SCHEME):
-        raise SpecInvalid("ytf doctor examines a cluster; a job of this machine needs none: ytf-submit --local")
     faults: list[Fault] = []
     python = None
     with noting(faults, "environment"):

@@ -8,7 +8,7 @@ from importlib import metadata
 from typing import Any
 
 from .. import __version__
-from ..errors import TfYarnError
+from ..errors import SpecInvalid, TfYarnError
 from ..follow.session import Session
 from ..hadoop.cluster import current_user, discover, find_addresses
 from ..hadoop.configuration import Configuration
@@ -21,6 +21,7 @@ from ..hadoop.security.authentication import (
     SimpleAuthentication,
 )
 from ..hadoop.site import Site, find_site_file, read_site
+from ..runtime.common.local_job import SCHEME
 from .known import CHECK_PATIENCE, REQUEST_TIMEOUT, KnownFacts
 from .probe import ProbeAnswer, probe_all
 from .symptoms import Finding, Symptom, ill, skip, well
@@ -60,6 +61,11 @@ def check_configuration(known: KnownFacts) -> Finding:
     file = None if question.site else find_site_file(question.environ)
     site = question.site or (read_site(file) if file else Site())
     urls, source, _ = find_addresses(question.resourcemanager, question.environ, site)
+    if urls[0].startswith(SCHEME):
+        raise SpecInvalid(
+            f"{urls[0]} from {source} is this machine, and ytf doctor examines a cluster: give --resourcemanager "
+            "http://host:8088. To try a job here: ytf-submit --local"
+        )
     where = {
         "site file": f"the site file {file}" if file else "the settings of the site",
         "HADOOP_CONF_DIR": f"HADOOP_CONF_DIR {question.environ.get('HADOOP_CONF_DIR')}",
