@@ -337,7 +337,9 @@ def _faults_of_files(options: Mapping[str, Any]) -> list[Fault]:
 
     named = [("script", options["script"])] if "script" in options else []
     for name in ("file", "archive"):
-        named += [(name, text.partition("=")[2] or text) for text in options.get(name, ())]
+        for text in options.get(name, ()):
+            own, equals, path = text.partition("=")
+            named.append((name, path if equals and "/" not in own else text))
     paths = [(where, path) for where, source in named if (path := local_path(source)) is not None]
     return [fault for where, path in paths if (fault := fault_of_file(where, path))]
 
