@@ -159,8 +159,10 @@ def test_without_a_cluster_the_task_is_retryable(monkeypatch):
 
 
 def test_a_queue_that_does_not_exist_ends_the_task_for_good(site):
+    ti = airflow_setup.TaskInstance()
     with pytest.raises(AirflowFailException, match="SUBMISSION_REJECTED"):
-        run(site.operator(yarn_queue="nowhere"))
+        site.operator(yarn_queue="nowhere").execute(airflow_setup.context_of(ti))
+    assert ti.xcoms["tf_yarn_status"]["state"] == "FAILED", "as in the report of every other door"
 
 
 @pytest.mark.parametrize(

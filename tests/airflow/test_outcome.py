@@ -32,7 +32,7 @@ RETRIED = {TfYarnInfrastructureError: RetryAction.RETRY, TfYarnJobFailed: RetryA
 
 @pytest.mark.parametrize("reason", list(Reason), ids=str)
 def test_each_reason_ends_the_task_in_its_own_way(reason):
-    failure = exception_of(report_of(reason, state="FINISHED"))
+    failure = exception_of(report_of(reason, state="FINISHED", submitted_at=1.0))
     assert type(failure) is ENDINGS[reason]
     if failure is not None:
         assert f"{ID} {reason.value}: it ended" in str(failure) and reason.hint in str(failure)

@@ -11,7 +11,7 @@ import pytest
 from airflow.sdk.exceptions import TaskDeferred
 
 from support import airflow_setup
-from support.airflow_task import ID, SECOND, deferral, first_event, report_of, resume, run
+from support.airflow_task import ID, SECOND, deferral, first_event, report_of, resume, run, task_log
 from support.fake_yarn import STAMP
 from support.waiting import until
 from tf_yarn_ops.airflow import TfYarnInfrastructureError, TfYarnJobFailed
@@ -121,12 +121,13 @@ def test_what_yarn_could_not_launch_is_submitted_again(site, monkeypatch):
     assert (value["application_id"], value["reason"], site.submissions()) == (SECOND, "SUCCEEDED", 2)
 
 
-def test_unlaunched_job_of_a_deferred_task_is_submitted_again(site):
+def test_unlaunched_job_of_a_deferred_task_is_submitted_again(site, capsys):
     deferred, context = deferral(site.operator(deferrable=True))
     with site.not_launching():
         event = asyncio.run(first_event(deferred.trigger))
-    with site.ending(SECOND):
+    with site.ending(SECOND, looks=12):
         value = site.operator(deferrable=True).execute_complete(context, event)
+    assert f"{SECOND} FINISHED" in task_log(capsys), "the progress of the second application"
     assert (value["application_id"], value["reason"], site.submissions()) == (SECOND, "SUCCEEDED", 2)
 
 

@@ -43,9 +43,16 @@ class Site:
         )
 
     @contextmanager
-    def ending(self, name=ID, **values):
-        """End an application as soon as there is one."""
-        thread = threading.Thread(target=lambda: (until(lambda: name in self.yarn.apps), self.end(name, **values)))
+    def ending(self, name=ID, looks=0, **values):
+        """End an application as soon as there is one, and YARN has listed it so many times."""
+
+        def end():
+            until(lambda: name in self.yarn.apps)
+            before = self.yarn.count("GET", "/ws/v1/cluster/apps")
+            until(lambda: self.yarn.count("GET", "/ws/v1/cluster/apps") >= before + looks)
+            self.end(name, **values)
+
+        thread = threading.Thread(target=end)
         thread.start()
         yield
         thread.join()

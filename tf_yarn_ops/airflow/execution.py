@@ -21,9 +21,10 @@ from ..job.request import doubts_about_job
 from ..job.spec import JobSpec
 from ..launch.identity import latest_of, nothing_trained
 from ..launch.launcher import Launcher
+from ..launch.run import EngineRun
+from ..runtime.common.escaping import escape_controls
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from ..terminal.output import report_without_state
 from .cleanup import end_some
 from .exceptions import TfYarnInfrastructureError
 from .following import HOLDER, Followed, cluster_to_dict, follow_in_thread, lease_to_dict
@@ -127,7 +128,8 @@ class TaskExecution:
         watched = operator.wait_for_completion and operator.kill_policy == "kill"
         identity = identity_of(deployment_id(warn=not deferred), context, watched=watched)
         self.identity = resumed(identity, self.ti) if deferred else identity
-        self.application_id = ""
+        #: Made here: a signal may come before the options are read.
+        self._run = EngineRun(self._say, self._announce, float(operator.poll_interval))
         self.killed = False
         self.left = operator.kill_policy == "leave"
         #: The state of the task, if it shows that no person ended this try.
@@ -140,15 +142,18 @@ class TaskExecution:
         self._kill_until = 0.0  # the end of the budget of `kill`, monotonic
         self._fate = "was killed"
 
+    @property
+    def application_id(self) -> str:
+        """The id of the last application; empty until one is reserved."""
+        return self._run.application_ids[-1] if self._run.application_ids else ""
+
     def run(self, *, deferrable: bool | None = None) -> Any:
         """Submit or attach, wait in this worker or in the triggerer, and return the value of the task."""
         self._check_killed()  # a signal may have come before this object existed
         self.operator.tf_yarn_links = {}
-        try:
-            self._prepare()
-            report = self._ensure()
-        except TfYarnError as error:
-            report = report_without_state(error, self.application_id)
+        outcome = self._run.settle(self._ensure)
+        report = outcome.report
+        if outcome.error is not None:
             self._leave_nothing(report)
         if report.reason is not None:
             return self._conclude(report)
@@ -207,7 +212,7 @@ class TaskExecution:
 
         This worker waits for the next application: a second deferral would overwrite the log of the first trigger.
         """
-        self.application_id = report.application_id
+        self._run.application_ids.append(report.application_id)
         if report.application_id != submitted:
             self.operator.tf_yarn_links = None
             push_other_application(self.ti, submitted, report.application_id)
@@ -224,7 +229,8 @@ class TaskExecution:
     def time_out(self) -> Any:
         """End the task after Airflow has ended the deferral at its deadline; kill the application if it still runs."""
         why = "The task's execution_timeout is over, and the triggerer did not end the application"
-        self.application_id = (pull(self.ti) or {}).get("application_id", "")  # for a kill by Airflow during this call
+        # For a kill by Airflow during this call.
+        self._run.application_ids.append((pull(self.ti) or {}).get("application_id", ""))
         try:
             report = self._patiently(why, lambda: self._end_latest(why))
         except ClusterUnreachable as error:
@@ -359,14 +365,17 @@ class TaskExecution:
         self._submitting = True
         try:
             self._check_killed()  # a kill before this line found no launcher to cancel
-            return launcher.ensure(spec, self.identity, self._reserved)
+            return launcher.ensure(spec, self.identity, self._run.reserved)
         finally:
             self._submitting = False
 
-    def _reserved(self, application_id: str) -> None:
-        """Tell Airflow the application id before any file is staged."""
+    def _say(self, line: str) -> None:
+        # Airflow masks the task's log, but its scheduler prints the same lines as they are.
+        self.log.info("%s", escape_controls(str(redact(line))))
+
+    def _announce(self, application_id: str) -> None:
+        """Push the application id to Airflow before any file is staged."""
         spec, launcher = self._prepared()
-        self.application_id = application_id
         resourcemanager = launcher.resourcemanager.addresses.current()
         self.log.info("YARN application %s", application_id)
         if page := tracking_page(resourcemanager, application_id):
@@ -432,7 +441,7 @@ class TaskExecution:
             latest = latest_of(launcher.resourcemanager.find([self.identity.tag]), self.identity)
             if latest is None:
                 return report
-            self.application_id = latest["id"]
+            self._run.application_ids.append(latest["id"])
             if self.operator.kill_policy == "leave" and latest["state"] not in ENDED:
                 return replace(report, application_id=latest["id"], message=f"{why}; the application continues")
             return launcher.kill(latest["id"], why, reason=Reason.EXECUTION_TIMEOUT)
@@ -443,27 +452,20 @@ class TaskExecution:
 
     def _try_again(self, report: JobReport) -> JobReport:
         """Submit again if no task of the job has run; YARN's list of applications shows how often that was done."""
-        try:
-            if not nothing_trained(report):
-                return report
+        deadline = self._deadline()
+        if not nothing_trained(report) or (deadline is not None and time.time() >= deadline):
+            return report
+
+        def train() -> JobReport:
             spec, launcher = self._prepared()
-            deadline = self._deadline()
-            if deadline is not None and time.time() >= deadline:
-                return report
-            self.log.info("%s", sentence_of(report))
+            self._say(sentence_of(report))
+            limit = None if deadline is None else max(0.0, deadline - time.time())
             try:
-                return launcher.run(
-                    spec,
-                    self.identity,
-                    on_reserved=self._reserved,
-                    after=report,
-                    timeout=None if deadline is None else max(0.0, deadline - time.time()),
-                    poll_interval=float(self.operator.poll_interval),
-                )
+                return self._run.train(launcher, spec, self.identity, after=report, timeout=limit)
             except WaitTimeout:
                 return self._end_latest("The task's execution_timeout is over")
-        except TfYarnError as error:
-            return report_without_state(error, self.application_id)
+
+        return self._run.settle(train).report
 
     def _leave_nothing(self, report: JobReport) -> None:
         """Kill the application of a submission that failed for good, because no later try would find it."""

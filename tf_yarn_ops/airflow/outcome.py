@@ -80,7 +80,7 @@ def sentence_of(report: JobReport) -> str:
     reason = report.reason or Reason.LOST
     head = f"{report.application_id or 'nothing was submitted:'} {reason.value}"
     message = f"{head}: {escape_controls(report.message)}" if report.message else head
-    complete = reason is Reason.SUCCEEDED or (not report.state and reason in _COMPLETE)
+    complete = reason is Reason.SUCCEEDED or (report.submitted_at is None and reason in _COMPLETE)
     return message if complete else f"{message.rstrip('.')}. {reason.hint}"
 
 
