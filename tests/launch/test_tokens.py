@@ -12,6 +12,7 @@ from tf_yarn_ops.hadoop.security.delegation import TokensUnavailable
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.launch.identity import Identity
+from tf_yarn_ops.launch.submission import make_submitter
 from tf_yarn_ops.runtime.common.tokens import decode_token
 
 OTHER = "hdfs://127.0.0.1:8020"
@@ -132,7 +133,7 @@ def test_clients_that_lose_a_race_cancel_their_tokens(place):
 def test_a_client_that_comes_when_the_id_is_submitted_sends_no_second_one(place):
     first, second = launcher(place), launcher(place)
     first.ensure(job(), Identity("a"))
-    with second._route.rest_submitter(job()) as submitter:
+    with make_submitter(second, job(), False) as submitter:
         submitter.submit(job(), ID)
     assert place.yarn.count("POST", APPS) == 2, "an id and a submission"
     assert secrets_of(place.yarn.tokens) == {token.password for token in sent(place).values()}
@@ -167,7 +168,7 @@ def test_client_without_files_does_not_repeat_anothers_submission(place):
                 place.yarn.apps.pop(ID, None)
 
     place.yarn.faults.append(forget)
-    with second._route.rest_submitter(job()) as submitter, pytest.raises(ClusterUnreachable, match=f"forgotten {ID}"):
+    with make_submitter(second, job(), False) as submitter, pytest.raises(ClusterUnreachable, match=f"forgotten {ID}"):
         submitter.submit(job(), ID)
     assert place.yarn.count("POST", APPS) == 2 and place.yarn.apps == {}, "an id and a submission, of the first"
 
@@ -251,7 +252,7 @@ def test_the_user_of_a_doas_owns_the_tokens(place):
     from tf_yarn_ops.launch.launcher import Launcher
 
     cluster = discover(place.url, {"HOME": "/nowhere", "HADOOP_USER_NAME": USER}, user="bob", site=place.site)
-    with Launcher(cluster)._route.rest_submitter(job(tasks={"worker": TaskSpec()})) as submitter:
+    with make_submitter(Launcher(cluster), job(tasks={"worker": TaskSpec()}), False) as submitter:
         submitter.check(job())
         asked = [parameters for _, path, parameters, *_ in place.yarn.requests if path.endswith("/delegation-token")]
     assert asked == [{"user.name": USER, "doAs": "bob"}]

@@ -21,7 +21,7 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from .claims import Claims
 from .identity import Identity, may_try_again
-from .submission import Ensure, Route, Submission
+from .submission import AUTO, Ensure, Route, Submission
 
 if TYPE_CHECKING:
     from ..follow.log_stream import LogLine
@@ -66,7 +66,9 @@ class Launcher(Session):
         holder: str = "a Python program",
     ):
         super().__init__(cluster)
-        self._route = Route(self, submit_with or cluster.site.submit_with, strict_placement, environ)
+        self._route = Route(
+            AUTO if cluster.is_local else submit_with or cluster.site.submit_with, strict_placement, environ
+        )
         self._environ = environ
         self._holder = holder
         self._limits: dict[str, tuple[float, Lease | None]] = {}
@@ -100,7 +102,7 @@ class Launcher(Session):
         Cancelled
             `cancel` was called; nothing is left.
         """
-        return self._started(Submission(self._route, spec, on_reserved), spec).application_id
+        return self._started(Submission(self, self._route, spec, on_reserved), spec).application_id
 
     def _started(self, submission: Submission, spec: JobSpec) -> JobReport:
         report = submission.run()
@@ -289,7 +291,7 @@ class Launcher(Session):
             As in `submit`. After ClusterUnreachable the next call continues the same submission. With Skein's Java
             client an application that it may have submitted is killed, and the next attempt submits a new one.
         """
-        return self._started(Ensure(self._route, spec, identity, on_reserved), spec)
+        return self._started(Ensure(self, self._route, spec, identity, on_reserved), spec)
 
     def run(
         self,

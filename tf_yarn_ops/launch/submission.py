@@ -12,6 +12,7 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import (
@@ -68,57 +69,53 @@ LAUNCH_WAIT = 2.0
 _LEFTOVER_SECONDS = 3.0
 
 
+@dataclass
 class Route:
     """The way to YARN of one launcher: over HTTP, or through Skein's Java client where HTTP is closed.
 
-    Parameters
+    Attributes
     ----------
-    session : Session
-    submit_with : {"auto", "rest", "skein"}
+    way : {"auto", "rest", "skein"}
+        How to submit; ``auto`` tries HTTP first.
     strict_placement : bool
         Refuse a job with a container that no running node could hold.
     environ : mapping of str to str or None
         For Skein's Java client. Default: the process's environment.
+    refusal : RestUnavailable or None
+        Why ``auto`` has become ``skein``.
     """
 
-    def __init__(self, session: Session, submit_with: str, strict_placement: bool, environ: Mapping[str, str] | None):
-        self.session = session
-        self._way = submit_with
-        self.refusal: RestUnavailable | None = None
-        self.strict_placement = strict_placement
-        self.environ = environ
-
-    def way(self) -> str:
-        """Return how to submit: ``rest``, ``skein``, or ``auto``, which tries HTTP first."""
-        return AUTO if self.session.cluster.is_local else self._way
+    way: str
+    strict_placement: bool
+    environ: Mapping[str, str] | None
+    refusal: RestUnavailable | None = None
 
     def falls_back(self, error: RestUnavailable) -> bool:
         """Return whether to submit with Skein's Java client from now on, because HTTP is closed."""
-        if self._way != AUTO:
+        if self.way != AUTO:
             return False
         logger.info("submitting with Skein's Java client, because HTTP is closed: %s", error)
-        self._way = SKEIN
+        self.way = SKEIN
         self.refusal = error
         return True
 
-    def rest_submitter(self, spec: JobSpec) -> "RestSubmitter | LocalSubmitter":
-        """Return the submission of this job over HTTP, or on this machine."""
-        session = self.session
-        if session.cluster.is_local:
-            from ..submit.local_submitter import LocalSubmitter
 
-            return LocalSubmitter(session.cluster, session.resourcemanager)
-        from ..submit.rest import RestSubmitter
+def make_submitter(session: Session, spec: JobSpec, strict_placement: bool) -> "RestSubmitter | LocalSubmitter":
+    """Return the submission of a job over HTTP, or on this machine."""
+    if session.cluster.is_local:
+        from ..submit.local_submitter import LocalSubmitter
 
-        cluster = session.cluster.acting_for(spec.user or session.cluster.user)
-        resourcemanager = session.resourcemanager if cluster is session.cluster else cluster.resourcemanager()
-        return RestSubmitter(
-            cluster,
-            resourcemanager,
-            session.staging(cluster.user),
-            strict_placement=self.strict_placement,
-            checkpoint=session.checkpoint,
-        )
+        return LocalSubmitter(session.cluster, session.resourcemanager)
+    from ..submit.rest import RestSubmitter
+
+    cluster = session.cluster.acting_for(spec.user or session.cluster.user)
+    return RestSubmitter(
+        cluster,
+        session.resourcemanager if cluster is session.cluster else cluster.resourcemanager(),
+        session.staging(cluster.user),
+        strict_placement=strict_placement,
+        checkpoint=session.checkpoint,
+    )
 
 
 class Submission:
@@ -126,14 +123,15 @@ class Submission:
 
     Parameters
     ----------
+    session : Session
     route : Route
     spec : JobSpec
     on_reserved : callable or None
     """
 
-    def __init__(self, route: Route, spec: JobSpec, on_reserved: Callable[[str], None] | None):
+    def __init__(self, session: Session, route: Route, spec: JobSpec, on_reserved: Callable[[str], None] | None):
         self._route = route
-        self._session = session = route.session
+        self._session = session
         self._resourcemanager = session.resourcemanager
         self._spec = spec
         self._on_reserved = on_reserved
@@ -156,9 +154,9 @@ class Submission:
             self._spec = with_built_environment(
                 self._spec, self._session.cluster.site.environment_cache, self._session.checkpoint
             )
-        if self._route.way() != SKEIN:
+        if self._route.way != SKEIN:
             try:
-                with self._route.rest_submitter(self._spec) as submitter:
+                with make_submitter(self._session, self._spec, self._route.strict_placement) as submitter:
                     return self._send_rest(submitter)
             except RestUnavailable as error:
                 if not self._route.falls_back(error):
@@ -310,17 +308,25 @@ class Ensure(Submission):
 
     Parameters
     ----------
+    session : Session
     route : Route
     spec : JobSpec
     identity : Identity
     on_reserved : callable or None
     """
 
-    def __init__(self, route: Route, spec: JobSpec, identity: Identity, on_reserved: Callable[[str], None] | None):
-        super().__init__(route, spec, on_reserved)
+    def __init__(
+        self,
+        session: Session,
+        route: Route,
+        spec: JobSpec,
+        identity: Identity,
+        on_reserved: Callable[[str], None] | None,
+    ):
+        super().__init__(session, route, spec, on_reserved)
         self._identity = identity
         self._submitted = ""
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def run(self) -> JobReport:
         """Return the report of the one application, live or ended; see `Launcher.ensure`."""
@@ -355,7 +361,7 @@ class Ensure(Submission):
 
     def _start_run(self) -> None:
         """Let the generations that wait for this one see it, before it looks for older ones."""
-        if self._identity.run is not None and self._route.way() != SKEIN:
+        if self._identity.run is not None and self._route.way != SKEIN:
             try:
                 self._claims().start_run()
             except RestUnavailable as error:
@@ -365,7 +371,7 @@ class Ensure(Submission):
     def _decide(self) -> SubmissionDecision:
         found = self._resourcemanager.find(tags=[self._identity.tag], user=self._user)
         decision = decide_submission(found, self._identity, self._user, self._spec.restart.allocation_retries)
-        if decision.action is not Action.SUBMIT or self._identity.previous != WAIT or self._route.way() == SKEIN:
+        if decision.action is not Action.SUBMIT or self._identity.previous != WAIT or self._route.way == SKEIN:
             return decision
         runs = self._claims().older_runs(found)
         for generation, until in runs.items():
@@ -396,8 +402,8 @@ class Ensure(Submission):
             time.sleep(0.2)
 
     def _tell(self, line: str) -> None:
-        if line not in self._told:
-            self._told.add(line)
+        if line not in self._logged:
+            self._logged.add(line)
             logger.info("%s", line)
 
     def _give_way(self, newer: str) -> None:
