@@ -92,7 +92,7 @@ class Lines:
         self._concerns: set[tuple[str, tuple[str, ...]]] = set()
         self._cause = ""
         self._began: float | None = None
-        self._told = 0.0
+        self._printed_at = 0.0
 
     def __enter__(self) -> "Lines":
         return self
@@ -110,9 +110,9 @@ class Lines:
         self._began = now if self._began is None else self._began
         lines = self._changes(report, now - self._began)
         if lines:
-            self._told = now
-        elif now - self._told >= SILENCE_SECONDS and report.reason is None:
-            self._told = now
+            self._printed_at = now
+        elif now - self._printed_at >= SILENCE_SECONDS and report.reason is None:
+            self._printed_at = now
             metrics = describe_metrics(report)
             lines = [
                 f"still {_describe_job(report, self._cause)}, followed for {duration(now - self._began)}"

@@ -61,7 +61,7 @@ class Command:
         self.finished_at = 0.0
         self._exited: Optional[CommandEnd] = None
         self._kill_at: Optional[float] = None  # when all processes that are left get SIGKILL
-        self._told: Dict[int, float] = {}  # time of SIGKILL by process that has got SIGTERM
+        self._kill_times: Dict[int, float] = {}  # time of SIGKILL by process that has got SIGTERM
         self._started = time.monotonic()
         self._log_start = log_size()
         self.meter = Meter(env)
@@ -74,7 +74,7 @@ class Command:
         """Send SIGTERM, unless it is `sent`, to all processes of the command; `reap` sends SIGKILL after the grace."""
         self.stopping = True
         if sent:
-            self._told.update(dict.fromkeys(descendants(), time.monotonic() + grace))
+            self._kill_times.update(dict.fromkeys(descendants(), time.monotonic() + grace))
         self._terminate(descendants(), grace)
 
     def _terminate(self, pids: Iterable[int], grace: float) -> None:
@@ -85,8 +85,8 @@ class Command:
 
     def _tell(self, pids: Iterable[int], due: float) -> None:
         for pid in pids:
-            if pid not in self._told:
-                self._told[pid] = due
+            if pid not in self._kill_times:
+                self._kill_times[pid] = due
                 send_signal([pid], signal.SIGTERM)
 
     def reap(self) -> bool:
@@ -98,7 +98,7 @@ class Command:
         if not self.waiting:
             return self.ending is not None
         left = {} if childless else descendants()
-        self._told = {pid: due for pid, due in self._told.items() if pid in left}
+        self._kill_times = {pid: due for pid, due in self._kill_times.items() if pid in left}
         if self._exited and not (self.stopping and self._exited.signal == signal.SIGTERM):
             self._terminate(left, ORPHAN_GRACE)
         # A shell without a trap dies of SIGTERM at once; its programs keep the whole grace. A process that it forked
@@ -137,7 +137,7 @@ class Command:
         now = time.monotonic()
         overdue: Dict[int, None] = {}
         for pid, parent in left.items():
-            if parent in overdue or now >= min(self._told.get(pid, now + 1), self._kill_at or now + 1):
+            if parent in overdue or now >= min(self._kill_times.get(pid, now + 1), self._kill_at or now + 1):
                 overdue[pid] = None
         send_signal(overdue, signal.SIGKILL)
 
