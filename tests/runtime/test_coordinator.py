@@ -331,7 +331,7 @@ def test_a_lost_evaluator_that_gets_no_container_ends_the_job(tmp_path):
 
 
 #: A time of day in a message.
-SINCE = r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
+SINCE = r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ"
 
 
 @pytest.mark.slow

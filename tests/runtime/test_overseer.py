@@ -17,7 +17,7 @@ from tf_yarn_ops.runtime.master.containers import Container
 from tf_yarn_ops.runtime.master.overseer import ANSWER_SECONDS, LOG_SECONDS, MAX_UNWANTED, Overseer, View
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
-SINCE = r"since [-\d]+ [:\d]+ UTC"
+SINCE = r"since [-\d]+ [:\d]+Z"
 YEAR = 365 * 86_400.0
 WAITING, RUNNING = (
     Container("worker_1", "worker", "REQUESTED", ""),
@@ -237,7 +237,7 @@ def test_an_overdue_job_names_the_start_of_each_running_task():
         began = time.monotonic()
         return play_deadline(coordinator, overseer_of(coordinator, began), began).cause
 
-    assert asyncio.run(run()).endswith("running: worker:0 (on h since 2023-11-14 22:13:20 UTC)")
+    assert asyncio.run(run()).endswith("running: worker:0 (on h since 2023-11-14 22:13:20Z)")
 
 
 def excluding(*nodes):

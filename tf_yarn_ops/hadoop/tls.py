@@ -8,11 +8,11 @@ import contextlib
 import re
 import socket
 import ssl
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import Fault, FaultCode, SpecInvalid
+from ..runtime.common.clock import utc_time
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -36,14 +36,14 @@ class Certificate(NamedTuple):
         The host names and IP addresses for which it is valid.
     issuer : str
         The CA that signed it, ``CN=Example CA,O=Example``.
-    begins, ends : datetime
-        UTC.
+    begins, ends : float
+        Seconds since the epoch.
     """
 
     names: tuple[str, ...]
     issuer: str
-    begins: datetime
-    ends: datetime
+    begins: float
+    ends: float
 
 
 class TlsFault(FaultCode):
@@ -117,11 +117,11 @@ def _refused(error: ssl.SSLCertVerificationError, host: str, certificate: Certif
         )
     if error.verify_code == _EXPIRED:
         return (
-            f"its certificate, or one of its CA's, has expired ({_time(certificate.ends)}); the administrator has "
+            f"its certificate, or one of its CA's, has expired ({utc_time(certificate.ends)}); the administrator has "
             "to renew it, if this machine's clock is right"
         )
     if error.verify_code == _NOT_YET_VALID:
-        return f"its certificate is not valid before {_time(certificate.begins)}; check this machine's clock"
+        return f"its certificate is not valid before {utc_time(certificate.begins)}; check this machine's clock"
     return (
         f"its certificate is not trusted ({error.verify_message}); set ca_file in site.yaml to a PEM file with the "
         f"certificate of the CA that signed it, {certificate.issuer}"
@@ -142,7 +142,10 @@ def read_certificate(host: str, port: int) -> Certificate | None:
     ):
         found = x509.load_der_x509_certificate(connection.getpeercert(binary_form=True) or b"")
         return Certificate(
-            _names(found), found.issuer.rfc4514_string(), found.not_valid_before_utc, found.not_valid_after_utc
+            _names(found),
+            found.issuer.rfc4514_string(),
+            found.not_valid_before_utc.timestamp(),
+            found.not_valid_after_utc.timestamp(),
         )
     return None
 
@@ -155,7 +158,3 @@ def _names(certificate: "x509.Certificate") -> tuple[str, ...]:
     except x509.ExtensionNotFound:
         return ()  # a name in the subject alone does not count any longer
     return (*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress)))
-
-
-def _time(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M} UTC"

@@ -1,12 +1,11 @@
 """Numbers for the drawings of the pages: sparklines, reasons over time, waits in queues; pure."""
 
 import math
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..runtime.common.clock import DAY
+from ..runtime.common.clock import DAY, utc_day
 from ..runtime.common.reasons import Reason
 
 #: Size of a sparkline and of a chart, in the units of its own.
@@ -72,13 +71,13 @@ def draw_spark(curve: Sequence[Any] | None) -> str:
 
 def count_reasons(summaries: Iterable[Mapping[str, Any]], since: float, until: float) -> Reasons:
     """Return how many jobs ended for which reason, per day in UTC from ``since`` to ``until``."""
-    days = [_day_of(since + number * DAY) for number in range(int((until - since) // DAY) + 1)]
-    last = _day_of(until)
+    days = [utc_day(since + number * DAY) for number in range(int((until - since) // DAY) + 1)]
+    last = utc_day(until)
     days = days if days[-1] == last else [*days, last]
     counted: dict[str, Counter[str]] = {day: Counter() for day in days}
     totals: Counter[str] = Counter()
     for summary in summaries:
-        day = _day_of(float(summary.get("finished_at") or 0.0))
+        day = utc_day(float(summary.get("finished_at") or 0.0))
         if day in counted:
             reason = str(summary.get("reason"))
             counted[day][reason] += 1
@@ -91,10 +90,6 @@ def count_reasons(summaries: Iterable[Mapping[str, Any]], since: float, until: f
         [Bar(day, _pieces(day, counter, names, most)) for day, counter in counted.items()],
         most,
     )
-
-
-def _day_of(moment: float) -> str:
-    return time.strftime("%Y-%m-%d", time.gmtime(moment))
 
 
 def _pieces(day: str, counter: Mapping[str, int], names: Sequence[str], most: int) -> tuple[Piece, ...]:

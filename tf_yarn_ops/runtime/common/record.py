@@ -6,9 +6,10 @@ functions are pure.
 
 import gzip
 import json
-import time
 import zlib
 from typing import Any, Dict, Mapping, Tuple
+
+from .clock import utc_day
 
 #: Version of the keys that a record adds to the status. A new key does not change it.
 RECORD_SCHEMA = 1
@@ -26,7 +27,7 @@ MAX_UNPACKED = 32 << 20
 
 def day_folder(at: float) -> str:
     """Return the folder of the records of a day in UTC, ``2026/11/22``; `at` in seconds since the epoch."""
-    return time.strftime("%Y/%m/%d", time.gmtime(at))
+    return utc_day(at).replace("-", "/")
 
 
 def record_path(folder: str, application_id: str, at: float) -> str:

@@ -8,6 +8,7 @@ import logging
 import time
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set
 
+from ..common.clock import utc_time
 from ..common.contract import Job, TaskId
 from ..common.reasons import Reason
 from ..common.report import list_names
@@ -65,8 +66,8 @@ class Gone(NamedTuple):
 
 
 def moment(seconds_ago: float) -> str:
-    """Return the time of day that was so many seconds ago."""
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(time.time() - seconds_ago))
+    """Return the time that was so many seconds ago."""
+    return utc_time(time.time() - seconds_ago, seconds=True)
 
 
 class Overseer:
