@@ -74,6 +74,7 @@ def test_exit_code_is_that_of_the_reason(call):
     report = json.loads(done.stdout[done.stdout.index("{") :])
     assert (report["reason"], report["first_failure"]) == ("TASK_FAILED", "worker:0")
     assert report["message"].endswith("no data")
+    assert report["tracking_url"] is None, "its page is gone"
 
 
 def test_mirror_gives_the_task_local_copies_of_its_paths(call, tmp_path):

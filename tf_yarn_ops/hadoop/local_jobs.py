@@ -83,10 +83,12 @@ class LocalJobs(ResourceManager):
                 "diagnostics": text,
                 "finishedTime": round(1000 * folder.stat().st_mtime),
             }
-        if application["state"] not in LIVE and (child := self.children.pop(application_id, None)):
-            if child.stdin:
-                child.stdin.close()
-            child.wait()
+        if application["state"] not in LIVE:
+            application["trackingUrl"] = ""  # the page ends with the coordinator
+            if child := self.children.pop(application_id, None):
+                if child.stdin:
+                    child.stdin.close()
+                child.wait()
         return {**application, "elapsedTime": round(1000 * time.time()) - application["startedTime"]}
 
     def find(
