@@ -139,7 +139,6 @@ TESTED_IN = {
     ],
     "airflow/test_decorator.py": ["airflow.exceptions"],
     "airflow/test_trigger.py": ["airflow.following"],
-    "airflow/test_provider.py": ["airflow.links"],
     "azkaban/test_jobtype.py": ["azkaban.__main__"],
     "azkaban/test_job.py": ["azkaban.request"],
     "azkaban/test_backfill.py": ["azkaban.commands", "azkaban.scheduler.web_api"],
@@ -151,7 +150,7 @@ TESTED_IN = {
     "doctor/test_reach.py": ["doctor.probe"],
     "environments/test_pack.py": ["cli.env", "environments.description"],
     "follow/test_lease.py": ["follow.session"],
-    "hadoop/test_resourcemanager.py": ["hadoop.security.authentication", "hadoop.security.origin"],
+    "hadoop/test_resourcemanager.py": ["hadoop.security.authentication"],
     "hadoop/test_tickets.py": ["hadoop.security.gssapi"],
     "job/test_options.py": ["job.declaration", "job.kinds"],
     "minicluster/test_hadoop.py": ["minicluster.health"],
@@ -162,7 +161,7 @@ TESTED_IN = {
     "runtime/test_file_storage.py": ["hadoop.filesystem", "runtime.common.hdfs"],
     "runtime/test_lifecycle.py": ["runtime.common.roles"],
     "runtime/test_live_status.py": ["runtime.master.timeline"],
-    "runtime/test_page.py": ["runtime.common.task_groups", "runtime.page.drawing"],
+    "runtime/test_page.py": ["runtime.page.drawing"],
     "runtime/test_record_writer.py": ["runtime.common.record"],
     "runtime/test_tensorboard_task.py": [
         "runtime.tensorboard.front",
@@ -174,8 +173,6 @@ TESTED_IN = {
         "runtime.common.local_job",
         "runtime.master.local_containers",
     ],
-    "terminal/test_output.py": ["runtime.common.escaping"],
-    "ui/test_library.py": ["runtime.common.user_groups"],
 }
 
 

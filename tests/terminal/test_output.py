@@ -8,44 +8,20 @@ import subprocess
 
 import pytest
 
+from support.attacks import ATTACKS
 from support.fake_yarn import application
 from support.programs import SUBMIT, YTF
 from support.staging_place import USER
-from tf_yarn_ops.runtime.common.escaping import escape_controls
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 from tf_yarn_ops.terminal.diagnosis import result_lines
 from tf_yarn_ops.terminal.output import align, print_json, show
 from tf_yarn_ops.terminal.progress import Table
 
-ATTACKS = {
-    "clear": ("\x1b[2J", "\\u001b[2J"),
-    "conceal": ("\x1b[8m", "\\u001b[8m"),
-    "title": ("\x1b]0;root\x07", "\\u001b]0;root\\u0007"),
-    "link": ("\x1b]8;;http://h\x1b\\", "\\u001b]8;;http://h\\u001b\\"),
-    "clipboard": ("\x1b]52;c;eA==\x07", "\\u001b]52;c;eA==\\u0007"),
-    "bell": ("\a\b\f\v", "\\u0007\\u0008\\u000c\\u000b"),
-    "return": ("FAILED\rfine", "FAILED\\u000dfine"),
-    "c1": ("\x9b2J\x7f\x85", "\\u009b2J\\u007f\\u0085"),
-    "override": ("\u202egpj.exe", "\\u202egpj.exe"),
-    "isolate": ("\u2066\u2069\u200f\u061c", "\\u2066\\u2069\\u200f\\u061c"),
-    "separator": ("\u2028\u2029", "\\u2028\\u2029"),
-    "half": ("\ud83d", "\\ud83d"),
-}
 #: All that a program can print in one line as UTF-8.
 EVIL = "".join(raw for name, (raw, _) in ATTACKS.items() if name not in ("half", "separator"))
 _RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 #: What this package and rich send to a terminal: colours, and the moves of the live table.
 _OWN = re.compile(r"\x1b\[(?:0|1|2|1;31|3\d|9\d|\?25[lh]|2K|1A)?[mlhKA]?|\r")
-
-
-@pytest.mark.parametrize("raw, escaped", ATTACKS.values(), ids=ATTACKS)
-def test_attack_is_escaped(raw, escaped):
-    assert escape_controls(f"a{raw}\tb\n") == f"a{escaped}\tb\n" == escape_controls(f"a{escaped}\tb\n")
-
-
-@pytest.mark.parametrize("text", ["loss 0.5\n\tat line 3\n", "über 模型 مرحبا 👩‍💻", "C:\\u001b", ""])
-def test_text_without_controls_is_unchanged(text):
-    assert escape_controls(text) == text
 
 
 def test_cell_of_a_table_is_one_line(capsys):
