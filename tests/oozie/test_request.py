@@ -6,7 +6,6 @@ import pytest
 
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.oozie.documents import shell_element
-from tf_yarn_ops.oozie.packed_job import values_of
 from tf_yarn_ops.oozie.request import read_oozie_request
 
 NOW = datetime(2026, 11, 21, 10, 7, tzinfo=timezone.utc)
@@ -166,9 +165,3 @@ def test_the_launcher_is_in_the_queue_of_the_job(place):
     for options, queue in ({}, "science"), ({"launcher_queue": "oozie"}, "oozie"):
         application = read(place, text, **options).application
         assert shell_element(application, application.trainings[0]).findtext(".//{*}queue") == queue
-
-
-def test_the_action_finds_the_values_in_its_environment():
-    assert values_of({"YTF_OOZIE_nominalTime": "2026-11-21T02:00Z", "YTF_OTHER": "x", "PATH": "/"}) == {
-        "nominalTime": "2026-11-21T02:00Z"
-    }

@@ -16,7 +16,6 @@ from support.appmaster import AppMaster
 from support.runtime_jobs import QUICK, job, processes_of, task
 from support.waiting import until
 from tf_yarn_ops.job.spec import TaskSpec
-from tf_yarn_ops.runtime.agent.contact import Link, LinkLost
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.submit.certificate import mint
 
@@ -168,18 +167,6 @@ def test_connections_that_say_nothing_are_few_and_do_not_last(tmp_path):
         assert own.socket.recv(1) == b"", "the handshake alone is not enough: the first line is missing"
         (am.container("worker_0").folder / "go").touch()
         assert am.wait().reason is Reason.SUCCEEDED
-
-
-def test_the_last_words_before_the_end_of_a_connection_are_heard():
-    """A coordinator says bye and is gone; an agent that wakes up after both must not look for it for a minute."""
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        link = Link(ours)
-        theirs.sendall(b'{"type":"ack"}\n{"type":"bye"}\n{"half')
-        theirs.close()
-        assert [message["type"] for message in link.receive()] == ["ack", "bye"]
-        with pytest.raises(LinkLost, match="closed the connection"):
-            link.receive()
 
 
 @pytest.mark.slow

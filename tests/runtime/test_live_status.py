@@ -19,11 +19,9 @@ from support.wire import job as wire_job
 from tf_yarn_ops.follow.yarn_report import read_yarn_report
 from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
-from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
 from tf_yarn_ops.runtime.master.lifecycle import Expired
-from tf_yarn_ops.runtime.master.timeline import FIRST, LAST, Timeline
 from tf_yarn_ops.runtime.page.page import render_page
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
@@ -144,25 +142,6 @@ async def running(spec=None):
     for wire in wires.values():
         coordinator.heard(wire.peer, wire, {"type": "running", "round": 1, "start": 1})
     return coordinator, wires["worker_0"]
-
-
-def test_end_by_a_late_clock_of_a_node_is_not_before_the_start():
-    timeline, name = Timeline(wire_job(), 100.0), TaskId("worker", 1)
-    timeline.note(name, "running", at=200.0)
-    timeline.note(name, "failed", at=199.5)
-    timeline.note(name, "running", at=201.0)
-    assert [event.at for event in timeline.events["worker:1"]] == [100.0, 200.0, 200.0, 201.0]
-
-
-def test_events_of_a_task_are_bounded_and_the_first_stay():
-    async def restart():
-        coordinator, wire = await running()
-        for _ in range(200):
-            coordinator._timeline.started(wire.peer.task, "h", 1)
-        return coordinator.status()
-
-    events = asyncio.run(restart())["tasks"][1]["events"]
-    assert len(events) == FIRST + LAST and events[0]["kind"] == "requested"
 
 
 def test_a_sample_is_answered_and_a_late_one_changes_nothing():

@@ -1,0 +1,52 @@
+"""GSSAPI as Python calls it, on a machine without Kerberos: threads and finalizers."""
+
+import contextlib
+import threading
+
+import pytest
+
+from tf_yarn_ops.hadoop.security import gssapi
+from tf_yarn_ops.hadoop.security.tickets import Tickets
+
+
+class Library:
+    """The library of Kerberos on a machine without one; each of its functions succeeds and gives nothing."""
+
+    def __init__(self, **functions):
+        self.calls = []
+        self.functions = functions
+
+    def __getattr__(self, name):
+        return lambda *words: self.calls.append(name) or self.functions.get(name, lambda: 0)()
+
+
+def test_an_object_is_released_while_another_thread_opens_the_library(monkeypatch):
+    """The collector of garbage runs finalizers in any thread, within the opening too: a lock would wait for itself."""
+    library = Library()
+    monkeypatch.setattr(gssapi, "_opened", [library])
+    credentials = gssapi.GssCredentials()
+    with gssapi._lock:
+        thread = threading.Thread(target=lambda: gssapi.library() and credentials.release(), daemon=True)
+        thread.start()
+        thread.join(60)
+        assert not thread.is_alive()
+    assert library.calls[-1] == "gss_release_cred"
+
+
+@pytest.mark.parametrize("other, at_once", [("/etc/ann.keytab", False), ("/etc/bob.keytab", True)])
+def test_threads_with_one_keytab_get_its_credentials_one_after_the_other(monkeypatch, other, at_once):
+    """They share a cache in memory, which the library empties before it puts new tickets in."""
+    meeting, met = threading.Barrier(2), []
+
+    def acquire():
+        with contextlib.suppress(threading.BrokenBarrierError):
+            met.append(meeting.wait(10 if at_once else 0.3))
+        return 0
+
+    monkeypatch.setattr(gssapi, "_opened", [Library(gss_acquire_cred_from=acquire)])
+    threads = [threading.Thread(target=Tickets(keytab).who) for keytab in ("/etc/ann.keytab", other)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert bool(met) == at_once
