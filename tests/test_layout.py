@@ -166,8 +166,6 @@ TESTED_IN = {
         "runtime.master.tunnel",
     ],
     "submit/test_local_submitter.py": [
-        "hadoop.local_jobs",
-        "runtime.common.local_job",
         "runtime.master.local_containers",
     ],
 }
