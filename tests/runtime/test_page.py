@@ -220,6 +220,22 @@ def test_silent_proxy_is_reported_until_it_answers_again(browser, browsing):
         until(lambda: page.is_hidden("#stale"), 60)
 
 
+def test_request_that_was_held_is_followed_by_the_next_at_once(browser, browsing):
+    """On a slow way too: the end of the job falls into a pause, and the page would not show the verdict."""
+    with proxied() as proxy, browsing(browser) as page:
+
+        def asked():
+            return sum("parts.json" in path for path in proxy.asked)
+
+        page.clock.install(time=0)
+        page.goto(proxy.url)
+        until(lambda: asked() == 2, 60)  # the first one is answered at once
+        with page.expect_response("**/parts.json?*"):
+            page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 2.4)  # it is held for 2 s
+        steps = iter(range(40))
+        until(lambda: (next(steps, None) is not None and page.clock.run_for(10)) or asked() == 3, 30)
+
+
 def evil_status():
     task = TaskReport(
         "worker:0", "failed", 1, host=EVIL, log_url=f"javascript:alert('{EVIL}')", log_tail=EVIL, starts=1

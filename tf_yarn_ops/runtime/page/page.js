@@ -224,7 +224,9 @@
       if (ended) return;
       var spent = (Date.now() - began) / 1000;
       if (asked) hold = Math.min(5, Math.max(2, Math.ceil(10 * (spent < asked ? spent : spent - asked))));
-      var pause = known !== (shown.news || "0") || find !== words ? 0 : Math.max(0, 1000 * (hold - spent));
+      // A request that was held, on a slow way too, is followed by the next one: a pause could miss the job's end.
+      var next = asked && spent >= asked || known !== (shown.news || "0") || find !== words;
+      var pause = next ? 0 : Math.max(0, 1000 * (hold - spent));
       waiting = setTimeout(refresh, failures && find === words ? Math.min(30000, 2000 * failures) : pause);
     });
   }
