@@ -87,29 +87,14 @@ def pytest_itemcollected(item):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Begin with the files that take longest, and spread the short ones among them; xdist's workers keep this order.
-
-    Tests on a cluster use more cores than there are for minutes, and wait then; a short file fits into these gaps.
-    """
+    """Begin with the files that take longest; workers of xdist take them in this order."""
     seconds = collections.Counter()
     for item in items:
         # About the seconds of a test by its marker; the first that it has counts.
         takes = {"cluster": 10, "timeout": 30, "matrix": 10, "slow": 3}
         seconds[item.path] += next((takes[mark] for mark in takes if item.get_closest_marker(mark)), 0.05)
-    places = spread(seconds)
     # Airflow's first test uses the secured cluster too, which ends behind the last of them.
-    items.sort(key=lambda item: (not drives_airflow(item.path), not may_use_secure_cluster(item), places[item.path]))
-
-
-def spread(seconds, long=10.0):
-    """Return the place of each file from 0 to 1: those of many seconds in falling order, the others among them.
-
-    The last tenth has short files only: a long one at the end would leave the other workers idle.
-    """
-    ordered = sorted(seconds, key=lambda file: -seconds[file])
-    many, few = ([file for file in ordered if (seconds[file] >= long) is is_long] for is_long in (True, False))
-    places = {file: 0.9 * number / len(many) for number, file in enumerate(many)}
-    return places | {file: number / len(few) for number, file in enumerate(few)}
+    items.sort(key=lambda item: (not drives_airflow(item.path), not may_use_secure_cluster(item), -seconds[item.path]))
 
 
 def pytest_deselected(items):
