@@ -224,6 +224,38 @@ def test_a_lost_container_is_replaced_and_the_cluster_restarts_with_it(tmp_path,
     assert task(report, "worker:1").container_id == "container_worker_2"
 
 
+#: In the first round worker:1 fails as soon as worker:0 is gone.
+FAILS_WITH_THE_OTHER = f"""[ $YTF_ROUND = 1 ] || exit 0
+if [ $TASK_INDEX = 0 ]; then echo $PPID > agent; echo $$ > me; mkfifo pipe; exec 3> pipe; touch open; {FOREVER}; fi
+until [ -p ../worker_0/pipe ]; do sleep 0.05; done
+cat ../worker_0/pipe; exit 5"""
+
+
+@pytest.mark.parametrize("how", ["container", "node"])
+@pytest.mark.parametrize("losses", [3, 0])
+def test_failure_after_a_loss_is_judged_by_the_loss(tmp_path, how, losses):
+    """The task that fails is the first to know: Skein's list is 2 s late, and a dead node closes no connection."""
+    spec = job(FAILS_WITH_THE_OTHER, ps=False, restart=RestartPolicy(max_container_losses=losses))
+    with AppMaster(tmp_path / "job", spec, heartbeat=2) as am:
+        folder = am.folder / "worker_0"
+        until((folder / "open").exists, 30)
+        if how == "container":
+            am.container("worker_0").kill()
+        else:
+            os.kill(int((folder / "agent").read_text()), signal.SIGSTOP)
+            os.kill(int((folder / "me").read_text()), signal.SIGKILL)
+        am.log_says("worker:1 ended with exit code 5")
+        report = am.wait()
+    if losses:
+        assert report.reason is Reason.SUCCEEDED, report.message
+        assert "worker:0 was lost" in report.rounds[1].cause
+        assert {task.task: task.starts for task in report.tasks} == {"worker:0": 2, "worker:1": 2}
+    else:
+        lost = Reason.CONTAINER_LOST if how == "container" else Reason.HEARTBEAT_LOST
+        assert (report.reason, report.first_failure) == (lost, "worker:0"), report.message
+        assert (task(report, "worker:1").state, task(report, "worker:1").exit_code) == ("failed", 5)
+
+
 #: The chief asks its worker, at the address that TF_CONFIG had at the start, in which container it is.
 ASK = """import http.client, os, time
 proxy = os.environ["grpc_proxy"].rpartition("/")[2]

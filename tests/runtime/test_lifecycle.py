@@ -25,6 +25,7 @@ from tf_yarn_ops.runtime.master.lifecycle import (
     State,
     decide,
     excluded_nodes,
+    may_follow_a_loss,
     needed,
 )
 
@@ -71,6 +72,21 @@ def test_the_spec_is_published_when_the_last_needed_task_has_registered():
     assert (actions, state.phases[W0], state.phases[BOARD]) == (["publish"], RUNNING, PENDING)
     _, actions = play(rules, state, *registered("tensorboard:0"))
     assert actions == ["start"]
+
+
+@pytest.mark.parametrize(
+    "task, code, expected",
+    [
+        (W0, 1, True),
+        (PS, 134, True),
+        pytest.param(W0, 0, False, id="a success"),
+        pytest.param(W0, 9, False, id="the program calls it fatal"),
+        pytest.param(EVALUATOR, 1, False, id="it talks to no other task"),
+    ],
+)
+def test_exits_that_may_follow_from_the_loss_of_another_task(task, code, expected):
+    rules, _ = start("worker:0", "ps:0", "evaluator:0", fatal_exit_codes=(9,))
+    assert may_follow_a_loss(rules, Exited(task, code, 1.0)) is expected
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,14 @@ import time
 
 import pytest
 
-from support.wire import Wire, coordinator_of, job, registration
+from support.wire import Wire, answer, coordinator_of, exited, job, registration
 from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.master import lifecycle
 from tf_yarn_ops.runtime.master.containers import Container
-from tf_yarn_ops.runtime.master.overseer import ANSWER_SECONDS, LOG_SECONDS, MAX_UNWANTED, Overseer, View
+from tf_yarn_ops.runtime.master.overseer import ANSWER_SECONDS, LOG_SECONDS, MAX_UNWANTED, Gone, Overseer, View
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
 SINCE = r"since [-\d]+ [:\d]+Z"
@@ -84,6 +84,46 @@ def test_a_deadline_ends_the_job_with_its_reason_and_0_means_none(name, reason, 
 
     verdict = asyncio.run(play())
     assert (verdict.reason if verdict else None) is (reason if seconds else None)
+
+
+@pytest.mark.parametrize(
+    "happens, judged",
+    [
+        ("nothing", False),
+        ("it is back", True),
+        ("it is lost", False),
+        ("it says that YARN ends its container", False),
+        ("6 s pass without a heartbeat deadline", True),
+    ],
+)
+def test_failure_waits_for_a_task_out_of_contact(happens, judged):
+    deadlines = Deadlines(heartbeat=0 if "deadline" in happens else 60)
+
+    async def play():
+        coordinator = coordinator_of(job(deadlines=deadlines))
+        for name in ("ps_0", "worker_0", "worker_1"):
+            await coordinator.greet(Wire(), registration(name))
+        silent, failed = (coordinator.registry.peers[name] for name in ("worker_0", "worker_1"))
+        if "YARN" in happens:
+            coordinator.heard(silent, silent.connection, {"type": "terminated"})
+        else:
+            coordinator.gone(silent, silent.connection)
+        coordinator.heard(failed, failed.connection, exited(code=1))
+        answer(coordinator)
+        assert coordinator.state.verdict is None
+        if "back" in happens:
+            await coordinator.greet(Wire(), registration(start=1))
+        elif "lost" in happens:
+            coordinator.lose([Gone("worker_0", Reason.CONTAINER_LOST, "its node is gone")])
+            assert coordinator.state.round == 2
+        elif "pass" in happens:
+            coordinator._asked_at -= ANSWER_SECONDS + 1
+        answer(coordinator)
+        return coordinator.state.verdict
+
+    verdict = asyncio.run(play())
+    assert (verdict is not None) == judged
+    assert not judged or (verdict.reason, verdict.task) == (Reason.TASK_FAILED, TaskId("worker", 1))
 
 
 def overseer_of(coordinator, now):

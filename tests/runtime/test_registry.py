@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from support.wire import Wire, coordinator_of, exited, job, registration
+from support.wire import Wire, answer, coordinator_of, exited, job, registration
 from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -29,6 +29,7 @@ def test_what_ends_by_itself_behind_the_verdict_is_called_what_it_is(how, state)
         wires = {name: Wire() for name in ("worker_0", "worker_1", "ps_0")}
         peers = {name: await coordinator.greet(wire, registration(name)) for name, wire in wires.items()}
         coordinator.heard(peers["worker_0"], wires["worker_0"], exited(code=1))
+        answer(coordinator)
         assert coordinator.state.verdict.reason is Reason.TASK_FAILED
         coordinator.heard(peers["worker_1"], wires["worker_1"], exited(**how))
         return {task.task: task.state for task in coordinator.report().tasks}
@@ -57,6 +58,8 @@ def test_an_agent_that_comes_back_hears_what_it_has_missed():
         worker = next(task for task in coordinator.report().tasks if task.task == "worker:0")
         assert worker.starts == 1, "its word of the start had been lost"
         coordinator.heard(peers["worker_1"], peers["worker_1"].connection, exited(code=1))
+        assert coordinator.state.round == 1 and wire.last() == ("ping", None, None), "asked before it is judged"
+        answer(coordinator)
         assert coordinator.state.round == 2
         wire = await back(round=1, start=1)
         assert wire.last() == ("renew", 2, None), "the restart had been lost"

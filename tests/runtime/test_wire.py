@@ -60,7 +60,13 @@ def test_a_real_run_sends_the_messages_of_the_table_and_no_others(tmp_path):
         )
         assert process.wait(60) == 1
         am.log_says("Published the cluster spec, round 3")
-        until(lambda: {"ping", "pong", "sample"} <= {message["type"] for _, message in recorder.messages}, 60)
+        until(
+            lambda: (
+                {("agent", "ping"), ("coordinator", "pong"), ("agent", "sample")}
+                <= {(sender, message["type"]) for sender, message in recorder.messages}
+            ),
+            60,
+        )
         assert urllib.request.urlopen(am.pages["ytf"] + "/log.txt?task=worker:0", timeout=60).status == 200
         go.touch()
         am.log_says("evaluator:0 stays for 600 s")

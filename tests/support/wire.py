@@ -33,6 +33,12 @@ def coordinator_of(job):
     return coordinator
 
 
+def answer(coordinator):
+    """Let every agent show that it lives, as a coordinator asks after a failure."""
+    for peer in [peer for peer in coordinator.registry.peers.values() if peer.connection]:
+        coordinator.heard(peer, peer.connection, {"type": "pong"})
+
+
 def job(**fields):
     spec = JobSpec(command="x", tasks={"ps": TaskSpec(), "worker": TaskSpec(instances=2)}, **fields)
     return build_runtime_job(spec, JobContext(20000, user="u"))

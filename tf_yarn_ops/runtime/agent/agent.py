@@ -125,6 +125,7 @@ class Agent:
             "ack": self.on_ack,
             "bye": self.on_bye,
             "tail": self.on_tail,
+            "ping": self.on_ping,
             "trained": self.on_trained,
         }
         self.cluster: ClusterSpec = {}
@@ -316,6 +317,10 @@ class Agent:
             text = text[len(text) // 2 + 1 :]
             line = protocol.encode("log", id=message["id"], text=text)
         self.contact.send(line)
+
+    def on_ping(self, _: Message) -> None:
+        """Answer that the agent lives."""
+        self.contact.send(protocol.encode("pong"))
 
     def on_ack(self, _: Message) -> None:
         """Note that the ending has arrived."""

@@ -19,6 +19,7 @@ From the agent:
 - ``log``: id int, text text. The answer to ``tail``.
 - ``terminated``. YARN ends the container.
 - ``ping``. The agent is alive.
+- ``pong``. The answer to ``ping``.
 
 From the coordinator:
 
@@ -31,6 +32,7 @@ From the coordinator:
 - ``tail``: id int. Send the end of the log.
 - ``ack``. The message ``exited`` has arrived.
 - ``bye``. The agent kills the processes that still run, and ends.
+- ``ping``. Another task has failed; does the agent live?
 - ``pong``. The answer to ``ping`` and to a ``sample`` in its place.
 """
 
@@ -92,6 +94,7 @@ FROM_AGENT: Mapping[str, Mapping[str, str]] = {
     "log": {"id": "int", "text": "text"},
     "terminated": {},
     "ping": {},
+    "pong": {},
 }
 #: The messages of the coordinator.
 FROM_COORDINATOR: Mapping[str, Mapping[str, str]] = {
@@ -104,6 +107,7 @@ FROM_COORDINATOR: Mapping[str, Mapping[str, str]] = {
     "tail": {"id": "int"},
     "ack": {},
     "bye": {},
+    "ping": {},
     "pong": {},
 }
 _TYPES: Mapping[str, Any] = {"int": int, "number": (int, float), "text": str, "flag": bool, "object": dict}

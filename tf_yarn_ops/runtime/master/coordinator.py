@@ -119,6 +119,8 @@ class Coordinator:
         self._to_replace: List[Container] = []
         self._excluded: Dict[str, str] = {}
         self._progress = -1.0
+        self._unjudged: List[Tuple[Peer, Mapping[str, Any], Exited]] = []
+        self._asked_at = 0.0
         self._actions = {
             "none": self._nothing,
             "publish": self._publish,
@@ -132,6 +134,7 @@ class Coordinator:
             "exited": self._exited,
             "terminated": self._terminated,
             "ping": self._pinged,
+            "pong": self._answered,
             "sample": self._sampled,
             "log": self._logged,
         }
@@ -242,6 +245,9 @@ class Coordinator:
     def _pinged(self, peer: Peer, message: Mapping[str, Any]) -> None:
         peer.send("pong")
 
+    def _answered(self, peer: Peer, message: Mapping[str, Any]) -> None:
+        self._judge()
+
     def _sampled(self, peer: Peer, message: Mapping[str, Any]) -> None:
         """Take what a command uses and its new metrics; a late sample is about nothing that still runs."""
         peer.send("pong")
@@ -298,10 +304,32 @@ class Coordinator:
             if not any(other.running and other.connection for other in self.registry.peers.values()):
                 self._quiet.set()
             return
+        if isinstance(event, Exited) and lifecycle.may_follow_a_loss(self._rules, event):
+            self.registry.ended(peer, message, "failed")
+            self._hold_back(peer, message, event)
+            return
         self.registry.ended(peer, message)
         if peer.task.type == TENSORBOARD and isinstance(event, Exited):
             logger.warning("TensorBoard %s; the training goes on", event.cause)
         self.apply(event)
+
+    def _hold_back(self, peer: Peer, message: Mapping[str, Any], failure: Exited) -> None:
+        """Ask the others before a failure is judged: a lost task makes the others fail before its loss is known."""
+        if not self._unjudged:
+            self._asked_at = time.monotonic()
+            for other in self.registry.peers.values():
+                other.send("ping")
+        self._unjudged.append((peer, message, failure))
+        self._judge()
+
+    def _judge(self) -> None:
+        """Apply the failures that were held back, unless a task may still be lost; a restart has dropped them."""
+        if not self._unjudged or self._overseer.doubtful(self._view(), self._asked_at, time.monotonic()):
+            return
+        failures, self._unjudged = self._unjudged, []
+        for peer, message, failure in failures:
+            if peer.means(message) and self.registry.serving.get(peer.task) is peer:
+                self.apply(failure)
 
     def _event_of(self, peer: Peer, message: Mapping[str, Any]) -> Union[Exited, Lost]:
         """Return the event of a command that ended by itself."""
@@ -350,6 +378,7 @@ class Coordinator:
                 await self._look(time.monotonic())
             except SkeinFailed as error:
                 logger.warning("Skein did not answer: %s", error)
+            self._judge()
             self._end_if(self._overseer.overdue(self._view(), time.monotonic()))
 
     async def _look(self, now: float) -> None:
@@ -498,6 +527,7 @@ class Coordinator:
     def _restart(self, decision: Decision) -> None:
         """Let all commands end; the agents take new ports and register for the next round."""
         self._cause = decision.cause
+        self._unjudged.clear()
         self._restarts_at = time.monotonic() + decision.delay
         logger.warning("Restarting the cluster as round %d: %s", self.state.round, decision.cause)
         for peer in self.registry.peers.values():

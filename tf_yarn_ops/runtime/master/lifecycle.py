@@ -182,6 +182,11 @@ def needed(rules: Rules, task: TaskId) -> bool:
     return role.in_cluster or role.awaited or role.fatal
 
 
+def may_follow_a_loss(rules: Rules, event: Exited) -> bool:
+    """Return whether an exit may follow from the loss of another task of the cluster spec; a fatal code never does."""
+    return event.code != 0 and rules.roles[event.task.type].in_cluster and event.code not in rules.fatal_exit_codes
+
+
 def excluded_nodes(rules: Rules, state: State) -> Dict[str, NodeFailures]:
     """Return the nodes on which no task starts any more, by their addresses."""
     return {

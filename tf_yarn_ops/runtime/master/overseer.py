@@ -20,7 +20,7 @@ from .registry import Peer
 
 logger = logging.getLogger(__name__)
 
-#: Seconds within which Skein says why a container ended, after its agent has reported the end.
+#: Seconds within which Skein says why a container ended, after its agent has reported the end or lost its contact.
 ANSWER_SECONDS = 6.0
 #: Seconds between two log lines that name the missing tasks.
 LOG_SECONDS = 10.0
@@ -115,6 +115,20 @@ class Overseer:
             listed = any(container.id == peer.container for container in view.containers)
             gone.append(Gone(peer.container, reason, cause, replace=listed))
         return gone
+
+    def doubtful(self, view: View, asked_at: float, now: float) -> bool:
+        """Return whether a task of the cluster spec may be lost: its agent has not answered since it was asked.
+
+        The heartbeat's deadline ends the doubt; where there is none, `ANSWER_SECONDS` do.
+        """
+        if not self._job.deadlines["heartbeat"] and now - asked_at > ANSWER_SECONDS:
+            return False
+        return any(
+            peer.running
+            and self._rules.roles[peer.task.type].in_cluster
+            and (peer.connection is None or peer.terminated or peer.heard_at < asked_at)
+            for peer in view.peers.values()
+        )
 
     def unwanted(self, view: View) -> List[Container]:
         """Return the new containers on excluded nodes, which Skein can't keep YARN from giving."""
