@@ -109,9 +109,9 @@ def test_values_reach_the_program_byte_for_byte(run):
 def test_every_task_sees_its_type_and_index(run):
     """The seed's DTF_TASK_JOB_NAME and DTF_TASK_INDEX, for tasks in the cluster spec and outside."""
     tasks = {"chief": TaskSpec(), "worker": TaskSpec(instances=2), "ps": TaskSpec(), "evaluator": TaskSpec()}
-    am, report = run(
-        job(f'echo "$DTF_TASK_JOB_NAME $DTF_TASK_INDEX" > named; [ $JOB_NAME != ps ] || {FOREVER}', tasks=tasks)
-    )
+    command = f"""echo "$DTF_TASK_JOB_NAME $DTF_TASK_INDEX" > named; [ $JOB_NAME != ps ] || {FOREVER}
+        until [ -s ../ps_0/named ]; do sleep 0.05; done"""
+    am, report = run(job(command, tasks=tasks))
     assert report.reason is Reason.SUCCEEDED
     seen = {
         name: (am.container(name).folder / "named").read_text()
