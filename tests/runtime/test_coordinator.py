@@ -231,8 +231,9 @@ until [ -p ../worker_0/pipe ]; do sleep 0.05; done
 cat ../worker_0/pipe; exit 5"""
 
 
-@pytest.mark.parametrize("how", ["container", "node"])
-@pytest.mark.parametrize("losses", [3, 0])
+@pytest.mark.parametrize(
+    ("how", "losses"), [("container", 3), ("container", 0), ("node", 3), ("node, and Skein does not answer", 0)]
+)
 def test_failure_after_a_loss_is_judged_by_the_loss(tmp_path, how, losses):
     """The task that fails is the first to know: Skein's list is 2 s late, and a dead node closes no connection."""
     spec = job(FAILS_WITH_THE_OTHER, ps=False, restart=RestartPolicy(max_container_losses=losses))
@@ -242,6 +243,7 @@ def test_failure_after_a_loss_is_judged_by_the_loss(tmp_path, how, losses):
         if how == "container":
             am.container("worker_0").kill()
         else:
+            am.hiccups["getContainers"] = 10_000 if "Skein" in how else 0
             os.kill(int((folder / "agent").read_text()), signal.SIGSTOP)
             os.kill(int((folder / "me").read_text()), signal.SIGKILL)
         am.log_says("worker:1 ended with exit code 5")
@@ -254,6 +256,27 @@ def test_failure_after_a_loss_is_judged_by_the_loss(tmp_path, how, losses):
         lost = Reason.CONTAINER_LOST if how == "container" else Reason.HEARTBEAT_LOST
         assert (report.reason, report.first_failure) == (lost, "worker:0"), report.message
         assert (task(report, "worker:1").state, task(report, "worker:1").exit_code) == ("failed", 5)
+
+
+def test_task_that_failed_first_is_named_though_its_processes_end_late(run):
+    """A process that it leaves behind ignores SIGTERM, so the report of the other task, which fails of it, is earlier."""
+    command = """until [ -d ../worker_1 ]; do sleep 0.05; done
+        if [ $TASK_INDEX = 0 ]; then
+            mkfifo pipe; exec 3<> pipe
+            (trap "" TERM; exec 3>&-; while true; do sleep 0.1; done) &
+            until [ -e ../worker_1/reads ]; do sleep 0.05; done
+            exit 3
+        fi
+        until [ -p ../worker_0/pipe ]; do sleep 0.05; done
+        exec 3< ../worker_0/pipe; touch reads; read line <&3; sleep 0.3; exit 5"""
+    am, report = run(job(command, ps=False))
+    assert (report.reason, report.first_failure) == (Reason.TASK_FAILED, "worker:0"), report.message
+    assert {task.task: (task.state, task.exit_code) for task in report.tasks} == {
+        "worker:0": ("failed", 3),
+        "worker:1": ("failed", 5),
+    }
+    said = am.coordinator_log.read_text()
+    assert said.index("worker:1 ended") < said.index("worker:0 ended")
 
 
 #: The chief asks its worker, at the address that TF_CONFIG had at the start, in which container it is.

@@ -25,7 +25,7 @@ from tf_yarn_ops.runtime.master.lifecycle import (
     State,
     decide,
     excluded_nodes,
-    may_follow_a_loss,
+    may_be_a_consequence,
     needed,
 )
 
@@ -81,12 +81,14 @@ def test_the_spec_is_published_when_the_last_needed_task_has_registered():
         (PS, 134, True),
         pytest.param(W0, 0, False, id="a success"),
         pytest.param(W0, 9, False, id="the program calls it fatal"),
-        pytest.param(EVALUATOR, 1, False, id="it talks to no other task"),
+        pytest.param(BOARD, 1, False, id="it fails no job"),
+        pytest.param(W1, 1, False, id="it has failed before"),
     ],
 )
-def test_exits_that_may_follow_from_the_loss_of_another_task(task, code, expected):
-    rules, _ = start("worker:0", "ps:0", "evaluator:0", fatal_exit_codes=(9,))
-    assert may_follow_a_loss(rules, Exited(task, code, 1.0)) is expected
+def test_exits_that_may_follow_from_the_end_of_another_task(task, code, expected):
+    rules, state = start("worker:0", "worker:1", "ps:0", "tensorboard:0", fatal_exit_codes=(9,))
+    state = state._replace(phases={**dict.fromkeys(state.phases, RUNNING), W1: FAILED})
+    assert may_be_a_consequence(rules, state, Exited(task, code, 1.0)) is expected
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,7 @@ def exited(**fields):
         "seconds": 60.0,
         "started_at": 1.0,
         "finished_at": 61.0,
+        "late": 0.0,
         "cpu_seconds": 1.0,
         "peak_memory_mib": 1.0,
         "log_tail": "",

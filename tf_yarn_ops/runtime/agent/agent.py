@@ -297,6 +297,7 @@ class Agent:
                     seconds=0.0,
                     started_at=None,
                     finished_at=None,
+                    late=0.0,
                     cpu_seconds=None,
                     peak_memory_mib=None,
                     log_tail="",
@@ -319,8 +320,10 @@ class Agent:
         self.contact.send(line)
 
     def on_ping(self, _: Message) -> None:
-        """Answer that the agent lives."""
-        self.contact.send(protocol.encode("pong"))
+        """Answer that the agent lives and its command runs; after the command's end the report of it is the answer."""
+        self.tend()
+        if self.command is None or not self.command.waiting:
+            self.contact.send(protocol.encode("pong"))
 
     def on_ack(self, _: Message) -> None:
         """Note that the ending has arrived."""
@@ -396,8 +399,8 @@ class Agent:
         """Report to the coordinator how the command ended."""
         ending = command.ending
         assert ending is not None
-        if ending.signal and not command.stopping:
-            select.select([], [], [], SIGNAL_PAUSE)
+        if not command.stopping:
+            select.select([], [], [], SIGNAL_PAUSE if ending.signal else 0)
             if self.terminated:
                 return
         tail = mask_texts(command.log_tail(self.job.report_log_tail), self.secrets)
@@ -413,6 +416,7 @@ class Agent:
             "seconds": round(ending.seconds, 3),
             "started_at": command.started_at,
             "finished_at": command.finished_at,
+            "late": round(time.time() - command.finished_at, 3),
             "cpu_seconds": round(ending.cpu_seconds, 3),
             "peak_memory_mib": round(max(ending.peak_memory_mib, command.meter.peak_mib), 1),
             "result": self.read_result(),

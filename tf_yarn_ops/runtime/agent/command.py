@@ -72,7 +72,7 @@ class Command:
 
     def end(self, grace: float, *, sent: bool = False) -> None:
         """Send SIGTERM, unless it is `sent`, to all processes of the command; `reap` sends SIGKILL after the grace."""
-        self.stopping = True
+        self.stopping = self.stopping or self._exited is None
         if sent:
             self._kill_times.update(dict.fromkeys(descendants(), time.monotonic() + grace))
         self._terminate(descendants(), grace)

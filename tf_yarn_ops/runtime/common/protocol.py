@@ -9,8 +9,9 @@ From the agent:
   next round. ``unfit`` says why no task of the job can run on this node.
 - ``running``: round int, start int. The command has started.
 - ``exited``: round int, start int, stopped flag, code int?, signal int?, seconds number, started_at number?,
-  finished_at number?, cpu_seconds number?, peak_memory_mib number?, log_tail text, result object?. The command has
-  ended; ``stopped`` is true if the agent ended it. The agent repeats the message until it is acknowledged.
+  finished_at number?, late number, cpu_seconds number?, peak_memory_mib number?, log_tail text, result object?. The
+  command has ended, so many seconds before the message (``late``), and with it all its processes; ``stopped`` is true
+  if the agent ended it. The agent repeats the message until it is acknowledged.
 - ``sample``: round int, start int, cpu_seconds number, cpu_cores number, memory_mib number, peak_cpu_cores number,
   peak_memory_mib number, idle_seconds number, gpus int?, gpu_percent number?, gpu_memory_mib number?, gpu_given_mib
   number?, gpu_uuids text?, metrics object, left_out int. What the command uses, and the points that its program has
@@ -19,7 +20,7 @@ From the agent:
 - ``log``: id int, text text. The answer to ``tail``.
 - ``terminated``. YARN ends the container.
 - ``ping``. The agent is alive.
-- ``pong``. The answer to ``ping``.
+- ``pong``. The answer to ``ping`` while the command runs.
 
 From the coordinator:
 
@@ -32,7 +33,7 @@ From the coordinator:
 - ``tail``: id int. Send the end of the log.
 - ``ack``. The message ``exited`` has arrived.
 - ``bye``. The agent kills the processes that still run, and ends.
-- ``ping``. Another task has failed; does the agent live?
+- ``ping``. Another task has failed; does the command of this one run?
 - ``pong``. The answer to ``ping`` and to a ``sample`` in its place.
 """
 
@@ -70,6 +71,7 @@ FROM_AGENT: Mapping[str, Mapping[str, str]] = {
         "seconds": "number",
         "started_at": "number?",
         "finished_at": "number?",
+        "late": "number",
         "cpu_seconds": "number?",
         "peak_memory_mib": "number?",
         "log_tail": "text",

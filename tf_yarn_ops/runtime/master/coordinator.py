@@ -119,7 +119,7 @@ class Coordinator:
         self._to_replace: List[Container] = []
         self._excluded: Dict[str, str] = {}
         self._progress = -1.0
-        self._unjudged: List[Tuple[Peer, Mapping[str, Any], Exited]] = []
+        self._unjudged: List[Tuple[float, Peer, Mapping[str, Any], Exited]] = []
         self._asked_at = 0.0
         self._actions = {
             "none": self._nothing,
@@ -246,6 +246,7 @@ class Coordinator:
         peer.send("pong")
 
     def _answered(self, peer: Peer, message: Mapping[str, Any]) -> None:
+        peer.answered_at = time.monotonic()
         self._judge()
 
     def _sampled(self, peer: Peer, message: Mapping[str, Any]) -> None:
@@ -304,32 +305,43 @@ class Coordinator:
             if not any(other.running and other.connection for other in self.registry.peers.values()):
                 self._quiet.set()
             return
-        if isinstance(event, Exited) and lifecycle.may_follow_a_loss(self._rules, event):
-            self.registry.ended(peer, message, "failed")
-            self._hold_back(peer, message, event)
-            return
         self.registry.ended(peer, message)
         if peer.task.type == TENSORBOARD and isinstance(event, Exited):
             logger.warning("TensorBoard %s; the training goes on", event.cause)
-        self.apply(event)
+        if isinstance(event, Exited) and lifecycle.may_be_a_consequence(self._rules, self.state, event):
+            self._hold_back(peer, message, event)
+        else:
+            self.apply(event)
 
     def _hold_back(self, peer: Peer, message: Mapping[str, Any], failure: Exited) -> None:
-        """Ask the others before a failure is judged: a lost task makes the others fail before its loss is known."""
+        """Ask the others before a failure is judged: a task that is lost or fails makes the others fail.
+
+        The consequence is often known before its cause.
+        """
+        now = time.monotonic()
         if not self._unjudged:
-            self._asked_at = time.monotonic()
+            self._asked_at = now
             for other in self.registry.peers.values():
                 other.send("ping")
-        self._unjudged.append((peer, message, failure))
+        self._unjudged.append((now - message["late"], peer, message, failure))
         self._judge()
 
     def _judge(self) -> None:
-        """Apply the failures that were held back, unless a task may still be lost; a restart has dropped them."""
+        """Apply the failures that were held back, in their order, unless a loss may be their cause.
+
+        A restart drops the rest, and so does a verdict.
+        """
         if not self._unjudged or self._overseer.doubtful(self._view(), self._asked_at, time.monotonic()):
             return
-        failures, self._unjudged = self._unjudged, []
-        for peer, message, failure in failures:
-            if peer.means(message) and self.registry.serving.get(peer.task) is peer:
+        self._unjudged.sort(key=lambda held: held[0])
+        while self._unjudged:
+            _, peer, message, failure = self._unjudged.pop(0)
+            if self._is_present(peer, message):
                 self.apply(failure)
+
+    def _is_present(self, peer: Peer, message: Mapping[str, Any]) -> bool:
+        """Return whether a message is about the present start of the peer's task."""
+        return peer.means(message) and self.registry.serving.get(peer.task) is peer
 
     def _event_of(self, peer: Peer, message: Mapping[str, Any]) -> Union[Exited, Lost]:
         """Return the event of a command that ended by itself."""
@@ -378,6 +390,7 @@ class Coordinator:
                 await self._look(time.monotonic())
             except SkeinFailed as error:
                 logger.warning("Skein did not answer: %s", error)
+            self.lose(self._overseer.silent(self._view(), time.monotonic()))
             self._judge()
             self._end_if(self._overseer.overdue(self._view(), time.monotonic()))
 
@@ -393,7 +406,6 @@ class Coordinator:
                 self._to_replace += unwanted
                 self._end_if(self._overseer.stranded(self._view(), await self.containers.nodes()))
             self._end_if(self._overseer.missing(self._view(), now))
-        self.lose(self._overseer.silent(self._view(), now))
         while self._to_replace and self.state.verdict is None:
             await self.containers.replace(self._to_replace[0])
             self._to_replace.pop(0)
@@ -538,6 +550,10 @@ class Coordinator:
 
     def _finish(self, decision: Decision) -> None:
         assert self.state.verdict is not None
+        for _, peer, message, _ in self._unjudged:
+            if self._is_present(peer, message):
+                self.registry.ended(peer, message, "failed")
+        self._unjudged.clear()
         logger.info("Verdict: %s: %s", self.state.verdict.reason.value, self.state.verdict.message)
         self._decided.set()
 
@@ -653,7 +669,8 @@ class Coordinator:
             True keeps the ends of the logs of tasks that did not fail. Default false: YARN's diagnostics are small.
         """
         job, board, verdict = self.job, self.job.tensorboard, self.state.verdict
-        phases = self.state.phases
+        held = {peer.task for _, peer, message, _ in self._unjudged if self._is_present(peer, message)}
+        phases = {**self.state.phases, **dict.fromkeys(held, lifecycle.FAILED)}
         if verdict and not live:
             phases = {task: lifecycle.LOST if phase == lifecycle.RUNNING else phase for task, phase in phases.items()}
         final = "SUCCEEDED" if self._has_succeeded() else "FAILED"

@@ -182,9 +182,10 @@ def needed(rules: Rules, task: TaskId) -> bool:
     return role.in_cluster or role.awaited or role.fatal
 
 
-def may_follow_a_loss(rules: Rules, event: Exited) -> bool:
-    """Return whether an exit may follow from the loss of another task of the cluster spec; a fatal code never does."""
-    return event.code != 0 and rules.roles[event.task.type].in_cluster and event.code not in rules.fatal_exit_codes
+def may_be_a_consequence(rules: Rules, state: State, event: Exited) -> bool:
+    """Return whether an exit may follow from the end of another task; one with a fatal code never does."""
+    fails = event.code != 0 and event.code not in rules.fatal_exit_codes
+    return fails and rules.roles[event.task.type].fatal and state.phases[event.task] == RUNNING
 
 
 def excluded_nodes(rules: Rules, state: State) -> Dict[str, NodeFailures]:
@@ -268,7 +269,7 @@ def _exited(rules: Rules, state: State, event: Exited) -> Tuple[State, Decision]
             return _with(state, event.task, RUNNING), Decision("start", event.task, delay, what)
         return _restart(state, what, delay)
     state = _with(state, event.task, LOST)
-    state, decision = (state, NOTHING) if _starts_alone(rules, event.task) else _restart(state, what, delay)
+    state, decision = (state, NOTHING) if starts_alone(rules, event.task) else _restart(state, what, delay)
     return state, decision._replace(leaves=event.task)
 
 
@@ -285,12 +286,12 @@ def _lost(rules: Rules, state: State, event: Lost) -> Tuple[State, Decision]:
     if event.reason is Reason.OUT_OF_MEMORY or state.losses_left <= 0:
         return _finish(state, Verdict(event.reason, what, event.task))
     state = state._replace(losses_left=state.losses_left - 1)
-    if not state.published or _starts_alone(rules, event.task):
+    if not state.published or starts_alone(rules, event.task):
         return state, NOTHING
     return _restart(state, what, 0.0)
 
 
-def _starts_alone(rules: Rules, task: TaskId) -> bool:
+def starts_alone(rules: Rules, task: TaskId) -> bool:
     """Return whether the others go on while a task gets another container."""
     return not rules.roles[task.type].in_cluster or (rules.workers_rejoin and task.type == "worker")
 

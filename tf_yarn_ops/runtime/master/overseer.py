@@ -117,16 +117,15 @@ class Overseer:
         return gone
 
     def doubtful(self, view: View, asked_at: float, now: float) -> bool:
-        """Return whether a task of the cluster spec may be lost: its agent has not answered since it was asked.
+        """Return whether a task may be lost for which the others restart: its agent has not answered yet.
 
         The heartbeat's deadline ends the doubt; where there is none, `ANSWER_SECONDS` do.
         """
-        if not self._job.deadlines["heartbeat"] and now - asked_at > ANSWER_SECONDS:
-            return False
+        patient = self._job.deadlines["heartbeat"] or now - asked_at <= ANSWER_SECONDS
         return any(
             peer.running
-            and self._rules.roles[peer.task.type].in_cluster
-            and (peer.connection is None or peer.terminated or peer.heard_at < asked_at)
+            and not lifecycle.starts_alone(self._rules, peer.task)
+            and (peer.terminated or (patient and (peer.connection is None or peer.answered_at < asked_at)))
             for peer in view.peers.values()
         )
 

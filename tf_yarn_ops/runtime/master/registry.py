@@ -36,6 +36,8 @@ class Peer:
         Has ``send(line)`` and ``close()``; None while the contact is lost.
     heard_at : float
         Monotonic time of its last message.
+    answered_at : float
+        Monotonic time of its last answer to a ping, or of its connection.
     round, start : int
         Of the last start that was sent to it.
     confirmed : tuple of int
@@ -57,6 +59,7 @@ class Peer:
     node_http: str
     connection: Any = None
     heard_at: float = 0.0
+    answered_at: float = 0.0
     round: int = 0
     start: int = 0
     confirmed: Tuple[int, int] = (0, 0)
@@ -72,7 +75,7 @@ class Peer:
     def connect(self, connection: Any) -> None:
         """Use this connection from now on and close the one before."""
         old, self.connection = self.connection, connection
-        self.heard_at = time.monotonic()
+        self.heard_at = self.answered_at = time.monotonic()
         if old is not None:
             old.close()
 
