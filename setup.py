@@ -50,7 +50,6 @@ EXTRAS = {
         "pytest-timeout>=2.3",
         "pytest-xdist>=3.5",
         "ruff>=0.5",
-        "scikit-learn>=1.4",  # the 1,797 digits of the example
         "types-PyYAML>=6",
         "websockets>=14",  # speaks WebDriver BiDi with Firefox
     ],

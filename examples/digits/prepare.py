@@ -1,27 +1,39 @@
-"""Write the 1,797 handwritten digits that scikit-learn ships as one .npz, with a fixed split into training and test.
+"""Write the 1,797 handwritten digits of digits.csv.gz as one .npz, with a fixed split into training and test.
 
 python prepare.py TARGET, where TARGET is a path or a URL that fsspec opens. Runs before the job, on a machine with
-scikit-learn and fsspec.
+NumPy and fsspec.
 """
 
 import argparse
+from pathlib import Path
 
 import fsspec
 import numpy as np
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
+
+TESTED = 360
+
+
+def load():
+    """Return the four arrays by name: images (n, 64) of float32 in 0 to 1, labels (n,) of int64 in 0 to 9."""
+    digits = np.loadtxt(Path(__file__).with_name("digits.csv.gz"), np.uint8, delimiter=",")
+    np.random.default_rng(0).shuffle(digits)
+    images, labels = (digits[:, :64] / 16).astype(np.float32), digits[:, 64].astype(np.int64)
+    return {
+        "train_images": images[TESTED:],
+        "train_labels": labels[TESTED:],
+        "test_images": images[:TESTED],
+        "test_labels": labels[:TESTED],
+    }
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("target", help="a path, or a URL such as webhdfs://user@namenode:9870/path")
     target = parser.parse_args().target
-    images, labels = load_digits(return_X_y=True)
-    images, labels = (images / 16).astype(np.float32), labels.astype(np.int64)
-    split = train_test_split(images, labels, test_size=360, random_state=0, stratify=labels)
+    arrays = load()
     with fsspec.open(target, "wb") as file:
-        np.savez(file, train_images=split[0], train_labels=split[2], test_images=split[1], test_labels=split[3])
-    print(f"{len(split[0])} digits for training and {len(split[1])} for test in {target}")
+        np.savez(file, **arrays)
+    print(f"{len(arrays['train_labels'])} digits for training and {TESTED} for test in {target}")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ PROJECTS = {"flow1": "", "flow2": "", "tony": "src/"}
 
 
 def project_files(project, settings):
-    """Return the content of each file of a project by its name in the zip."""
+    """Return the content of each file of a project, text or bytes, by its name in the zip."""
     files = {
         path.relative_to(HERE / project).as_posix(): path.read_text(encoding="utf-8")
         for path in sorted((HERE / project).rglob("*"))
@@ -31,6 +31,7 @@ def project_files(project, settings):
         files[PROJECTS[project] + name] = (DIGITS / name).read_text(encoding="utf-8")
     if project != "tony":
         files["prepare.py"] = (DIGITS / "prepare.py").read_text(encoding="utf-8")
+        files["digits.csv.gz"] = (DIGITS / "digits.csv.gz").read_bytes()
         for path in sorted((HERE / "programs").glob("*.py")):
             files[path.name] = path.read_text(encoding="utf-8")
     return files
@@ -46,8 +47,8 @@ def main():
     for project in PROJECTS:
         path = options.folder / f"digits-{project}.zip"
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, text in project_files(project, settings).items():
-                archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), text)
+            for name, content in project_files(project, settings).items():
+                archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content)
         print(path)
 
 

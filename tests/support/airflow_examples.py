@@ -2,6 +2,7 @@
 
 import getpass
 import os
+import runpy
 import sys
 from datetime import datetime, timedelta, timezone
 from io import BytesIO
@@ -74,14 +75,7 @@ class Lake:
 
 def digits():
     """The arrays that prepare.py writes."""
-    # Only here: each worker would import it to collect the tests, for 1.5 s.
-    from sklearn.datasets import load_digits
-    from sklearn.model_selection import train_test_split
-
-    images, labels = load_digits(return_X_y=True)
-    images, labels = (images / 16).astype(np.float32), labels.astype(np.int64)
-    split = train_test_split(images, labels, test_size=360, random_state=0, stratify=labels)
-    return dict(zip(("train_images", "test_images", "train_labels", "test_labels"), split, strict=True))
+    return runpy.run_path(str(ROOT / "examples/digits/prepare.py"))["load"]()
 
 
 def variables(**values):
