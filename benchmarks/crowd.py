@@ -106,6 +106,7 @@ class Crowd:
                 seconds=1.0,
                 started_at=time.time() - 1,
                 finished_at=time.time(),
+                late=0.0,
                 cpu_seconds=1.0,
                 peak_memory_mib=1.0,
                 log_tail="",

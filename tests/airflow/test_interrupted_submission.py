@@ -106,6 +106,10 @@ def test_a_resourcemanager_hangs_while_the_task_is_killed(site, yarn, kind):
         site.connect(f"hung_{kind}", resourcemanager.url)
         run = site.trigger(f"hung_{kind}", command="sleep 600")
         application = yarn.training(run)
+        if kind == "deferred":  # Airflow kills no trigger that the triggerer has not begun: another task cleans up then
+            until(run.is_deferral_seen, JOB, 0.5)
+            asked = len(resourcemanager.requests)
+            until(lambda: len(resourcemanager.requests) > asked, JOB, 0.5)
         resourcemanager.hangs = True
         run.mark("failed")
         # Airflow has closed the log of a trigger by the time at which its on_kill gives up.
