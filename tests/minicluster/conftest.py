@@ -16,9 +16,13 @@ def machine(tmp_path, monkeypatch):
 
 @pytest.fixture
 def dying(machine):
-    """A machine whose Java answers with its version, and runs no daemon."""
+    """A machine whose Java answers with its version, and runs no daemon; the NodeManager ends behind the others."""
     java = machine / "jdk" / "bin" / "java"
-    java.write_text(java.read_text() + 'case "$1" in -Xmx*) echo "Exception: no luck"; exit 3 ;; esac\n')
+    java.write_text(
+        java.read_text()
+        + 'case "$*" in *-Dproc_nm*) exec sleep 60 ;; esac\n'
+        + 'case "$1" in -Xmx*) echo "Exception: no luck"; exit 3 ;; esac\n'
+    )
     return machine
 
 
