@@ -49,6 +49,15 @@ def test_put_whole_writes_once_and_leaves_no_other_file(store):
     assert files.delete("/d/x") is True and files.delete("/d/x") is False
 
 
+@pytest.mark.parametrize("kind", [LocalFolder, MountedFileSystem])
+def test_list_without_a_file_that_is_gone_has_the_others(tmp_path, kind):
+    """A link to nothing answers as a file does that is deleted, or renamed, while its folder is listed."""
+    (tmp_path / "a").touch()
+    (tmp_path / "b").symlink_to("gone")
+    (tmp_path / "c").touch()
+    assert [status.name for status in kind(str(tmp_path)).list("/")] == ["a", "c"]
+
+
 class Pieces:
     """A content of 300,000 bytes in three pieces."""
 

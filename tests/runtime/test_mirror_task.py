@@ -239,6 +239,22 @@ def test_append_that_is_refused_becomes_a_whole_write(served, local):
     assert served.files == {f"/out/{EVENTS}": b"abc"}
 
 
+def test_list_that_lags_behind_a_write_makes_no_other_writer(served, local):
+    mirror = mirror_of(Side(Hdfs([served.url], "ann", {}), None, None), local)
+    answer = served.answer
+    served.answer = lambda method, path, parameters, body: (
+        (200, {}, {"FileStatuses": {"FileStatus": []}})
+        if parameters.get("op") == "LISTSTATUS"
+        else answer(method, path, parameters, body)
+    )
+    local("model", "1")
+    with pytest.raises(OSError, match="it has None bytes after a write"):
+        mirror.look(END)
+    del served.answer
+    assert mirror.look(END) is True
+    assert served.files == {"/out/model": b"1"}
+
+
 @pytest.mark.parametrize("operation", ["CREATE", "RENAME", "LISTSTATUS", "APPEND"])
 def test_a_write_whose_answer_is_lost_is_written_again(served, local, operation):
     mirror = mirror_of(Side(Hdfs([served.url], "ann", {}), None, None), local)

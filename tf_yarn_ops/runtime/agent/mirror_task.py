@@ -287,13 +287,14 @@ class OutputMirror:
 
     def _note(self, step: Transfer, theirs: Mapping[str, Stamp]) -> None:
         name, found = step.name, theirs.get(step.name)
-        self._unsure.discard(name)
         self._known.pop(name, None)
         if step.action == DELETE:
+            self._unsure.discard(name)
             return
         if found is None or found.length != self._sent[name].length:
             del self._sent[name]
             raise OSError(errno.EIO, "it has %s bytes after a write" % (found and found.length), self._there(name))
+        self._unsure.discard(name)
         self._known[name] = found
 
 

@@ -178,10 +178,17 @@ class LocalFolder:
 
     def list(self, path: str) -> List[FileStatus]:
         with self._translated("listing %s" % path):
+            found = []
             try:
-                return [_local_status(item) for item in sorted(self._path(path).iterdir())]
+                items = sorted(self._path(path).iterdir())
             except FileNotFoundError:
                 return []
+            for item in items:
+                try:
+                    found.append(_local_status(item))
+                except FileNotFoundError:  # somebody has just deleted or renamed it
+                    continue
+            return found
 
     def makedirs(self, path: str, permission: int) -> None:
         with self._translated("making the directory %s" % path):
