@@ -231,6 +231,7 @@ until [ -p ../worker_0/pipe ]; do sleep 0.05; done
 cat ../worker_0/pipe; exit 5"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "losses"), [("container", 3), ("container", 0), ("node", 3), ("node, and Skein does not answer", 0)]
 )
@@ -258,6 +259,7 @@ def test_failure_after_a_loss_is_judged_by_the_loss(tmp_path, how, losses):
         assert (task(report, "worker:1").state, task(report, "worker:1").exit_code) == ("failed", 5)
 
 
+@pytest.mark.slow
 def test_task_that_failed_first_is_named_though_its_processes_end_late(run):
     """A process that it leaves behind ignores SIGTERM, so the report of the other task, which fails of it, is earlier."""
     command = """until [ -d ../worker_1 ]; do sleep 0.05; done
