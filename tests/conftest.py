@@ -1,14 +1,12 @@
 """What several test files share: one real Hadoop for the whole session, and one Airflow."""
 
 import collections
-import functools
 import logging
 import os
 import re
 import signal
 import subprocess
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 
 import hypothesis
@@ -18,8 +16,16 @@ import support.browser
 from support.fake_yarn import FakeYarn, serving
 from support.place import Place
 from support.secure import shared_cluster
+from support.shared import (
+    drives_airflow,
+    leave_unused,
+    may_use_minicluster,
+    may_use_secure_cluster,
+    read_test,
+    share,
+)
 
-REAPER, LEFT_OUT, SECURE = pytest.StashKey(), pytest.StashKey(), pytest.StashKey()
+REAPER, LEFT_OUT = pytest.StashKey(), pytest.StashKey()
 FOLDER = Path(__file__).parent
 
 
@@ -45,7 +51,8 @@ def pytest_xdist_make_scheduler(config, log):
     """Let one worker drive Airflow in a run of everything: a second scheduler would mostly be idle, at a cost.
 
     One worker, too, takes the tests of the secured cluster, as some of them kill its daemons, and one all doors, on one
-    cluster.
+    cluster. Half of the workers take the tests of the minicluster, each on its own: a cluster takes half a minute of CPU
+    to start, and some percent of a core.
     """
     if config.getoption("dist") != "loadfile":
         return None
@@ -57,26 +64,34 @@ def pytest_xdist_make_scheduler(config, log):
     doors = re.match(r"door\b", config.getoption("markexpr"))
 
     class ByPlace(LoadFileScheduling):
+        def __init__(self, config, log):
+            super().__init__(config, log)
+            self.hosts = set()  # the workers that run a minicluster
+
         def _split_scope(self, nodeid):
             file = super()._split_scope(nodeid)
-            if doors and "mark.door" in read_test(file):
+            path = FOLDER.parent / file
+            if doors and "mark.door" in read_test(path):
                 return "doors"
             if file.startswith("tests/secure/"):
                 return "secure"
-            return "airflow" if everything and drives_airflow(file) else file
+            return "airflow" if everything and drives_airflow(path) else file
+
+        def _assign_work_unit(self, node):
+            on_minicluster = {scope: self._needs_minicluster(scope) for scope in self.workqueue}
+            host = node in self.hosts or len(self.hosts) < max(1, self.numnodes // 2)
+            scope = next(
+                (scope for scope, needs in on_minicluster.items() if needs == host), next(iter(on_minicluster))
+            )
+            if on_minicluster[scope]:
+                self.hosts.add(node)
+            self.workqueue.move_to_end(scope, last=False)
+            super()._assign_work_unit(node)
+
+        def _needs_minicluster(self, scope):
+            return scope in ("doors", "airflow") or (scope != "secure" and may_use_minicluster(FOLDER.parent / scope))
 
     return ByPlace(config, log)
-
-
-@functools.cache
-def read_test(file):
-    """Return the text of a test file, ``tests/.../test_*.py``."""
-    return (FOLDER.parent / file).read_text()
-
-
-def drives_airflow(file):
-    """Tell whether a test or a fixture of the file takes the fixture ``airflow_site``."""
-    return re.search(r"def \w+\([^)]*\bairflow_site\b", read_test(file)) is not None
 
 
 def pytest_itemcollected(item):
@@ -94,7 +109,8 @@ def pytest_collection_modifyitems(config, items):
         takes = {"cluster": 10, "timeout": 30, "matrix": 10, "slow": 3}
         seconds[item.path] += next((takes[mark] for mark in takes if item.get_closest_marker(mark)), 0.05)
     # Airflow's first test uses the secured cluster too, which ends behind the last of them.
-    items.sort(key=lambda item: (not drives_airflow(item.path), not may_use_secure_cluster(item), -seconds[item.path]))
+    places = drives_airflow, may_use_secure_cluster, may_use_minicluster
+    items.sort(key=lambda item: (*(not uses(item.path) for uses in places), -seconds[item.path]))
 
 
 def pytest_deselected(items):
@@ -145,7 +161,6 @@ def pytest_sessionstart(session):
 
 
 def pytest_unconfigure(config):
-    leave_secure_cluster(config)  # of a run that was interrupted, or stopped at a failure
     reaper = config.stash.get(REAPER, None)
     if reaper is not None:
         reaper.communicate()
@@ -171,43 +186,30 @@ def all_is_logged():
         logging.getLogger(name).setLevel(logging.NOTSET)
 
 
-@pytest.fixture(scope="session")
-def minicluster(tmp_path_factory):
-    """Return a running `HadoopCluster` with HDFS, ended with the session."""
+@pytest.fixture(scope="module")
+def minicluster(request, tmp_path_factory):
+    """Return a running `HadoopCluster` with HDFS; the files of a worker share it."""
     from support.hadoop import HadoopCluster
 
-    with HadoopCluster(tmp_path_factory.mktemp("minicluster")) as cluster:
-        yield cluster
+    return share(request.config, may_use_minicluster, lambda: HadoopCluster(tmp_path_factory.mktemp("minicluster")))
 
 
 @pytest.fixture(scope="module")
 def secure_cluster(request, tmp_path_factory, worker_id):
     """Return the running secured `HadoopCluster` with pairs; all workers of this run share it."""
-    stash = request.config.stash
-    if SECURE not in stash:
-        shared = tmp_path_factory.getbasetemp()
-        using = ExitStack()
-        cluster = using.enter_context(shared_cluster(shared if worker_id == "master" else shared.parent))
-        stash[SECURE] = cluster, using
-    return stash[SECURE][0]
+    base = tmp_path_factory.getbasetemp()
+    return share(
+        request.config, may_use_secure_cluster, lambda: shared_cluster(base if worker_id == "master" else base.parent)
+    )
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item, nextitem):
-    """Leave the secured cluster behind this worker's last test that uses it: idle, it takes a tenth of a core."""
-    if not (nextitem and may_use_secure_cluster(nextitem)):
-        leave_secure_cluster(item.config)
-
-
-def leave_secure_cluster(config):
-    if SECURE in config.stash:
-        _, using = config.stash[SECURE]
-        del config.stash[SECURE]
-        using.close()
-
-
-def may_use_secure_cluster(item):
-    return item.path.parent.name == "secure" or "secure_cluster" in item.fixturenames
+    """Leave clusters, and Airflow, behind this worker's last test file that may use them."""
+    try:
+        return (yield)
+    finally:
+        leave_unused(item.config, item.path, nextitem and nextitem.path)
 
 
 @pytest.fixture(scope="module")

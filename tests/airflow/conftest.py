@@ -6,8 +6,7 @@ import shutil
 import pytest
 
 from support import airflow_setup  # noqa: F401  gives Airflow a home before a test file imports it
-
-KEEPER = pytest.StashKey()
+from support.shared import drives_airflow, share
 
 
 @pytest.fixture(scope="session")
@@ -18,24 +17,12 @@ def airflow_database(tmp_path_factory):
     return migrated_database(tmp_path_factory)
 
 
-class Keeper:
-    """Starts Airflow for the first row that asks for it, and again after it was closed."""
+@pytest.fixture(scope="module")
+def airflow_site(request, minicluster, airflow_database, tmp_path_factory):
+    """Return a running `AirflowSite` with the DAGs of the rows and, paused, those of dags_examples.
 
-    def __init__(self, start):
-        self._start, self._site = start, None
-
-    def site(self):
-        self._site = self._site or self._start()
-        return self._site
-
-    def close(self):
-        if self._site is not None:
-            self._site.close()
-            self._site = None
-
-
-@pytest.fixture(scope="session")
-def keeper(request, minicluster, airflow_database, tmp_path_factory):
+    The minicluster is its connection tf_yarn_default. One Airflow serves the rows of all files.
+    """
     from support.airflow_examples import EDITS, Lake, copy_dags, variables
     from support.airflow_rows import SECRET
     from support.airflow_site import ROWS, AirflowSite
@@ -49,32 +36,9 @@ def keeper(request, minicluster, airflow_database, tmp_path_factory):
                    "KRB5_CONFIG": str(folder / "krb5.conf"),  # of a test with a secured cluster
                    "AIRFLOW_CONN_VAULT": json.dumps({"conn_type": "generic", "password": SECRET}),
                    **variables(digits_folder=Lake(minicluster, "digits").url)}  # fmt: skip
-        return AirflowSite(folder / "home", dags, airflow_database, environ).__enter__()
+        return AirflowSite(folder / "home", dags, airflow_database, environ)
 
-    request.config.stash[KEEPER] = keeper = Keeper(start)
-    yield keeper
-    keeper.close()
-
-
-@pytest.fixture(scope="module")
-def airflow_site(keeper):
-    """Return a running `AirflowSite` with the DAGs of the rows and, paused, those of dags_examples.
-
-    The minicluster is its connection tf_yarn_default. One Airflow serves the rows of all files.
-    """
-    return keeper.site()
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(item, nextitem):
-    """End Airflow behind its last row: its loops would take CPU from all the tests that follow."""
-    keeper = item.config.stash.get(KEEPER, None)
-    if (
-        keeper
-        and "airflow_site" in item.fixturenames
-        and (nextitem is None or "airflow_site" not in nextitem.fixturenames)
-    ):
-        keeper.close()
+    return share(request.config, drives_airflow, start)
 
 
 @pytest.fixture

@@ -6,30 +6,34 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 from support.azkaban_process import COMMAND, Job
 from support.found_secrets import assert_no_secret, read_key, read_passwords, spell
-from support.secure import ask
+from support.secure import ask, ask_all
 from support.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
-def list_readable_files(cluster, environ, folder="/"):
-    """Return path and content of each file in HDFS that the owner of a ticket can read."""
-    url = f"{cluster.namenode_url}/webhdfs/v1{folder}"
-    status, listed = ask(cluster, environ, f"{url}?op=LISTSTATUS")
-    for entry in json.loads(listed)["FileStatuses"]["FileStatus"] if status == 200 else ():
-        path = f"{folder.rstrip('/')}/{entry['pathSuffix']}"
-        if entry["type"] == "DIRECTORY":
-            yield from list_readable_files(cluster, environ, path)
-        else:
-            target = cluster.directory / "tmp" / "read-by-others"
-            web = f"{cluster.namenode_url}/webhdfs/v1{path}?op=OPEN"
-            if ask(cluster, environ, web, "--location", "--output", str(target))[0] == 200:
-                yield path, target.read_bytes()
+def list_readable_files(cluster, environ, scratch, folder=""):
+    """Return the content of each file in HDFS that the owner of a ticket can read, by path."""
+    web = f"{cluster.namenode_url}/webhdfs/v1"
+    folders, files = [folder], []
+    while folders:
+        answers = ask_all(cluster, environ, [f"{web}{quote(path)}/?op=LISTSTATUS" for path in folders], scratch)
+        within = [
+            (f"{path}/{entry['pathSuffix']}", entry["type"])
+            for path, (status, listed) in zip(folders, answers, strict=True)
+            if status == 200
+            for entry in json.loads(listed)["FileStatuses"]["FileStatus"]
+        ]
+        folders = [path for path, kind in within if kind == "DIRECTORY"]
+        files += [path for path, kind in within if kind == "FILE"]
+    answers = ask_all(cluster, environ, [f"{web}{quote(path)}?op=OPEN" for path in files], scratch)
+    return {path: content for path, (status, content) in zip(files, answers, strict=True) if status == 200}
 
 
 def run_by_azkaban(cluster, environ, folder):
@@ -88,10 +92,12 @@ def test_nothing_that_others_read_has_a_secret(secure_cluster, as_alice, as_bob,
     keytab = read_key(secure_cluster.keytab("alice"))
     secrets = {**passwords, "the secret of cookies": web_secret, "the key of alice": keytab}
     texts = {f"{program} {index}": (ran.stdout + ran.stderr).encode() for index, ran in enumerate(said)}
-    texts |= azkaban | pages | dict(list_readable_files(secure_cluster, as_bob))
+    texts |= azkaban | pages | list_readable_files(secure_cluster, as_bob, tmp_path)
     # Bob may list HDFS, and files that may be read are found.
     assert ask(secure_cluster, as_bob, f"{secure_cluster.namenode_url}/webhdfs/v1/?op=LISTSTATUS")[0] == 200
-    assert any(application in path for path, _ in list_readable_files(secure_cluster, as_alice, "/tmp/logs/alice"))
+    assert any(
+        application in path for path in list_readable_files(secure_cluster, as_alice, tmp_path, "/tmp/logs/alice")
+    )
     logs = [*secure_cluster.settings.logs.iterdir(), *(secure_cluster.directory / "nm" / "logs").rglob("*")]
     texts |= {str(file): file.read_bytes() for file in logs if file.is_file()}
     assert f"{secure_cluster.settings.logs}/hdfs-audit.log" in texts

@@ -54,6 +54,27 @@ def kinit(cluster, environ, user, *options):
 
 def ask(cluster, environ, url, *options):
     """Send a request by curl, which makes SPNEGO by itself; return the HTTP status and the text of the answer."""
+    text, _, status = _curl(cluster, environ, "--write-out", "\n%{http_code}", *options, url).rpartition("\n")
+    return int(status), text
+
+
+def ask_all(cluster, environ, urls, folder: Path):
+    """Send a GET to each URL by one curl; return the HTTP status and the bytes of each answer. The folder is for files."""
+    if not urls:
+        return []
+    files = [folder / f"answer-{index}" for index in range(len(urls))]
+    for file in files:
+        file.unlink(missing_ok=True)  # an empty answer writes none
+    listed = folder / "urls"
+    listed.write_text("".join(f'url = "{url}"\noutput = "{file}"\n' for url, file in zip(urls, files, strict=True)))
+    # The cookie of the first answer saves SPNEGO to the others.
+    statuses = _curl(cluster, environ, "--cookie", "", "--write-out", "%{http_code}\n", "--config", str(listed)).split()
+    return [
+        (int(status), file.read_bytes() if file.exists() else b"") for status, file in zip(statuses, files, strict=True)
+    ]
+
+
+def _curl(cluster, environ, *options):
     ca = ["--cacert", str(cluster.ca_file)] if cluster.ca_file else []
     command = [
         "curl",
@@ -66,12 +87,8 @@ def ask(cluster, environ, url, *options):
         ":",
         *ca,
         "--location-trusted",  # from the standby to the active one
-        "--write-out",
-        "\n%{http_code}",
         *options,
-        url,
     ]
-    ran = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr
-    text, _, status = ran.stdout.rpartition("\n")
-    return int(status), text
+    return ran.stdout
