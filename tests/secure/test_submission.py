@@ -232,7 +232,7 @@ def test_running_job_shows_page_and_logs_and_only_its_user_ends_it(clients):
     code, out, err = until(lambda: "tokens for" in (found := clients.run("live log", "alice", *words))[1] and found)
     # One token for the pair of NameNodes, and one for the address of one of them.
     assert code == 0 and re.search(
-        r"^tokens for \['127\.0\.0\.1:\d+', 'ha-hdfs:minicluster'\] home has \['\.skein'\]$", out, re.M
+        r"^tokens for \['127\.0\.0\.1:\d+', 'ha-hdfs:minicluster'\] home has \['\.skein'.*\]$", out, re.M
     ), (out, err)
     code, _, err = clients.run("kill by bob", "bob", *YTF, "kill", application)
     assert code == 3, err

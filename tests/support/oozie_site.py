@@ -17,6 +17,7 @@ from xml.sax.saxutils import escape
 import httpx
 
 from support.azkaban_site import made_once
+from support.hadoop.class_archive import DAEMONS, class_path, use_archive
 from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.security.origin import closed_jar
@@ -118,6 +119,9 @@ class OozieServer:
         (self.folder / "hadoop" / "mapred-site.xml").write_text(
             render_xml({"mapreduce.framework.name": "yarn", "mapreduce.jobhistory.address": "127.0.0.1:1"})
         )
+        (self.folder / "hadoop" / "default.xml").write_text(
+            render_xml({"oozie.launcher.javaopts": " ".join(self.launcher_options())})
+        )
         (self.folder / "conf" / "oozie-log4j.properties").write_text(_LOG4J)
         (self.folder / "conf" / "oozie-site.xml").write_text(
             render_xml(
@@ -147,6 +151,17 @@ class OozieServer:
         self.stop()
         self.client.close()
         self.files.close()
+
+    def launcher_options(self):
+        """Return options with which the JVMs of launchers read Hadoop's classes from the archive of the daemons.
+
+        The archive fits a class path that begins with the daemons'.
+        """
+        settings = self.cluster.settings
+        if settings.classes is None:
+            return ()
+        jars = ":".join(class_path(settings.hadoop, settings.classes))
+        return (*use_archive(settings.classes, DAEMONS), "-cp", f"{jars}:$CLASSPATH")
 
     def share(self):
         """Put the share library into HDFS."""
