@@ -1,6 +1,7 @@
 """What several test files share: one real Hadoop for the whole session, and one Airflow."""
 
 import collections
+import gc
 import logging
 import os
 import re
@@ -30,7 +31,9 @@ FOLDER = Path(__file__).parent
 
 
 def pytest_configure(config):
-    """Undo what a shell does to its background jobs: the programs under test have to see Ctrl-C."""
+    # Collecting leaves many objects and no garbage, through which each later search would go, in every worker.
+    gc.disable()
+    # Undo what a shell does to its background jobs: the programs under test have to see Ctrl-C.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -111,6 +114,11 @@ def pytest_collection_modifyitems(config, items):
     # Airflow's first test uses the secured cluster too, which ends behind the last of them.
     places = drives_airflow, may_use_secure_cluster, may_use_minicluster
     items.sort(key=lambda item: (*(not uses(item.path) for uses in places), -seconds[item.path]))
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_deselected(items):

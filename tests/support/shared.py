@@ -46,17 +46,20 @@ def read_test(path):
     return Path(path).read_text()
 
 
+@functools.cache
 def drives_airflow(path):
     """Tell whether a test or a fixture of the file takes the fixture ``airflow_site``."""
     return re.search(r"def \w+\([^)]*\bairflow_site\b", read_test(path)) is not None
 
 
+@functools.cache
 def may_use_minicluster(path):
     """Tell whether a test or a fixture of the file takes the fixture ``minicluster``, perhaps by its name."""
     named = r"def \w+\([^)]*\b(minicluster|airflow_site)\b|[\"']minicluster[\"']|\breal_yarn\b"
     return re.search(named, read_test(path)) is not None
 
 
+@functools.cache
 def may_use_secure_cluster(path):
     """Tell whether a test or a fixture of the file takes the fixture ``secure_cluster``."""
     return Path(path).parent.name == "secure" or re.search(r"\bsecure_cluster\b", read_test(path)) is not None

@@ -256,6 +256,8 @@ class HadoopSettings(Settings):
         yarn = sites["yarn-site.xml"]
         jars = class_path(self.hadoop, self.classes)
         yarn |= _PREEMPTION
+        # A NodeManager reads all of /proc to know the memory of its containers.
+        yarn["yarn.nodemanager.container-monitor.interval-ms"] = "10000"
         yarn["yarn.application.classpath"] = ",".join((*jars, str(self.configuration)))
         if self.ha:
             sites["core-site.xml"]["fs.defaultFS"] = self.default_filesystem
