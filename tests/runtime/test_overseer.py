@@ -251,22 +251,33 @@ def test_a_container_for_which_no_task_waits_does_not_expire():
     assert asyncio.run(run()) is None
 
 
-def test_registration_of_a_later_round_has_the_stop_grace_more():
+def in_second_round(heartbeat, heard_at):
+    """Return what is missing 39 s and 41 s after a restart; registration may take 30 s, and ending the command 10 s."""
+
     async def run():
-        coordinator = crowd(
-            1, deadlines=Deadlines(registration=30, stop_grace=10), restart=RestartPolicy("cluster", max_restarts=1)
-        )
+        deadlines = Deadlines(registration=30, stop_grace=10, heartbeat=heartbeat)
+        coordinator = crowd(1, deadlines=deadlines, restart=RestartPolicy("cluster", max_restarts=1))
         await call_all(coordinator)
         overseer = overseer_of(coordinator, 100.0)
         view = view_of(coordinator, 100.0)
         state, decision = lifecycle.decide(overseer._rules, view.state, lifecycle.Exited(TaskId("worker", 0), 1, 60.0))
         assert decision.action == "restart"
         view = view._replace(state=state, restarts_at=100.0)
+        view.serving[TaskId("worker", 0)].heard_at = heard_at
         return overseer.missing(view, 139.0), overseer.missing(view, 141.0)
 
-    early, late = asyncio.run(run())
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(("heartbeat", "heard_at"), [(60, 138.0), (0, 101.0)], ids=["heard", "no deadline for silence"])
+def test_registration_of_a_later_round_has_the_stop_grace_more(heartbeat, heard_at):
+    early, late = in_second_round(heartbeat, heard_at)
     assert early is None and late.reason is Reason.REGISTRATION_TIMEOUT
     assert late.cause == "no agent registered within 30 s from worker:0 (ending its command on h)"
+
+
+def test_agent_silent_since_a_restart_is_left_to_the_heartbeats_deadline():
+    assert in_second_round(60, 101.0) == (None, None)
 
 
 def test_an_overdue_job_names_the_start_of_each_running_task():

@@ -220,10 +220,15 @@ class Overseer:
         ]
         if not late and view.restarts_at and not view.state.published:
             waited = now - view.restarts_at - self._job.deadlines["stop_grace"]
-            late = [self._describe(view, task) for task in pending if waited > limit and task in view.serving]
+            called = [task for task in pending if waited > limit and task in view.serving]
+            late = [self._describe(view, task) for task in called if not self._quiet(view.serving[task], now)]
         if not late:
             return None
         return Expired(Reason.REGISTRATION_TIMEOUT, f"no agent registered within {limit:g} s from {list_names(late)}")
+
+    def _quiet(self, peer: Peer, now: float) -> bool:
+        """Return whether an agent's heartbeat is overdue, so that the heartbeat's deadline decides on its task."""
+        return bool(self._job.deadlines["heartbeat"]) and now - peer.heard_at > ANSWER_SECONDS
 
     def overdue(self, view: View, now: float) -> Optional[Expired]:
         """Return the end of the job if a deadline of the whole job has passed; log the missing tasks."""
