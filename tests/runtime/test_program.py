@@ -73,3 +73,19 @@ def test_a_library_that_cannot_be_served_is_imported_all_the_same(container, tmp
     (tmp_path / "own" / "fsspec.py").write_text("answer = 42")
     found = container("import fsspec; print(fsspec.answer)", tmp_path / "own")
     assert "42\n" in found and "tf_yarn_ops: fsspec does not open hdfs://" in found
+
+
+@pytest.mark.parametrize(("before", "printed"), [("", "False True\n"), ("gc.disable(); ", "False False\n")])
+def test_tensorflow_is_imported_without_garbage_collection(container, tmp_path, before, printed):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "tensorflow.py").write_text("import gc\nprint(gc.isenabled(), end=' ')")
+    assert container(f"import gc; {before}import tensorflow; print(gc.isenabled())", tmp_path / "own").startswith(
+        printed
+    )
+
+
+def test_import_that_fails_leaves_garbage_collection_on(container, tmp_path):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "tensorflow.py").write_text("raise ImportError('no libcuda')")
+    program = "import gc\ntry: import tensorflow\nexcept ImportError as error: print(error, gc.isenabled())"
+    assert container(program, tmp_path / "own") == "no libcuda True\n"
