@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 import skein
 
-from support.waiting import until
+from support.waiting import PATIENCE, until
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.minicluster import MiniCluster, daemons
 
@@ -30,7 +30,7 @@ def run_cli(*arguments):
 def run(cluster, *command):
     """Run a program that the cluster's shims answer; give what it printed."""
     environ = {**os.environ, **cluster.environ}
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environ)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60 * PATIENCE, env=environ)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 
@@ -312,9 +312,11 @@ def test_a_node_has_two_gpus_to_count(ready):
 
 
 def test_safe_mode_is_not_ready(ready):
-    run(ready, "hdfs", "dfsadmin", "-safemode", "enter")
-    assert not ready.status().ready
-    run(ready, "hdfs", "dfsadmin", "-safemode", "leave")
+    try:
+        run(ready, "hdfs", "dfsadmin", "-safemode", "enter")
+        assert not ready.status().ready
+    finally:  # the other tests of the cluster would wait for it
+        run(ready, "hdfs", "dfsadmin", "-safemode", "leave")
     assert ready.status().ready
 
 

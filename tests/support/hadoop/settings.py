@@ -256,8 +256,12 @@ class HadoopSettings(Settings):
         yarn = sites["yarn-site.xml"]
         jars = class_path(self.hadoop, self.classes)
         yarn |= _PREEMPTION
-        # A NodeManager reads all of /proc to know the memory of its containers.
-        yarn["yarn.nodemanager.container-monitor.interval-ms"] = "10000"
+        # Many clusters share few cores: each heartbeat costs both daemons a millisecond, and a NodeManager reads all of
+        # /proc to know the memory of its containers.
+        yarn |= {
+            "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "500",
+            "yarn.nodemanager.container-monitor.interval-ms": "10000",
+        }
         yarn["yarn.application.classpath"] = ",".join((*jars, str(self.configuration)))
         if self.ha:
             sites["core-site.xml"]["fs.defaultFS"] = self.default_filesystem
