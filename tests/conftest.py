@@ -107,10 +107,12 @@ def pytest_itemcollected(item):
 def pytest_collection_modifyitems(config, items):
     """Begin with the files that take longest; workers of xdist take them in this order."""
     seconds = collections.Counter()
+    takes = {"cluster": 10, "matrix": 10, "slow": 3}
     for item in items:
-        # About the seconds of a test by its marker; the first that it has counts.
-        takes = {"cluster": 10, "timeout": 30, "matrix": 10, "slow": 3}
-        seconds[item.path] += next((takes[mark] for mark in takes if item.get_closest_marker(mark)), 0.05)
+        # About the seconds of a test, by its markers; a limit of its own is some twenty times as long.
+        limit = item.get_closest_marker("timeout")
+        marked = [takes[mark] for mark in takes if item.get_closest_marker(mark)]
+        seconds[item.path] += max(0.05, *marked, limit.args[0] / 20 if limit else 0)
     # Airflow's first test uses the secured cluster too, which ends behind the last of them.
     places = drives_airflow, may_use_secure_cluster, may_use_minicluster
     items.sort(key=lambda item: (*(not uses(item.path) for uses in places), -seconds[item.path]))

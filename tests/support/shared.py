@@ -55,8 +55,9 @@ def drives_airflow(path):
 @functools.cache
 def may_use_minicluster(path):
     """Tell whether a test or a fixture of the file takes the fixture ``minicluster``, perhaps by its name."""
-    named = r"def \w+\([^)]*\b(minicluster|airflow_site)\b|[\"']minicluster[\"']|\breal_yarn\b"
-    return re.search(named, read_test(path)) is not None
+    text = read_test(path)
+    by_name = "getfixturevalue" in text and '"minicluster"' in text
+    return by_name or re.search(r"def \w+\([^)]*\b(minicluster|airflow_site)\b|\breal_yarn\b", text) is not None
 
 
 @functools.cache
