@@ -1,4 +1,4 @@
-"""What several test files share: one real Hadoop for the whole session, and one Airflow."""
+"""What several test files share, such as a real Hadoop, and which worker runs which files, in which order."""
 
 import collections
 import gc
@@ -83,6 +83,7 @@ def pytest_xdist_make_scheduler(config, log):
         def _assign_work_unit(self, node):
             on_minicluster = {scope: self._needs_minicluster(scope) for scope in self.workqueue}
             host = node in self.hosts or len(self.hosts) < max(1, self.numnodes // 2)
+            # Where no files of its kind are left, a worker takes the others.
             scope = next(
                 (scope for scope, needs in on_minicluster.items() if needs == host), next(iter(on_minicluster))
             )

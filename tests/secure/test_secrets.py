@@ -33,6 +33,7 @@ def list_readable_files(cluster, environ, scratch, folder=""):
         folders = [path for path, kind in within if kind == "DIRECTORY"]
         files += [path for path, kind in within if kind == "FILE"]
     answers = ask_all(cluster, environ, [f"{web}{quote(path)}?op=OPEN" for path in files], scratch)
+    assert 401 not in {status for status, _ in answers}, "a file whose reader was not known is not unreadable"
     return {path: content for path, (status, content) in zip(files, answers, strict=True) if status == 200}
 
 

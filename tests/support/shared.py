@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).parents[1]
 SHARED = pytest.StashKey()
 
 
