@@ -124,3 +124,10 @@ def test_options_show_no_secrets_wherever_they_stand():
     assert "letmein99" not in str(shown) and "other-secret" not in str(shown)
     assert shown["env"] == {"API_TOKEN": "***", "STEPS": "3"} and shown["files"] == ["a"]
     assert job["env"]["API_TOKEN"] == "letmein99"  # type: ignore[index]
+
+
+@pytest.mark.parametrize("piece", ["x", "x-", "a=", "--a ", "-", "9", "TOKEN", " ", "'", '"', "://a:", "é"])
+def test_long_values_are_searched_in_linear_time(piece):
+    """A value of 9 KiB took seconds, and this one would take a quarter of an hour."""
+    text = piece * (2**18 // len(piece))
+    assert mask_options({"env": {"DATA": text}, "command": text}) == {"env": {"DATA": text}, "command": text}

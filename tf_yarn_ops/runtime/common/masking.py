@@ -10,18 +10,17 @@ from typing import Any, Dict, Iterable, Iterator, Mapping, Set, Tuple
 MASK = "***"
 #: Characters of the shortest value that is looked for in texts; a shorter one stands in every text by chance.
 SHORTEST = 6
-#: Secrets within a text; one with a ``name`` counts if the name suggests a secret.
-_SECRETS = (
-    # The credentials of an HTTP header, behind their scheme.
-    re.compile(r"(?i)(?<=authorization:)\s*(?:[a-z]+\s+)?(?P<value>[^\s\"']+)"),
-    # Behind an option, an assignment, a header or a key of JSON: --api-key=x, --password x, TOKEN=x, X-Api-Key: x.
-    re.compile(
-        r"(?P<option>(?<![\w-])--?)?(?P<name>[A-Za-z][\w-]*)(?:=|:\s+|[\"']:\s*|(?(option)\s+(?!-)|(?!)))"
-        r"(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"';|&]+)"
-    ),
-    # The password in scheme://user:password@host.
-    re.compile(r"(?<=://)[^/\s:@]*:(?P<value>[^/\s@]+)@"),
+#: The credentials of an HTTP header, behind their scheme.
+_HEADER = re.compile(r"(?i)(?<=authorization:)\s*(?:[a-z]+\s+)?(?P<value>[^\s\"']+)")
+#: The password in scheme://user:password@host.
+_PASSWORD = re.compile(r"(?<=://)[^/\s:@]*:(?P<value>[^/\s@]+)@")
+#: What may stand before a secret, if the name suggests one: an option, an assignment, a header or a key of JSON, as in
+#: --api-key=x, --password x, TOKEN=x, X-Api-Key: x. The search tries beginnings of words only, because values are long.
+_NAME = re.compile(
+    r"(?<![\w-])(?P<option>--?(?=[A-Za-z]))?(?:(?![A-Za-z])[\w-])*(?P<name>[A-Za-z][\w-]*)"
+    r"(?:=|:\s+|[\"']:\s*|(?(option)\s+(?!-)|(?!)))"
 )
+_VALUE = re.compile(r"(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"';|&]+)")
 
 
 def is_secret(variable: str) -> bool:
@@ -51,8 +50,9 @@ def secrets_of(value: Any) -> Set[str]:
     """Return the secrets of plain values, such as the options of a job, that can be looked for in texts."""
     found: Set[str] = set()
     for name, text in texts_of(value):
-        matches = (match for pattern in _SECRETS for match in _find_secrets(pattern, text))
-        found |= {text} if is_secret(name) else {match["value"].strip("\"'") for match in matches}
+        found |= (
+            {text} if is_secret(name) else {match["value"].strip("\"'") for find in _FINDERS for match in find(text)}
+        )
     return {secret for secret in found if len(secret) >= SHORTEST}
 
 
@@ -78,21 +78,23 @@ def _masked(value: Any, secrets: Iterable[str], names: bool) -> Any:
 
 def mask_command(text: str) -> str:
     """Return a command, URL or other text without the values of what suggests a secret by its name or its place."""
-
-    for pattern in _SECRETS:
-        for match in reversed(list(_find_secrets(pattern, text))):
+    for find in _FINDERS:
+        for match in reversed(list(find(text))):
             text = text[: match.start("value")] + MASK + text[match.end("value") :]
     return text
 
 
-def _find_secrets(pattern: "re.Pattern[str]", text: str) -> Iterator["re.Match[str]"]:
+def _find_named(text: str) -> Iterator["re.Match[str]"]:
     start = 0
-    while match := pattern.search(text, start):
-        if "name" not in pattern.groupindex or is_secret(match["name"].replace("-", "_")):
+    while named := _NAME.search(text, start):
+        start = named.end()  # the value of another name may hold a secret: --options "--api-key=x"
+        if is_secret(named["name"].replace("-", "_")) and (match := _VALUE.match(text, start)):
             yield match
             start = match.end()
-        else:
-            start = match.end("name")  # the value may hold a secret: --options "--api-key=x"
+
+
+#: Each yields matches whose ``value`` is a secret; those of two of them may overlap.
+_FINDERS = (_HEADER.finditer, _find_named, _PASSWORD.finditer)
 
 
 def mask_options(job: Mapping[str, Any]) -> Dict[str, Any]:
