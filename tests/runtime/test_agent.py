@@ -9,7 +9,7 @@ import pytest
 
 from support.appmaster import AppMaster
 from support.programs import ROOT
-from support.runtime_jobs import FOREVER, job, processes_of, task
+from support.runtime_jobs import FOREVER, SHORT_HEARTBEAT, job, processes_of, task
 from support.waiting import until
 from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
 from tf_yarn_ops.job.spec import TaskSpec
@@ -79,7 +79,8 @@ def test_an_agent_killed_alone_takes_its_command_along(tmp_path):
 
 @pytest.mark.slow
 def test_an_agent_that_freezes_is_lost_after_the_heartbeat_deadline(tmp_path):
-    with AppMaster(tmp_path / "job", job("if [ $YTF_ROUND = 1 ]; then tail -f /dev/null; fi")) as am:
+    spec = job("if [ $YTF_ROUND = 1 ]; then tail -f /dev/null; fi", deadlines=SHORT_HEARTBEAT)
+    with AppMaster(tmp_path / "job", spec) as am:
         am.log_says("Published the cluster spec, round 1")
         os.kill(am.container("worker_0").process.pid, signal.SIGSTOP)
         report = am.wait()
@@ -90,7 +91,7 @@ def test_an_agent_that_freezes_is_lost_after_the_heartbeat_deadline(tmp_path):
 
 @pytest.mark.slow
 def test_an_agent_without_coordinator_ends_its_command(tmp_path):
-    with AppMaster(tmp_path / "job", job(FOREVER, ps=False, workers=1)) as am:
+    with AppMaster(tmp_path / "job", job(FOREVER, ps=False, workers=1, deadlines=SHORT_HEARTBEAT)) as am:
         am.log_says("Published the cluster spec")
         until(lambda: processes_of(am))
         os.killpg(am.coordinator.pid, signal.SIGKILL)

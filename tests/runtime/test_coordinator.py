@@ -12,7 +12,7 @@ import pytest
 
 from support.appmaster import AppMaster
 from support.http_server import Handler, running
-from support.runtime_jobs import FOREVER, job, processes_of, task
+from support.runtime_jobs import FOREVER, SHORT_HEARTBEAT, job, processes_of, task
 from support.waiting import until
 from tf_yarn_ops.job.parts import Deadlines, Resources, RestartPolicy, TensorBoard
 from tf_yarn_ops.job.spec import TaskSpec
@@ -237,7 +237,8 @@ cat ../worker_0/pipe; exit 5"""
 )
 def test_failure_after_a_loss_is_judged_by_the_loss(tmp_path, how, losses):
     """The task that fails is the first to know: Skein's list is 2 s late, and a dead node closes no connection."""
-    spec = job(FAILS_WITH_THE_OTHER, ps=False, restart=RestartPolicy(max_container_losses=losses))
+    restart = RestartPolicy(max_container_losses=losses)
+    spec = job(FAILS_WITH_THE_OTHER, ps=False, restart=restart, deadlines=SHORT_HEARTBEAT)
     with AppMaster(tmp_path / "job", spec, heartbeat=2) as am:
         folder = am.folder / "worker_0"
         until((folder / "open").exists, 30)

@@ -12,7 +12,7 @@ import pytest
 
 from support.appmaster import AppMaster
 from support.http_server import Handler, running
-from support.runtime_jobs import job, task
+from support.runtime_jobs import SHORT_HEARTBEAT, job, task
 from support.waiting import until
 from tf_yarn_ops.job.parts import TensorBoard
 from tf_yarn_ops.job.spec import TaskSpec
@@ -155,8 +155,8 @@ def test_tensorboard_without_memory_is_reported_and_not_restarted(tmp_path, boar
 
 @pytest.mark.slow
 def test_nobody_waits_for_a_tensorboard_that_ends_while_it_lingers(tmp_path, board):
-    spec = job(GATE, ps=False, workers=1, output="/out", env=board(PROGRAM), tensorboard=TensorBoard(linger=600))
-    with AppMaster(tmp_path / "job", spec) as am:
+    fields = {"output": "/out", "env": board(PROGRAM), "tensorboard": TensorBoard(linger=600)}
+    with AppMaster(tmp_path / "job", job(GATE, ps=False, workers=1, deadlines=SHORT_HEARTBEAT, **fields)) as am:
         until(lambda: "ytf" in am.pages and status_of(am)["tensorboard_url"])
         (am.container("worker_0").folder / "go").touch()
         am.log_says("tensorboard:0 stays for 600 s")

@@ -11,7 +11,7 @@ import pytest
 
 from support.appmaster import APPLICATION, AppMaster
 from support.recorder import Recorder
-from support.runtime_jobs import FOREVER, QUICK, job, task
+from support.runtime_jobs import FOREVER, SHORT_HEARTBEAT, job, task
 from support.waiting import until
 from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.job.spec import TaskSpec
@@ -44,7 +44,10 @@ def test_a_real_run_sends_the_messages_of_the_table_and_no_others(tmp_path):
         "evaluator": TaskSpec(command=f"until [ -e {seen} ]; do sleep 0.05; done"),
     }
     spec = job(
-        command, tasks=tasks, restart=RestartPolicy("cluster", backoff=0), deadlines=replace(QUICK, evaluator_grace=600)
+        command,
+        tasks=tasks,
+        restart=RestartPolicy("cluster", backoff=0),
+        deadlines=replace(SHORT_HEARTBEAT, evaluator_grace=600),
     )
     with Recorder() as recorder, AppMaster(tmp_path / "job", spec, agents_see=recorder.port) as am:
         am.log_says("Listening on port")

@@ -59,7 +59,8 @@ LAB = {
     "oozie.service.CallableQueueService.queue.awaitTermination.timeout.seconds": "1",
     "oozie.command.default.requeue.delay": "500",
     "oozie.service.LiteWorkflowStoreService.user.retry.error.code.ext": "1",
-    "oozie.launcher.default.memory.mb": "256",
+    # Beside the launcher's JVM a Python runs, whose imports are ours: 268 MiB were seen.
+    "oozie.launcher.default.memory.mb": "512",
     "oozie.services.ext": "org.apache.oozie.service.EventHandlerService,org.apache.oozie.sla.service.SLAService",
     "oozie.service.EventHandlerService.event.listeners": "org.apache.oozie.sla.listener.SLAJobEventListener",
 }
