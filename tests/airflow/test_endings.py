@@ -98,15 +98,17 @@ def attached(run, attempt, application):
     assert run.task_state() == "running"
 
 
-# These wait for 40 s each, so they begin early too.
 @row(*KINDS)
 def test_dagrun_timeout(site, yarn, kind):
     run = site.trigger(f"short_run_{kind}", command="sleep 600")
+    yarn.training(run)
+    run.make_older(hours=2)
     run.until_state("skipped", seconds=JOB)
     yarn.settled(run, KILLED)
     assert run.state == "failed"
 
 
+# It waits for 90 s, so it begins early too.
 @row(*KINDS)
 def test_execution_timeout(site, yarn, kind):
     run = site.trigger(f"short_task_{kind}", command="sleep 600")

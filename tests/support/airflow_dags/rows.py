@@ -33,8 +33,8 @@ for kind, deferrable in KINDS.items():
     # A try that starts while the API server is still away is burnt.
     add(f"late_retry_{kind}", deferrable, retries=5, retry_delay=timedelta(seconds=30))
     add(f"lost_{kind}", deferrable, retries=5, retry_delay=timedelta(seconds=15))
-    add(f"short_run_{kind}", deferrable, dagrun_timeout=timedelta(seconds=40))
-    add(f"short_task_{kind}", deferrable, execution_timeout=timedelta(seconds=40))
+    add(f"short_run_{kind}", deferrable, dagrun_timeout=timedelta(hours=1))
+    add(f"short_task_{kind}", deferrable, execution_timeout=timedelta(seconds=90))
     for gap in ("reserved", "claimed", "staging", "submitted", "marked"):
         for how in ("kill", "term"):
             name = f"{how}_{gap}_{kind}"
