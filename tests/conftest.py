@@ -82,14 +82,18 @@ def pytest_xdist_make_scheduler(config, log):
 
         def _assign_work_unit(self, node):
             on_minicluster = {scope: self._needs_minicluster(scope) for scope in self.workqueue}
+            self.hosts &= set(self.nodes)
             host = node in self.hosts or len(self.hosts) < max(1, self.numnodes // 2)
-            # Where no files of its kind are left, a worker takes the others.
-            scope = next(
-                (scope for scope, needs in on_minicluster.items() if needs == host), next(iter(on_minicluster))
-            )
-            if on_minicluster[scope]:
+            wanted = [scope for scope, needs in on_minicluster.items() if needs == host]
+            # A worker without files of its kind takes the others, but starts no cluster for the last of a long run.
+            if host or not everything:
+                wanted += [scope for scope, needs in on_minicluster.items() if needs != host]
+            if not wanted:
+                node.shutdown()
+                return
+            if on_minicluster[wanted[0]]:
                 self.hosts.add(node)
-            self.workqueue.move_to_end(scope, last=False)
+            self.workqueue.move_to_end(wanted[0], last=False)
             super()._assign_work_unit(node)
 
         def _needs_minicluster(self, scope):

@@ -7,7 +7,7 @@ from support.tls import Authority
 
 
 @pytest.fixture(params=WIRE_AND_REAL)
-def place(request):
+def wire_and_real(request):
     """The ResourceManager on the wire, and the real one behind a counting proxy."""
     with one_of(request) as yarn:
         yield yarn

@@ -17,11 +17,11 @@ from tf_yarn_ops.hadoop.transport import LoginRefused, RestUnavailable
 ID = f"application_{STAMP}_0001"
 
 
-def test_every_request_says_who_asks_and_passes_the_csrf_filter(place):
-    resourcemanager = client(place.url)
+def test_every_request_says_who_asks_and_passes_the_csrf_filter(wire_and_real):
+    resourcemanager = client(wire_and_real.url)
     resourcemanager.info()
     resourcemanager.new_application()
-    for _, _, parameters, headers, _ in place.requests:
+    for _, _, parameters, headers, _ in wire_and_real.requests:
         assert parameters["user.name"] == "ann" and "doAs" not in parameters
         assert {name.lower() for name in headers} >= {"x-xsrf-header", "accept"}
 
@@ -31,12 +31,12 @@ def test_another_user_is_asked_for_by_doas(yarn):
     assert yarn.requests[0][2] == {"user.name": "ann", "doAs": "bob"}
 
 
-def test_a_reservation_gives_id_and_maximum(place):
-    application_id, _ = client(place.url).new_application()
+def test_a_reservation_gives_id_and_maximum(wire_and_real):
+    application_id, _ = client(wire_and_real.url).new_application()
     assert re.fullmatch(r"application_\d+_\d{4}", application_id)
     # A ResourceManager names what is configured until scheduling-wait-ms after its start: 2^63-1 GPUs.
-    until(lambda: client(place.url).new_application()[1] == Allocation(16384, 32, 2), 60, 0.1)
-    assert client(place.url).new_application()[0] > application_id
+    until(lambda: client(wire_and_real.url).new_application()[1] == Allocation(16384, 32, 2), 60, 0.1)
+    assert client(wire_and_real.url).new_application()[0] > application_id
 
 
 def test_allocation_without_gpus():
@@ -44,48 +44,48 @@ def test_allocation_without_gpus():
     assert not Allocation.read(amount(1024, 2)).holds(Allocation(1024, 2, 1))
 
 
-def test_find_asks_by_tags_states_and_user(place):
+def test_find_asks_by_tags_states_and_user(wire_and_real):
     stamp = str(time.time())
     a, b = f"a{stamp}", f"b{stamp}"
-    both = place.add(application(1, "ACCEPTED", applicationTags=f"{a},{b}"))
-    place.add(application(2, "ACCEPTED", applicationTags=b))
-    bobs = place.add(application(3, "ACCEPTED", applicationTags=a, user="bob"))
-    ended = place.add(application(4, "FINISHED", applicationTags=a))
-    resourcemanager = client(place.url)
+    both = wire_and_real.add(application(1, "ACCEPTED", applicationTags=f"{a},{b}"))
+    wire_and_real.add(application(2, "ACCEPTED", applicationTags=b))
+    bobs = wire_and_real.add(application(3, "ACCEPTED", applicationTags=a, user="bob"))
+    ended = wire_and_real.add(application(4, "FINISHED", applicationTags=a))
+    resourcemanager = client(wire_and_real.url)
 
     def found(*words):
         return sorted(app["id"] for app in resourcemanager.find(*words))
 
     assert found([a], ["ACCEPTED", "RUNNING"], "ann") == [both]
     assert found([a]) == [both, bobs, ended]
-    assert [query["deSelects"] for _, path, query, *_ in place.requests if path.endswith("/apps")][
+    assert [query["deSelects"] for _, path, query, *_ in wire_and_real.requests if path.endswith("/apps")][
         -1
     ] == "resourceRequests"
     assert found([f"none{stamp}"]) == []
 
 
-def test_one_application_is_given_as_yarn_has_it(place):
-    name = place.add(application(1, "ACCEPTED", name="digits"))
-    found = client(place.url).get(name)
+def test_one_application_is_given_as_yarn_has_it(wire_and_real):
+    name = wire_and_real.add(application(1, "ACCEPTED", name="digits"))
+    found = client(wire_and_real.url).get(name)
     assert (found["id"], found["name"], found["user"], found["state"]) == (name, "digits", "ann", "ACCEPTED")
     assert found["queue"].removeprefix("root.") == "default"
     with pytest.raises(ApplicationNotFound):
-        client(place.url).get("application_1_0001")
+        client(wire_and_real.url).get("application_1_0001")
 
 
-def test_kill_puts_the_state_with_our_words(place):
-    name = place.add(application(1))
-    resourcemanager = client(place.url)
+def test_kill_puts_the_state_with_our_words(wire_and_real):
+    name = wire_and_real.add(application(1))
+    resourcemanager = client(wire_and_real.url)
     assert resourcemanager.kill(name, "because") in ("KILLED", "ACCEPTED", "FINAL_SAVING", "KILLING")
-    assert place.requests[-1][4] == {"state": "KILLED", "diagnostics": "because"}
+    assert wire_and_real.requests[-1][4] == {"state": "KILLED", "diagnostics": "because"}
     until(lambda: resourcemanager.get(name)["state"] == "KILLED")
     assert "because" in resourcemanager.get(name)["diagnostics"]
     assert resourcemanager.kill(name, "again") == "KILLED"
 
 
-def test_kill_of_what_is_unknown_says_so(place):
+def test_kill_of_what_is_unknown_says_so(wire_and_real):
     with pytest.raises(ApplicationNotFound, match=r"app with id: .* not found"):
-        client(place.url).kill(ID, "because")
+        client(wire_and_real.url).kill(ID, "because")
 
 
 def test_lifetime_is_a_time_of_day_in_utc(yarn):

@@ -12,10 +12,10 @@ from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected
 ID = f"application_{STAMP}_0001"
 
 
-def test_proxies_of_the_environment_are_not_used(place, monkeypatch):
+def test_proxies_of_the_environment_are_not_used(wire_and_real, monkeypatch):
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
-    assert client(place.url).info()["hadoopVersion"] == "3.4.3"
+    assert client(wire_and_real.url).info()["hadoopVersion"] == "3.4.3"
 
 
 def test_server_that_is_not_a_resourcemanager_is_reported(yarn):
@@ -63,35 +63,35 @@ def test_absent_resourcemanager_is_reported_within_the_patience():
     assert time.monotonic() - started < 60
 
 
-def test_a_resourcemanager_that_hangs_does_not_hang_us(place):
-    place.faults.append(slowly(120))
+def test_a_resourcemanager_that_hangs_does_not_hang_us(wire_and_real):
+    wire_and_real.faults.append(slowly(120))
     started = time.monotonic()
     with pytest.raises(ClusterUnreachable, match="timed out"):
-        client(place.url, patience=0.1, request_timeout=0.2).info()
+        client(wire_and_real.url, patience=0.1, request_timeout=0.2).info()
     assert time.monotonic() - started < 60
 
 
-def test_the_next_address_is_asked_when_the_first_is_down(place):
-    resourcemanager = client(closed_address(), place.url)
+def test_the_next_address_is_asked_when_the_first_is_down(wire_and_real):
+    resourcemanager = client(closed_address(), wire_and_real.url)
     resourcemanager.info()
     resourcemanager.info()
-    assert place.count("GET", "/ws/v1/cluster/info") == 2
-    assert resourcemanager.addresses.current() == place.url
+    assert wire_and_real.count("GET", "/ws/v1/cluster/info") == 2
+    assert resourcemanager.addresses.current() == wire_and_real.url
 
 
-def test_a_standby_redirects_and_is_not_asked_again(place):
+def test_a_standby_redirects_and_is_not_asked_again(wire_and_real):
     standby = FakeYarn()
     with serving(standby) as url:
         standby.faults.append(
             lambda method, path: (
                 307,
-                {"Location": f"{place.url}{path}?user.name=x"},
+                {"Location": f"{wire_and_real.url}{path}?user.name=x"},
                 "This is standby RM. The redirect url is: ...",
             )
         )
-        resourcemanager = client(url, place.url)
+        resourcemanager = client(url, wire_and_real.url)
         assert resourcemanager.new_application()[0].startswith("application_")
-        name = place.add(application(1))
+        name = wire_and_real.add(application(1))
         resourcemanager.kill(name, "because")
         assert len(standby.requests) == 1
         until(lambda: resourcemanager.get(name)["state"] == "KILLED")
@@ -118,11 +118,11 @@ def test_an_active_one_is_waited_for_before_a_submission(yarn):
     assert yarn.count("POST", "/") == 0
 
 
-def test_no_active_resourcemanager_yet_is_waited_for(place):
+def test_no_active_resourcemanager_yet_is_waited_for(wire_and_real):
     answers = [(200, {"Content-Type": "text/plain", "Refresh": "3"}, "Can not find any active RM. Will retry.")] * 2
-    place.faults.append(lambda method, path: answers.pop() if answers else None)
-    assert client(place.url, patience=5).info()["haState"] == "ACTIVE"
-    assert len(place.requests) == 3
+    wire_and_real.faults.append(lambda method, path: answers.pop() if answers else None)
+    assert client(wire_and_real.url, patience=5).info()["haState"] == "ACTIVE"
+    assert len(wire_and_real.requests) == 3
 
 
 @pytest.mark.slow
@@ -144,13 +144,13 @@ def test_a_standby_that_knows_no_active_one_is_waited_for(yarn, status, text):
         client(yarn.url, patience=0.2).scheduler()
 
 
-def test_redirects_in_a_circle_end(place):
-    place.faults.append(lambda method, path: (307, {"Location": f"{place.url}{path}"}, ""))
+def test_redirects_in_a_circle_end(wire_and_real):
+    wire_and_real.faults.append(lambda method, path: (307, {"Location": f"{wire_and_real.url}{path}"}, ""))
     with pytest.raises(ClusterUnreachable, match="redirects in a circle"):
-        client(place.url, patience=0.2).info()
+        client(wire_and_real.url, patience=0.2).info()
 
 
-def test_a_dropped_connection_is_tried_again(place):
+def test_a_dropped_connection_is_tried_again(wire_and_real):
     dropped = []
 
     def drop(method, path):
@@ -158,8 +158,8 @@ def test_a_dropped_connection_is_tried_again(place):
             dropped.append(path)
             raise ConnectionResetError
 
-    place.faults.append(drop)
-    assert client(place.url, patience=5).info()["hadoopVersion"]
+    wire_and_real.faults.append(drop)
+    assert client(wire_and_real.url, patience=5).info()["hadoopVersion"]
 
 
 @pytest.mark.parametrize(

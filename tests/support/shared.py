@@ -56,7 +56,10 @@ def may_use_minicluster(path):
     """Tell whether a test or a fixture of the file takes the fixture ``minicluster``, perhaps by its name."""
     text = read_test(path)
     by_name = "getfixturevalue" in text and '"minicluster"' in text
-    return by_name or re.search(r"def \w+\([^)]*\b(minicluster|airflow_site)\b|\breal_yarn\b", text) is not None
+    return (
+        by_name
+        or re.search(r"def \w+\([^)]*\b(minicluster|airflow_site|wire_and_real)\b|\breal_yarn\b", text) is not None
+    )
 
 
 @functools.cache

@@ -1,0 +1,11 @@
+"""A packed environment on nodes that have a bare Python, and a training on HDFS that resumes."""
+
+import pytest
+
+from support.bare_nodes import pack_arrow, resume_after_a_lost_container
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.matrix, pytest.mark.timeout(600)]
+
+
+def test_packed_training_on_hdfs_resumes_after_its_container_is_lost(minicluster, tmp_path):
+    resume_after_a_lost_container(minicluster, pack_arrow(tmp_path), tmp_path)
