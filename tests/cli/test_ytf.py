@@ -35,6 +35,18 @@ def test_both_programs_know_their_version(program, name):
 
 
 @pytest.mark.slow
+def test_a_kill_says_that_an_application_had_ended():
+    yarn = FakeYarn()
+    names = [yarn.add(application(number)) for number in (1, 2)]
+    yarn.end(names[0], "", "FINISHED", "SUCCEEDED")
+    with serving(yarn) as url:
+        done = run(YTF, "kill", "--resourcemanager", url, *names)
+    first, second = done.stderr.splitlines()
+    assert done.returncode == 0
+    assert first.startswith(f"{names[0]} had ended, so nothing is killed: SUCCEEDED: ")
+    assert second.startswith(f"{names[1]} KILLED: ")
+
+
 def test_a_kill_that_fails_does_not_spare_the_others():
     yarn = FakeYarn()
     names = [yarn.add(application(number)) for number in (1, 2, 3)]

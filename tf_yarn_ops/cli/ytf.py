@@ -194,7 +194,8 @@ def kill(application_ids: tuple[str, ...], call: ClusterCall) -> None:
             reports.append(report_without_state(error, application_id))
             say(f"{application_id} could not be killed: {error}")
         else:
-            say(f"{application_id} {reports[-1].final_status}: {reports[-1].message}")
+            had_ended = "" if reports[-1].reason is Reason.KILLED else "had ended, so nothing is killed: "
+            say(f"{application_id} {had_ended}{reports[-1].final_status}: {reports[-1].message}")
     if call.as_json:
         print_json([one.to_dict() for one in reports])
     if failed:
