@@ -20,6 +20,7 @@ CORE = (
     "runtime.common",
     "runtime.tensorboard",
     "errors",
+    "programs",
     "validation",
     "job",
     "hadoop",
@@ -44,7 +45,7 @@ ALLOWED = {
     **{door: {*CORE, "history", "terminal"} for door in ("airflow", "azkaban", "oozie")},
     "ui": {*CORE, "history", "terminal", "runtime.page"},
     "cli": {*CORE, "history", "terminal", "minicluster", "runtime.page"},
-    "minicluster": {"errors"},
+    "minicluster": {"errors", "programs"},
 }
 #: The only foreign packages of the runtime: the coordinator talks to Skein's application master, and one module serves
 #: the fsspec of the user's program.

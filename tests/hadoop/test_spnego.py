@@ -38,7 +38,7 @@ from tf_yarn_ops.hadoop.cluster import discover
 class Pieces:
     size = 600_000
     def __iter__(self):
-        return iter([b"[", *[b"12345,"] * 99_999, b"1234]"])
+        return iter([b"[", *[b"12345," * 99] * 1010, b"12345," * 9, b"1234]"])
 print(discover().open_filesystem().create("/user/ann/x", Pieces(), 0o600))
 """
 WATCH = f"""

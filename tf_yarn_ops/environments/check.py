@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .. import programs
 from ..errors import Fault, FaultCode
 
 #: Linux on this machine's processor, whose name macOS and Windows spell in their own way.
@@ -266,14 +267,15 @@ def _build_paths(listing: _Listing) -> list[Fault]:
 def _import_all(archive: Path, modules: Iterable[str] | None) -> list[Fault]:
     """Import modules from an unpacked copy, each in a process of its own."""
     with tempfile.TemporaryDirectory(prefix="ytf-env-") as folder:
-        subprocess.run(["tar", "-xzf", archive.absolute(), "-C", folder], check=True, timeout=3600)
+        programs.run(["tar", "-xzf", archive.absolute(), "-C", folder], timeout=3600).check_returncode()
         python = [f"{folder}/bin/python", "-I", "-c"]
 
         def run(program: str) -> tuple[bool, str]:
             try:
-                ran = subprocess.run(
+                ran = programs.run(
                     [*python, program],
-                    capture_output=True,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
                     text=True,
                     timeout=300,
                     cwd=folder,

@@ -18,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from .. import programs
 from ..errors import FaultCode
 from ..staging.archive import pack
 from ..validation import check_faults, invalid, normalise, read_choice
@@ -114,7 +115,7 @@ class Packing:
             It has failed; the message has its lines.
         """
         lines: list[str] = []
-        with subprocess.Popen(
+        with programs.running(
             [tool, *map(str, words)],
             cwd=folder,
             env=self.environ,
@@ -139,6 +140,7 @@ class Packing:
                     self.checkpoint()
             finally:
                 process.terminate()  # no effect on one that has ended
+                process.wait()
         if process.returncode and not tolerant:
             raise invalid(
                 PackFault.TOOL_FAILED, tool=Path(tool).name, exit_code=process.returncode, text="\n".join(lines)[-8192:]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
+from .. import programs
 from ..errors import MiniClusterError
 from .java import Java, find_java
 
@@ -104,7 +105,7 @@ def run_maven(maven: str, goal: Sequence[str], jars: Path, environ: Mapping[str,
     command = [maven, "--quiet", "--batch-mode", *goal]
     _LOG.info("running %s", command)
     try:
-        ran = subprocess.run(
+        ran = programs.run(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, errors="replace", env=dict(environ), timeout=_FETCH_SECONDS,
         )  # fmt: skip

@@ -9,6 +9,7 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+from .. import programs
 from ..errors import HadoopClientUnfit
 
 DISTRIBUTION = "tf-yarn-ops"
@@ -57,10 +58,11 @@ def write_pex(target: Path) -> None:
         str(target.absolute()),
     ]
     try:
-        ran = subprocess.run(
+        ran = programs.run(
             command,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             errors="replace",
             timeout=_SECONDS,
