@@ -37,7 +37,8 @@ def running(command: Sequence[Any], **options: Any) -> Iterator["subprocess.Pope
         raise
     finally:
         if process is not None:
-            process.__exit__(None, None, None)
+            with process:  # wait for it, and close its pipes
+                pass
 
 
 def run(command: Sequence[Any], timeout: float | None = None, **options: Any) -> "subprocess.CompletedProcess[Any]":
