@@ -9,7 +9,7 @@ from typing import Any
 
 
 @contextlib.contextmanager
-def running(command: Sequence[Any], **options: Any) -> Iterator["subprocess.Popen[Any]"]:
+def running_program(command: Sequence[Any], **options: Any) -> Iterator["subprocess.Popen[Any]"]:
     """Start a program and wait for its end behind the block; an error in the block kills it.
 
     Parameters
@@ -41,13 +41,15 @@ def running(command: Sequence[Any], **options: Any) -> Iterator["subprocess.Pope
                 pass
 
 
-def run(command: Sequence[Any], timeout: float | None = None, **options: Any) -> "subprocess.CompletedProcess[Any]":
+def run_program(
+    command: Sequence[Any], timeout: float | None = None, **options: Any
+) -> "subprocess.CompletedProcess[Any]":
     """Run a program to its end.
 
     Parameters
     ----------
     command, **options
-        As for `running`.
+        As for `running_program`.
     timeout : float, optional
         Seconds. Default: no limit.
 
@@ -58,7 +60,7 @@ def run(command: Sequence[Any], timeout: float | None = None, **options: Any) ->
     subprocess.TimeoutExpired
         It was killed after the timeout.
     """
-    with running(command, **options) as process:
+    with running_program(command, **options) as process:
         out, err = process.communicate(timeout=timeout)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 

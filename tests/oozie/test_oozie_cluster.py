@@ -25,7 +25,7 @@ from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
 #: Rows at a time.
-AT_ONCE = 6
+AT_ONCE = 4
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ JOB = 300
 #: The password of the connection ``vault``, in the environment of the rows' programs.
 SECRET = "geheim-98c1f2"
 #: Rows at a time.
-AT_ONCE = 6
+AT_ONCE = 4
 
 
 class Yarn:

@@ -267,12 +267,12 @@ def _build_paths(listing: _Listing) -> list[Fault]:
 def _import_all(archive: Path, modules: Iterable[str] | None) -> list[Fault]:
     """Import modules from an unpacked copy, each in a process of its own."""
     with tempfile.TemporaryDirectory(prefix="ytf-env-") as folder:
-        programs.run(["tar", "-xzf", archive.absolute(), "-C", folder], timeout=3600).check_returncode()
+        programs.run_program(["tar", "-xzf", archive.absolute(), "-C", folder], timeout=3600).check_returncode()
         python = [f"{folder}/bin/python", "-I", "-c"]
 
         def run(program: str) -> tuple[bool, str]:
             try:
-                ran = programs.run(
+                ran = programs.run_program(
                     [*python, program],
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,

@@ -115,7 +115,7 @@ class Packing:
             It has failed; the message has its lines.
         """
         lines: list[str] = []
-        with programs.running(
+        with programs.running_program(
             [tool, *map(str, words)],
             cwd=folder,
             env=self.environ,

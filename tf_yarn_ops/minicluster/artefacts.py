@@ -105,7 +105,7 @@ def run_maven(maven: str, goal: Sequence[str], jars: Path, environ: Mapping[str,
     command = [maven, "--quiet", "--batch-mode", *goal]
     _LOG.info("running %s", command)
     try:
-        ran = programs.run(
+        ran = programs.run_program(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, errors="replace", env=dict(environ), timeout=_FETCH_SECONDS,
         )  # fmt: skip

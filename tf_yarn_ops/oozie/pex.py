@@ -58,7 +58,7 @@ def write_pex(target: Path) -> None:
         str(target.absolute()),
     ]
     try:
-        ran = programs.run(
+        ran = programs.run_program(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
