@@ -10,7 +10,7 @@ from typing import Any
 
 @contextlib.contextmanager
 def running_program(command: Sequence[Any], **options: Any) -> Iterator["subprocess.Popen[Any]"]:
-    """Start a program and wait for its end behind the block; an error in the block kills it.
+    """Start a program and wait for its end behind the block; an error in the block, or a signal meanwhile, kills it.
 
     Parameters
     ----------
@@ -31,13 +31,14 @@ def running_program(command: Sequence[Any], **options: Any) -> Iterator["subproc
             for number in early:
                 signal.raise_signal(number)
         yield process
+        process.wait()
     except BaseException:
         if process is not None:
             process.kill()
         raise
     finally:
         if process is not None:
-            with process:  # wait for it, and close its pipes
+            with process:  # closes its pipes
                 pass
 
 
