@@ -14,7 +14,7 @@ from tf_yarn_ops.terminal.signals import Interrupted, Interruption
 
 
 def no_child():
-    return not [child for child in psutil.Process().children() if child.name() == "sleep"]
+    return not [child for child in psutil.Process().children() if child.name() in ("bash", "sleep")]
 
 
 def test_output_and_exit_code_are_those_of_the_program():
@@ -32,6 +32,19 @@ def test_signal_while_a_program_starts_leaves_no_program(number):
     with Interruption() as interruption, pytest.raises(Interrupted) as raised, interruption.raised():
         run_program(["sleep", "600"], preexec_fn=lambda: os.kill(os.getppid(), number))
     assert raised.value.number == number
+    assert no_child()
+
+
+def test_signal_behind_the_block_ends_the_program():
+    command = ["bash", "-c", "read; kill -TERM $PPID; exec sleep 600"]
+    with (
+        Interruption() as interruption,
+        pytest.raises(Interrupted),
+        interruption.raised(),
+        running_program(command, stdin=subprocess.PIPE) as process,
+    ):
+        process.stdin.write(b"\n")
+        process.stdin.flush()
     assert no_child()
 
 
