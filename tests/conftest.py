@@ -15,6 +15,7 @@ import pytest
 
 import support.browser
 from support.fake_yarn import FakeYarn, serving
+from support.own_ports import use_own_ports
 from support.place import Place
 from support.secure import shared_cluster
 from support.shared import (
@@ -31,6 +32,7 @@ FOLDER = Path(__file__).parent
 
 
 def pytest_configure(config):
+    use_own_ports()
     # Collecting leaves many objects and no garbage, through which each later search would go, in every worker.
     gc.disable()
     # Undo what a shell does to its background jobs: the programs under test have to see Ctrl-C.

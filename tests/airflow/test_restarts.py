@@ -209,6 +209,7 @@ def attached(site, yarn, taken, since):
     run = taken.run
 
     def has_attached():
+        site.check_running()
         assert yarn.live(run) == yarn.ids(run) == [taken.application]
         return (
             answering(site)

@@ -242,8 +242,7 @@ class AirflowSite:
         """Wait until all four are at work and every DAG is known."""
 
         def healthy():
-            for name, process in self.running.items():
-                assert process.poll() is None, f"{name} has ended:\n{self.tail(name)}"
+            self.check_running()
             try:
                 health = self.client.get("/api/v2/monitor/health").json()
             except (httpx.HTTPError, ValueError):
@@ -263,6 +262,11 @@ class AirflowSite:
             return known >= {*self.dags.glob("*.py")}
 
         until(parsed, READY, 0.2)
+
+    def check_running(self):
+        """Fail if one of the four has ended by itself."""
+        for name, process in self.running.items():
+            assert process.poll() is None, f"{name} has ended:\n{self.tail(name)}"
 
     def tail(self, name, lines=40):
         return "\n".join((self.home / f"{name}.log").read_text(errors="replace").splitlines()[-lines:])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from support.waiting import until
 from tf_yarn_ops.minicluster.artefacts import cache_folder
+from tf_yarn_ops.minicluster.ports import choose_ports
 
 #: Maven has no HttpFS of 3.4.3; this one runs on the other jars of 3.4.3.
 VERSION = "3.4.2"
@@ -62,9 +63,7 @@ def running_httpfs(hadoop, folder):
     """Run an HttpFS; gives its URL."""
     let_act_for_others(hadoop)
     settings, home = hadoop.settings, Path(folder)
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        port = held.getsockname()[1]
+    port = choose_ports(["httpfs"])["httpfs"]
     for name in ("conf", "log", "temp"):
         (home / name).mkdir(parents=True)
     values = {

@@ -16,6 +16,7 @@ from support.fake_yarn import FakeYarn
 from support.http_server import running
 from support.waiting import until
 from tf_yarn_ops.hadoop.security.gssapi import GssError
+from tf_yarn_ops.minicluster.ports import choose_ports
 
 REALM = "EXAMPLE.COM"
 #: What a standby answers itself; any other path leads to the active ResourceManager.
@@ -37,9 +38,7 @@ class Kdc:
         self.folder, self.realm = folder, realm
         self.config = folder / "krb5.conf"
         self.service_keytab, self.user_keytab = folder / "http.keytab", folder / "ann.keytab"
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = choose_ports(["kdc"])["kdc"]
         self.config.write_text(f"""
 [libdefaults]
   default_realm = {realm}

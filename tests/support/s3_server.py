@@ -1,14 +1,14 @@
 """An S3 of this machine: moto's server, a process of its own, and the file that leads boto3 to it."""
 
-import socket
 import subprocess
 import sys
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
 import boto3
 import httpx
 
 from support.waiting import until
+from tf_yarn_ops.minicluster.ports import choose_ports
 
 KEY = "AKIAONLYOFTHISTEST"
 SECRET = "a-secret-that-no-page-may-show"
@@ -18,9 +18,7 @@ class S3Server:
     """The server's address, the configuration file that boto3 reads, and a client to look inside."""
 
     def __init__(self, folder):
-        with closing(socket.socket()) as sock:
-            sock.bind(("127.0.0.1", 0))
-            self.port = sock.getsockname()[1]
+        self.port = choose_ports(["s3"])["s3"]
         self.address = f"http://127.0.0.1:{self.port}"
         self.log = folder / "moto.log"
         self.config = folder / "aws-config"

@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping
 from ..errors import MiniClusterError
 
 _RANGE = range(10000, 20000)
-_TRIES = 2000
 
 
 def choose_ports(names: Collection[str], before: Mapping[str, int] | None = None) -> dict[str, int]:
@@ -20,14 +19,14 @@ def choose_ports(names: Collection[str], before: Mapping[str, int] | None = None
     Raises
     ------
     MiniClusterError
-        Too few of thousands of tried ports are free.
+        Too few ports of the range are free.
     """
     before = before or {}
     kept = {name: before[name] for name in names if name in before and is_free(before[name])}
     wanted = [name for name in names if name not in kept]
     taken = {*before.values()}
     # In random order, which a set of numbers has not: clusters that start at the same time must not choose the same.
-    candidates = random.SystemRandom().sample(_RANGE, _TRIES)
+    candidates = random.SystemRandom().sample(_RANGE, len(_RANGE))
     free = tuple(itertools.islice((port for port in candidates if port not in taken and is_free(port)), len(wanted)))
     if len(free) < len(wanted):
         raise MiniClusterError(f"no free ports between {_RANGE.start} and {_RANGE.stop} on 127.0.0.1")

@@ -299,7 +299,11 @@ class HadoopCluster(MiniCluster):
     def _answers(self, settings: HadoopSettings, name: str) -> bool:
         if name == ZOOKEEPER:
             return bool(taken_ports({name: settings.ports[name]}))
-        return listens(settings) if name == KDC else health.answers(settings, settings.web_address(name))
+        if name == KDC:
+            return listens(settings)
+        # A NameNode reads its classes for WebHDFS at the first request for it, which takes seconds.
+        path = "/webhdfs/v1/?op=GETFILESTATUS" if name in settings.namenodes else ""
+        return health.answers(settings, settings.web_address(name) + path)
 
     def _launch(self, settings: HadoopSettings, daemon: Daemon, environ: Mapping[str, str]) -> None:
         if daemon.name != KDC:
