@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 #: Milliseconds after which tokens end unless YARN renews them, which it does at nine tenths, and after which they end
-#: for good.
-TOKENS = {"renew-interval": 60_000, "max-lifetime": 100_000}
+#: for good. Rows hold submissions that have tokens until a ResourceManager has taken over.
+TOKENS = {"renew-interval": 90_000, "max-lifetime": 100_000}
 #: A cookie is good for some seconds, so that clients need tickets again and again.
 EXPIRY = {"hadoop.http.authentication.token.validity": "15"} | {
     f"{daemon}.delegation.token.{key}": str(value)
