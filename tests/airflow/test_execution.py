@@ -35,6 +35,26 @@ def test_killed_worker_kills_its_application_and_is_retryable(site):
     assert "tf_yarn_status" not in task.ti.xcoms  # Airflow takes no XCom of a task that it has ended
 
 
+def test_wait_that_sees_the_kill_at_once_says_that_the_application_was_killed(site, monkeypatch):
+    """The killing thread has ended the application, and the wait has seen it, before `on_kill` goes on."""
+    task = Running(site.operator())
+    until(
+        lambda: site.yarn.apps.get(ID) and "tf_yarn" in task.ti.xcoms and task.operator._execution._submitting is False
+    )
+    start = threading.Thread.start
+
+    def start_and_lag(thread):
+        start(thread)
+        if task.operator._execution.killed:
+            task.join(60)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start_and_lag)
+        task.operator.on_kill()
+    task.join(60)
+    assert isinstance(task.error, TfYarnInfrastructureError) and "was killed" in str(task.error)
+
+
 def test_airflows_alarm_ends_the_wait_and_the_kill_follows(site):
     """For ``execution_timeout`` Airflow raises in the main thread, wherever it is, and calls ``on_kill`` then."""
     operator, context = site.operator(), airflow_setup.context_of(airflow_setup.TaskInstance(max_tries=1))

@@ -138,7 +138,7 @@ class TaskExecution:
         self._cluster: Cluster | None = None
         self._launcher: Launcher | None = None
         self._submitting = False
-        self._killing: threading.Thread | None = None
+        self._killing: threading.Event | None = None  # set when `_kill_now` has ended
         self._kill_until = 0.0  # the end of the budget of `kill`, monotonic
         self._fate = "was killed"
 
@@ -274,35 +274,36 @@ class TaskExecution:
             state = self._ask_state()
             if not self._ends_in(state):
                 self.left, self._undecided = True, state
-        self.killed = True
-        if self.left:
-            return
-        if self._launcher is not None:
+        cluster, done = self._cluster if self.application_id and not self.left else None, threading.Event()
+        if cluster is not None:
+            self._fate, self._killing = "may still run (its end is not confirmed)", done
+        self.killed = True  # a wait that sees it also sees what to wait for
+        if self._launcher is not None and not self.left:
             self._launcher.cancel()
-        if self._cluster is None or not self.application_id:
+        if cluster is None:
             return
-        self._fate = "may still run (its end is not confirmed)"
         # In a thread: the interrupted code may hold a lock.
-        killing = threading.Thread(target=self._kill_now, args=(self._cluster,), daemon=True)
-        killing.start()
-        self._killing = killing  # the interrupted code joins it, so it has to run
+        threading.Thread(target=self._kill_now, args=(cluster, done), daemon=True).start()
         if not self._submitting:
             self._await_kill()
 
-    def _kill_now(self, cluster: Cluster) -> None:
-        if kill_now(
-            cluster,
-            self.application_id,
-            KILLED_BY_AIRFLOW,
-            self._kill_until - time.monotonic(),
-            attempt=self.identity.attempt,
-        ):
-            self._fate = "was killed"
+    def _kill_now(self, cluster: Cluster, done: threading.Event) -> None:
+        try:
+            if kill_now(
+                cluster,
+                self.application_id,
+                KILLED_BY_AIRFLOW,
+                self._kill_until - time.monotonic(),
+                attempt=self.identity.attempt,
+            ):
+                self._fate = "was killed"
+        finally:
+            done.set()
 
     def _await_kill(self) -> None:
         """Wait for the kill until Airflow's limit; the question for the state has used a part of it."""
         if self._killing is not None:
-            self._killing.join(max(0.0, self._kill_until - time.monotonic()))
+            self._killing.wait(max(0.0, self._kill_until - time.monotonic()))
 
     def _ask_state(self) -> str:
         """Return the state of the task, ``replaced`` if another try has its place; empty without an answer in time."""
