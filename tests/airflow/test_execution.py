@@ -35,7 +35,7 @@ def test_killed_worker_kills_its_application_and_is_retryable(site):
     assert "tf_yarn_status" not in task.ti.xcoms  # Airflow takes no XCom of a task that it has ended
 
 
-def test_wait_that_sees_the_kill_at_once_says_that_the_application_was_killed(site, monkeypatch):
+def test_wait_that_sees_the_kill_at_once_says_was_killed(site, monkeypatch):
     """The killing thread has ended the application, and the wait has seen it, before `on_kill` goes on."""
     task = Running(site.operator())
     until(
