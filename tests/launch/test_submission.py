@@ -12,7 +12,7 @@ import pytest
 from support.own_applications import ME, claims_of, mine, number
 from support.place import ID, REQUESTS, cancel_at, job
 from support.waiting import until
-from tf_yarn_ops.errors import Cancelled, SubmissionRejected, Superseded
+from tf_yarn_ops.errors import Cancelled, Superseded
 from tf_yarn_ops.hadoop.resourcemanager import LIVE
 from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
 from tf_yarn_ops.launch.identity import Identity
@@ -295,7 +295,13 @@ def test_the_queue_deadline_holds_for_a_client_that_attaches(place):
 
 
 @pytest.mark.slow
-def test_a_refused_racer_leaves_the_files_of_the_application_that_runs(place):
+@pytest.mark.parametrize(
+    ("ended", "reason"),
+    [({}, None), ({"state": "FINISHED", "finalStatus": "SUCCEEDED", "finishedTime": 1}, Reason.SUCCEEDED)],
+    ids=["which runs", "which has ended"],
+)
+def test_refused_racer_takes_the_application_of_the_other(place, ended, reason):
+    """The end of an application deletes the files of all its racers, so the file system refuses a late one too."""
     go_on, seen = threading.Event(), []
 
     def on_reserved(application_id):
@@ -311,10 +317,11 @@ def test_a_refused_racer_leaves_the_files_of_the_application_that_runs(place):
                 (403, {}, "quota exceeded") if method == "POST" and path.endswith("/cluster/apps") else None
             )
         )
+        place.yarn.apps[report.application_id].update(ended)
         go_on.set()
-        with pytest.raises(SubmissionRejected):
-            slow.result(60)
-    assert place.directories() == [report.application_id]
+        taken = slow.result(60)
+    assert (taken.application_id, taken.reason) == (report.application_id, reason)
+    assert place.directories() == ([] if ended else [report.application_id])
 
 
 @pytest.mark.slow

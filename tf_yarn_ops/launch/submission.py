@@ -515,11 +515,17 @@ class Ensure(Submission):
             self._session.checkpoint()
         except RestUnavailable:
             raise
-        except SubmissionRejected:
+        except SubmissionRejected as error:
             application = self._seen(claim)
-            if application is not None and application["state"] in ENDED:
-                self._session.forget(read_yarn_report(application))
-            raise
+            if application is None:
+                raise
+            report = read_yarn_report(application)
+            if application["state"] in ENDED:
+                self._session.forget(report)
+            if report.reason is error.reason:
+                raise
+            # Another client has submitted the id; the files of this one go with its application.
+            logger.info("another client of the same training was faster (%s); looking again", error)
         except BaseException as error:
             # A request to end (Airflow's alarm is a BaseException of its own): leave no application behind.
             # After any other failure the next call continues the claim.
