@@ -15,7 +15,7 @@ from airflow.sdk.execution_time.timeout import timeout
 from support import airflow_setup
 from support.airflow_task import ID, SECOND, Running, deferral, first_event, resume, run
 from support.waiting import until
-from tf_yarn_ops.airflow import TfYarnInfrastructureError
+from tf_yarn_ops.airflow import TfYarnInfrastructureError, execution
 
 pytestmark = pytest.mark.slow
 
@@ -41,13 +41,19 @@ def test_wait_that_sees_the_kill_at_once_says_was_killed(site, monkeypatch):
     until(
         lambda: site.yarn.apps.get(ID) and "tf_yarn" in task.ti.xcoms and task.operator._execution._submitting is False
     )
-    start = threading.Thread.start
+    start, kill = threading.Thread.start, execution.kill_now
 
     def start_and_lag(thread):
         start(thread)
         if task.operator._execution.killed and threading.current_thread() is threading.main_thread():
             task.join(60)
 
+    def kill_and_lag(*arguments, **options):
+        killed = kill(*arguments, **options)
+        task.join(1)  # the end of a task that does not wait for this thread
+        return killed
+
+    monkeypatch.setattr(execution, "kill_now", kill_and_lag)
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", start_and_lag)
         task.operator.on_kill()
