@@ -22,6 +22,7 @@ CORE = (
     "errors",
     "programs",
     "validation",
+    "yaml_text",
     "job",
     "hadoop",
     "staging",
@@ -35,7 +36,7 @@ CORE = (
 )
 ALLOWED = {
     **{room: set(CORE[:number]) for number, room in enumerate(CORE)},
-    "hadoop": {"runtime.common", "errors", "validation"},
+    "hadoop": {"runtime.common", "errors", "validation", "yaml_text"},
     "runtime.agent": {"runtime.common", "runtime.tensorboard"},
     "runtime.page": {"runtime.common"},
     "runtime.program": {"runtime.common"},

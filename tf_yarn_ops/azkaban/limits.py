@@ -201,7 +201,7 @@ def read_limits(path: str | None = None) -> Limits:
     SpecInvalid
         The file can't be read, has faults, or users other than root and the installing user could have written it.
     """
-    import yaml
+    from ..yaml_text import load_yaml
 
     file = Path(path or DEFAULT_PATH)
     if path is None and not file.exists():
@@ -210,10 +210,10 @@ def read_limits(path: str | None = None) -> Limits:
         try:
             with file.open("rb") as stream:
                 check_owner(os.fstat(stream.fileno()))
-                document = yaml.safe_load(stream)
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+                text = stream.read().decode("utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
             raise invalid(LimitFault.UNREADABLE, error=str(error)) from error
-        return read_part(Limits)(document)
+        return read_part(Limits)(load_yaml(text).value)
     except SpecInvalid as error:
         raise SpecInvalid(fault.in_file(f"the site's limits, {file}") for fault in error.faults) from error
 

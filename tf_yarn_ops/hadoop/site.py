@@ -235,24 +235,28 @@ def read_site(path: str | Path) -> Site:
     SpecInvalid
         The file can't be read, or has faults; an unknown key is reported with its line and the nearest known key.
     """
-    import yaml
+    from ..yaml_text import YamlFault, load_yaml
 
     where = f"site file {path}"
     try:
-        text = Path(path).read_text(encoding="utf-8")
-        root: Any = yaml.compose(text, yaml.SafeLoader)
-        document = yaml.safe_load(text) or {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        mark = getattr(error, "problem_mark", None)
-        what = f"line {mark.line + 1} is not YAML" if mark else "it is not text"
-        raise SpecInvalid(Fault(where, SiteFault.UNREADABLE, {"error": getattr(error, "strerror", what)})) from None
+        read = load_yaml(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        what = getattr(error, "strerror", "it is not text")
+        raise SpecInvalid(Fault(where, SiteFault.UNREADABLE, {"error": what})) from None
+    except SpecInvalid as error:
+        (fault,) = error.faults
+        if fault.code is YamlFault.NOT_YAML:
+            fault = replace(fault, values={**fault.values, "problem": "expected 'key: value'"})
+        if fault.code is YamlFault.KEY_TWICE:
+            fault = replace(fault, values={**fault.values, "key": _Unshown()})
+        raise SpecInvalid(fault.in_file(where)) from None
+    document = {} if read.value is None else read.value
     if not isinstance(document, Mapping):
         raise SpecInvalid(Fault(where, SiteFault.NO_SETTINGS))
     try:
         return read_part(Site)(document)
     except SpecInvalid as error:
-        lines = {str(key.value): key.start_mark.line + 1 for key, _ in root.value}
-        raise SpecInvalid(_without_content(fault, lines).in_file(where) for fault in error.faults) from None
+        raise SpecInvalid(_without_content(fault, read.lines).in_file(where) for fault in error.faults) from None
 
 
 def _without_content(fault: Fault, lines: Mapping[str, int]) -> Fault:

@@ -10,7 +10,6 @@ from ..errors import Fault, FaultCode, GeneralFault, SpecInvalid
 class DocumentFault(FaultCode):
     """Fault codes for a document."""
 
-    NOT_YAML = "not YAML{where}: {problem}"
     NOT_A_JOB = "{file!r} is not a mapping of keys to values; ytf-submit --dry_run prints one"
 
 
@@ -35,12 +34,9 @@ def read_document(path: str, folder: Path = Path(), *, key: str = "spec") -> dic
     SpecInvalid
         The file can't be read, or is not a mapping.
     """
-    import yaml
-
     try:
-        with open(folder / path, encoding="utf-8") as file:
-            document = next(yaml.safe_load_all(file), None)
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        document = parse_yaml((folder / path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise SpecInvalid(Fault(key, GeneralFault.UNREADABLE_FILE, {"file": path, "error": str(error)})) from error
     if not isinstance(document, Mapping):
         raise SpecInvalid(Fault(key, DocumentFault.NOT_A_JOB, {"file": path}))
@@ -49,16 +45,9 @@ def read_document(path: str, folder: Path = Path(), *, key: str = "spec") -> dic
 
 def parse_yaml(text: str) -> Any:
     """Parse YAML; raise `SpecInvalid` with the line and the column if the text is not YAML."""
-    import yaml
+    from ..yaml_text import load_yaml
 
-    try:
-        return yaml.safe_load(text)
-    except (ValueError, yaml.YAMLError) as error:
-        # The whole error shows the lines around it, which may hold a secret.
-        mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or type(error).__name__
-        raise SpecInvalid(Fault("", DocumentFault.NOT_YAML, {"where": where, "problem": problem})) from None
+    return load_yaml(text).value
 
 
 def format_yaml(document: Mapping[str, Any]) -> str:

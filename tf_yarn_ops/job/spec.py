@@ -64,6 +64,7 @@ class JobFault(FaultCode):
     LONG_LOG_TAIL = "{given} is more than {most} characters"
     NOT_AN_ARCHIVE = "{given!r} does not end with {suffixes}"
     NAME_TWICE = "{given!r} is also the name of {other}; give one of them another name"
+    QUOTED_NUMBER = "{given!r} is a text; write {given} without quotes"
     LONG_TF_CONFIG = "{given} tasks make a TF_CONFIG of more than {most} KiB; give fewer"
 
 
@@ -195,6 +196,9 @@ def _read_tasks(value: Any) -> dict[str, TaskSpec]:
             faults.append(Fault(name, NotationFault.NOT_A_TYPE, {"given": name}))
         elif name in tasks:
             faults.append(Fault(name, JobFault.CHIEF_TWICE))
+        if isinstance(settings, str) and settings.strip().isdecimal():
+            faults.append(Fault(name, JobFault.QUOTED_NUMBER, {"given": settings.strip()}))
+            continue
         with noting(faults, name):
             is_number = isinstance(settings, int) and not isinstance(settings, bool)
             tasks[name] = read_part(TaskSpec)({"instances": settings} if is_number else settings)

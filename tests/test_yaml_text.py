@@ -1,0 +1,82 @@
+"""The reader of YAML, at each door that reads a file of YAML."""
+
+import time
+
+import pytest
+
+from tf_yarn_ops.azkaban.limits import read_limits
+from tf_yarn_ops.errors import SpecInvalid
+from tf_yarn_ops.hadoop.site import read_site
+from tf_yarn_ops.job.document import read_document
+from tf_yarn_ops.job.spec import JobSpec
+from tf_yarn_ops.yaml_text import load_yaml
+
+DOORS = {
+    "job": lambda path: read_document(str(path)),
+    "text of a job": lambda path: JobSpec.from_yaml(path.read_text()),
+    "site": read_site,
+    "limits": lambda path: read_limits(str(path)),
+}
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10)
+)
+HOSTILE = {
+    "aliases": (BOMB, "more than 100000 values, line 5, column "),
+    "deep lists": ("name: " + "[" * 100_000, "collections are nested too deeply, line 1, column 56"),
+    "deep maps": ("{a: " * 100_000, "collections are nested too deeply, line 1, column "),
+    "deep blocks": ("- " * 100_000, "collections are nested too deeply, line 1, column "),
+    "circle": ("a: &a [*a]", "an alias contains itself, line 1, column 8"),
+    "base 60": ("a: 1" + ":1" * 100_000, "a number has more than 400 characters, line 1, column 4"),
+    "digits": ("a: " + "9" * 100_000, "a number has more than 400 characters, line 1, column 4"),
+    "size": ("a: '" + "x" * (1 << 20) + "'", "longer than 1048576 characters"),
+    "key twice": ("name: a\nqueue: b\nname: c\n", "is given a second time, line 3, column 1; merge both into one"),
+    "key twice inside": ("env:\n  A: b\n  A: c\n", "is given a second time, line 3, column 3; merge both into one"),
+    "key twice in JSON": ('{"name": 1, "name": 2}', "is given a second time, line 1, column 13"),
+    "tag": ("!!python/object/apply:os.system ['id']", "not YAML, line 1, column 1: "),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_yaml_is_a_fault_within_a_second(door, kind, tmp_path):
+    text, message = HOSTILE[kind]
+    path = tmp_path / "hostile.yaml"
+    path.write_text(text)
+    path.chmod(0o644)
+    began = time.process_time()
+    with pytest.raises(SpecInvalid) as raised:
+        DOORS[door](path)
+    assert time.process_time() - began < 1
+    assert message in str(raised.value)
+
+
+def test_values_of_env_are_texts_as_they_are_written():
+    text = """
+common: &common {B: 010, C: yes}
+env: {<<: *common, A: 1.50, D: 2026-01-01, E: 12:30:45, F: 1_000, G: 0x10, H: "a", I: 1e3, J: no}
+deadlines: {total: 010, queue: 1.50}
+tasks: {worker: {env: {K: 1.0, L: True}}}
+"""
+    value = load_yaml(text).value
+    assert value["env"] == {
+        "A": "1.50", "B": "010", "C": "yes", "D": "2026-01-01", "E": "12:30:45", "F": "1_000", "G": "0x10", "H": "a",
+        "I": "1e3", "J": "no",
+    }  # fmt: skip
+    assert value["tasks"]["worker"]["env"] == {"K": "1.0", "L": "True"}
+    assert value["deadlines"] == {"total": 8, "queue": 1.5} and value["common"] == {"B": 8, "C": True}
+
+
+@pytest.mark.parametrize("text", ["env: {A: }", "env: {A: ~}", "env: {A: null}"])
+def test_variable_without_a_value_stays_a_fault(text):
+    assert load_yaml(text).value == {"env": {"A": None}}
+
+
+def test_aliases_and_merged_keys_are_read():
+    read = load_yaml("base: &b {x: 1, y: 2}\nother: {<<: *b, y: 3}\n")
+    assert read.value == {"base": {"x": 1, "y": 2}, "other": {"x": 1, "y": 3}}
+    assert read.lines == {"base": 1, "other": 2}
+
+
+@pytest.mark.parametrize("text", ["", "---\n", "# nothing\n"])
+def test_empty_text_has_no_value(text):
+    assert load_yaml(text).value is None

@@ -1,0 +1,152 @@
+"""`load_yaml`: the only reader of YAML; it refuses what could be misread, and what could occupy the process."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from .errors import Fault, FaultCode, SpecInvalid
+
+#: Characters of a text, values in it with each alias counted as what it stands for, and collections in each other.
+_MOST_TEXT, _MOST_VALUES, _MOST_DEPTH = 1 << 20, 100_000, 50
+#: Characters of a number or a date; the reader of YAML needs the square of the time.
+_LONGEST_NUMBER = 400
+_TEXT = "tag:yaml.org,2002:str"
+_NUMBERS = {f"tag:yaml.org,2002:{kind}" for kind in ("int", "float", "timestamp")}
+#: The key whose values are environment variables: texts as they are written, 1.50, 010 and yes too.
+_VARIABLES = "env"
+
+
+class YamlFault(FaultCode):
+    """Fault codes for a text that is not read. All but the first two show no content."""
+
+    NOT_YAML = "not YAML{where}: {problem}"
+    KEY_TWICE = "the key {key!r} is given a second time{where}; merge both into one"
+    TOO_DEEP = "collections are nested too deeply{where}; at most {most} are allowed"
+    TOO_MANY = "more than {most} values{where}, those that aliases repeat included"
+    TOO_LONG = "longer than {most} characters"
+    LONG_NUMBER = "a number has more than {most} characters{where}; put a text in quotes"
+    CIRCLE = "an alias contains itself{where}"
+
+
+@dataclass(frozen=True)
+class YamlText:
+    """A text of YAML that was read.
+
+    Attributes
+    ----------
+    value : object
+        The first document, of plain Python values; None for an empty text.
+    lines : mapping of str to int
+        The line of each key of the outermost mapping, from 1.
+    """
+
+    value: Any
+    lines: Mapping[str, int]
+
+
+def load_yaml(text: str) -> YamlText:
+    """Read the first document of a text.
+
+    Parameters
+    ----------
+    text : str
+        YAML, and JSON, which is a part of it.
+
+    Raises
+    ------
+    SpecInvalid
+        The text is not YAML, gives a key twice, or is too large. The fault has the line, and never shows the lines
+        around it, which may hold a secret.
+
+    References
+    ----------
+    YAML 1.2.2, 3.2.1.1: the keys of a mapping are unique. PyYAML takes the last one.
+    """
+    if len(text) > _MOST_TEXT:
+        raise SpecInvalid(Fault("", YamlFault.TOO_LONG, {"most": _MOST_TEXT}))
+    try:
+        loader = _Loader(text)
+        try:
+            root = loader.get_node() if loader.check_node() else None
+            value = None if root is None else loader.construct_document(root)
+        finally:
+            loader.dispose()
+    except (ValueError, yaml.YAMLError) as error:
+        if isinstance(error, SpecInvalid):
+            raise
+        problem = getattr(error, "problem", None) or type(error).__name__
+        raise _fault(YamlFault.NOT_YAML, getattr(error, "problem_mark", None), problem=problem) from None
+    pairs = root.value if isinstance(root, yaml.MappingNode) else ()
+    return YamlText(value, {str(key.value): key.start_mark.line + 1 for key, _ in pairs})
+
+
+def _fault(code: FaultCode, mark: Any, **values: Any) -> SpecInvalid:
+    where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    return SpecInvalid(Fault("", code, {"where": where, **values}))
+
+
+class _Loader(yaml.SafeLoader):
+    def __init__(self, text: str):
+        super().__init__(text)
+        self._depth = self._values = 0
+        self._sizes: dict[str, int] = {}
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Compose a value. PyYAML calls itself for each level, so the depth is checked before."""
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        before = self._values
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor in self.anchors and event.anchor not in self._sizes:
+                raise _fault(YamlFault.CIRCLE, event.start_mark)
+            self._values += self._sizes.get(str(event.anchor), 0)
+        self._values += 1
+        self._depth += 1
+        if self._depth > _MOST_DEPTH:
+            raise _fault(YamlFault.TOO_DEEP, event.start_mark, most=_MOST_DEPTH)
+        if self._values > _MOST_VALUES:
+            raise _fault(YamlFault.TOO_MANY, event.start_mark, most=_MOST_VALUES)
+        node: Any = super().compose_node(parent, index)
+        self._depth -= 1
+        if not isinstance(event, yaml.AliasEvent) and event.anchor:
+            self._sizes[event.anchor] = self._values - before
+        return node
+
+    def compose_scalar_node(self, anchor: Any) -> Any:
+        node: Any = super().compose_scalar_node(anchor)
+        if node.tag in _NUMBERS and len(node.value) > _LONGEST_NUMBER:
+            raise _fault(YamlFault.LONG_NUMBER, node.start_mark, most=_LONGEST_NUMBER)
+        return node
+
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        node: Any = super().compose_mapping_node(anchor)
+        known = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in known:
+                    raise _fault(YamlFault.KEY_TWICE, key.start_mark, key=key.value)
+                known.add(key.value)
+        node.value = [(key, _as_written(item) if key.value == _VARIABLES else item) for key, item in node.value]
+        return node
+
+
+def _as_written(node: Any) -> Any:
+    """Return a mapping whose values are the texts that stand in the file, and of a mapping that is merged into it."""
+    if isinstance(node, yaml.MappingNode):
+        pairs = [(key, _as_written(item) if _is_merge(key) else _text_of(item)) for key, item in node.value]
+        return yaml.MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
+    if isinstance(node, yaml.SequenceNode):
+        return yaml.SequenceNode(node.tag, [_as_written(item) for item in node.value], node.start_mark, node.end_mark)
+    return node
+
+
+def _is_merge(key: Any) -> bool:
+    return str(key.tag) == "tag:yaml.org,2002:merge"
+
+
+def _text_of(node: Any) -> Any:
+    """Return a number, flag or date as text; no value stays none."""
+    if isinstance(node, yaml.ScalarNode) and node.tag != "tag:yaml.org,2002:null":
+        return yaml.ScalarNode(_TEXT, node.value, node.start_mark, node.end_mark)
+    return node
