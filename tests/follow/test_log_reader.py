@@ -1,18 +1,25 @@
 """A task's log, from whichever place has it; the places are on the wire or programs on PATH."""
 
+from dataclasses import replace
+
 import pytest
 
 import tf_yarn_ops.follow.log_reader
 from support.fake_yarn import STAMP, application
+from support.records import add
 from support.tfile import file_of
 from tf_yarn_ops.errors import ApplicationNotFound, LogMissing, SpecInvalid, SubmissionRejected
 from tf_yarn_ops.follow.log_reader import Logs, default_task, find_log, grown, unframed
+from tf_yarn_ops.follow.log_stream import choose_tasks
+from tf_yarn_ops.follow.session import Session
 from tf_yarn_ops.follow.yarn_report import read_yarn_report
 from tf_yarn_ops.hadoop.cluster import Cluster
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.record import CLIENT, build_record
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_diagnostics
-from tf_yarn_ops.terminal.summary import next_line
+from tf_yarn_ops.runtime.common.status import Facts, build_status
+from tf_yarn_ops.terminal.summary import describe, next_line
 
 ID = f"application_{STAMP}_0001"
 CONTAINER = f"container_{STAMP}_0001_01_000002"
@@ -190,6 +197,50 @@ def test_a_task_that_is_not_there_or_never_ran(yarn):
         list(logs(yarn).read(ID, "worker:1"))
     with pytest.raises(SpecInvalid, match=r"ps:0 of .* never had a container"):
         list(logs(yarn).read(ID, "ps:0"))
+
+
+def large_job(yarn, tmp_path, recorded=300):
+    """An ended job of 300 tasks, and its record in the history."""
+    tasks = tuple(
+        TaskReport(f"worker:{index}", "succeeded", 0, container_id=f"container_{STAMP}_0001_01_{index:06}", starts=1)
+        for index in range(300)
+    )
+    whole = JobReport(ID, user="ann", reason=Reason.SUCCEEDED, message="x", finished_at=STAMP / 1000, tasks=tasks)
+    yarn.add(application(1, "FINISHED", finalStatus="SUCCEEDED", finishedTime=STAMP, user="ann",
+                         diagnostics=compose_diagnostics(whole)))  # fmt: skip
+    cluster = Cluster(
+        (yarn.url,), "ann", "ann", "hdfs://n", "hdfs://n", "/user/{user}/.skein", local_root=str(tmp_path)
+    )
+    if recorded:
+        kept = replace(whole, tasks=tasks[:recorded], omitted_tasks=300 - recorded)
+        add(cluster, build_record(build_status(kept, Facts(STAMP / 1000)), CLIENT, STAMP / 1000))
+    return cluster
+
+
+def test_a_task_that_the_report_omits_is_found_in_the_record(yarn, tmp_path):
+    cluster = large_job(yarn, tmp_path)
+    session = Session(cluster)
+    report = session.look(session.resourcemanager.get(ID))
+    assert (len(report.tasks), report.omitted_tasks) == (300, 0)
+    file = find_log(session.resourcemanager.get(ID), report, "worker:280")
+    assert file.container_id.endswith("_000280") and file.name == "worker.log"
+    with pytest.raises(LogMissing, match="_000280 -log_files worker"):  # found, but its node is gone
+        list(Logs(cluster, session.resourcemanager, environ={"PATH": "/none"}).read(ID, "worker:280"))
+
+
+@pytest.mark.parametrize("recorded", [0, 2])
+def test_a_task_that_report_and_history_lack_may_be_omitted(yarn, tmp_path, recorded):
+    cluster = large_job(yarn, tmp_path, recorded)
+    session = Session(cluster)
+    application = session.resourcemanager.get(ID)
+    report = session.look(application)
+    assert len(report.tasks) > 50 and len(report.tasks) + report.omitted_tasks == 300
+    with pytest.raises(
+        LogMissing, match=f"omits {report.omitted_tasks} tasks.*-applicationId {ID} -log_files worker.l"
+    ):
+        find_log(application, report, "worker:299")
+    assert choose_tasks(report, ["worker:299", "worker:1"]) == ["worker:1"]
+    assert f"  and {report.omitted_tasks} more tasks, which neither " in "\n".join(describe(report, 0.0))
 
 
 def test_an_application_that_never_ran_has_no_masters_log():

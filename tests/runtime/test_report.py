@@ -1,6 +1,7 @@
 """The report travels in diagnostics: bounded, found whatever stands around it, read by later versions."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from tf_yarn_ops.runtime.common.report import (
     TaskReport,
     compose_diagnostics,
     parse_diagnostics,
+    small_document,
 )
 
 APP = "application_1700000000000_0001"
@@ -46,6 +48,7 @@ def test_diagnostics_are_bounded_and_stay_readable(report, length, letters, task
     assert len(text.encode()) <= MAX_DIAGNOSTICS
     read = parse_diagnostics(text)
     assert (read.application_id, read.reason, read.first_failure) == (APP, report.reason, report.first_failure)
+    assert len(read.tasks) + read.omitted_tasks == len(report.tasks) + report.omitted_tasks
 
 
 def test_starts_with_a_sentence_on_one_line():
@@ -89,6 +92,46 @@ def test_sheds_tasks_before_metrics_and_the_first_failure_last():
     assert read.metrics == {"accuracy": 0.5}
     assert 0 < len(read.tasks) < 300
     assert "worker:1" in [task.task for task in read.tasks]
+
+
+def large(number, **fields):
+    tasks = tuple(
+        TaskReport(f"worker:{index}", "succeeded", 0, None, f"node{index}.example.com",
+                   f"container_e17_1700000000000_0001_01_{index:06}", 1, 1.7e9 + index / 7, 1.7e9 + index / 3, 3.25,
+                   812.5, f"http://node{index}.example.com:8042/node/containerlogs/container_e17_1_{index}/ann/worker.log")
+        for index in range(number)
+    )  # fmt: skip
+    return JobReport(APP, reason=Reason.SUCCEEDED, message="ok", metrics={"loss": 0.5}, tasks=tasks, **fields)
+
+
+def test_a_report_of_64_tasks_has_all_states_and_containers():
+    read = parse_diagnostics(compose_diagnostics(large(64)))
+    assert read.omitted_tasks == 0
+    for task, sent in zip(read.tasks, large(64).tasks, strict=True):
+        assert task == replace(sent, log_url=None, cpu_seconds=task.cpu_seconds, peak_memory_mib=task.peak_memory_mib,
+                               started_at=task.started_at, finished_at=task.finished_at)  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [35, 128, 1000])
+def test_a_report_counts_the_tasks_that_it_omits(number):
+    report = large(number)
+    failed = replace(report.tasks[-1], state="failed", exit_code=1, log_tail="why " * 2000)
+    report = replace(report, tasks=(*report.tasks[:-1], failed), first_failure=failed.task)
+    text = compose_diagnostics(report)
+    read = parse_diagnostics(text)
+    assert len(read.tasks) + read.omitted_tasks == number
+    assert (read.tasks[-1].task, read.tasks[-1].finished_at) == (failed.task, failed.finished_at)
+    assert len(text.encode()) > 0.98 * MAX_DIAGNOSTICS or not read.omitted_tasks  # as many as there is room for
+    again = parse_diagnostics(compose_diagnostics(read, 4096))
+    assert len(again.tasks) + again.omitted_tasks == number
+
+
+@pytest.mark.parametrize("number", [1, 64, 300])
+def test_a_small_document_is_small_with_all_keys(number):
+    document = small_document(large(number), 12 * 1024)
+    assert len(json.dumps(document)) <= 12 * 1024
+    assert len(document["tasks"]) + document["omitted_tasks"] == number
+    assert set(document["tasks"][0]) == set(vars(TaskReport("worker:0")))
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from ..hadoop.local_jobs import LocalJobs
 from ..hadoop.resourcemanager import ENDED, ResourceManager
 from ..hadoop.security.authentication import OTHER_USERS, GatewayAuthentication, KerberosAuthentication
 from ..hadoop.transport import client_options
+from ..history.histories import with_recorded_tasks
 from ..runtime.common.report import JobReport
 from .live_report import LiveReports
 from .yarn_report import read_yarn_report
@@ -185,7 +186,7 @@ class Logs:
             The job has no such task, or it never ran.
         """
         application = self._resourcemanager.get(application_id)
-        report = read_yarn_report(application, self._live.fetch(application))
+        report = with_recorded_tasks(self._cluster, read_yarn_report(application, self._live.fetch(application)))
         task = task or default_task(report)
         file = find_log(application, report, task)
         chunks = self.content(file, report.finished_at is not None)
@@ -459,6 +460,8 @@ def find_log(application: Mapping[str, Any], report: JobReport, task: str) -> Lo
     ------
     SpecInvalid
         There is no such task, or it never had a container.
+    LogMissing
+        The report omits tasks and does not have this one.
     """
     user, application_id = str(application.get("user") or ""), report.application_id
     if task in _MASTER_FILES:
@@ -470,6 +473,12 @@ def find_log(application: Mapping[str, Any], report: JobReport, task: str) -> Lo
             raise SpecInvalid(f"{application_id} has no log of the application master: {ran}")
         return LogFile(container, _MASTER_FILES[task], f"{where.scheme}://{where.netloc}", user, application_id)
     tasks = {item.task: item for item in report.tasks}
+    if task not in tasks and report.omitted_tasks:
+        raise LogMissing(
+            f"the report of {application_id} omits {report.omitted_tasks} tasks, and the history has no record of the "
+            f"job. If {task} is one of them, type on a machine with Hadoop's client: yarn logs -applicationId "
+            f"{application_id} -log_files {task.partition(':')[0]}.log"
+        )
     if task not in tasks:
         known = [*tasks, *_MASTER_FILES]
         raise SpecInvalid(

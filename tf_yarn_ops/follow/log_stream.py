@@ -179,7 +179,7 @@ def choose_tasks(report: JobReport, patterns: Sequence[str]) -> list[str]:
         for pattern in patterns
         if pattern not in names and not any(fnmatchcase(task, pattern) for task in tasks)
     ]
-    if tasks and wrong:
+    if tasks and wrong and not report.omitted_tasks:
         unmatched = "; ".join(
             f"{report.application_id} has no task {pattern!r}{did_you_mean(pattern, names)}" for pattern in wrong
         )

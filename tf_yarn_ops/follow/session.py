@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import ApplicationNotFound, Cancelled, TfYarnError
 from ..hadoop.cluster import Cluster
+from ..history.histories import with_recorded_tasks
 from ..history.missing_record import keep_record
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import Concern, JobReport
@@ -106,7 +107,8 @@ class Session:
 
     def look(self, application: Mapping[str, Any]) -> JobReport:
         """Return the report of YARN's object, with the missing containers of a job that waits for them."""
-        return self._shortages.complete(read_yarn_report(application, self.live.fetch(application)))
+        report = self._shortages.complete(read_yarn_report(application, self.live.fetch(application)))
+        return with_recorded_tasks(self.cluster, report)
 
     def concerns(self, applications: Iterable[Mapping[str, Any]]) -> dict[str, tuple[Concern, ...]]:
         """Return by id what deserves a look at running applications: of the first `LISTED` that answer."""

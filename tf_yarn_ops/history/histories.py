@@ -1,18 +1,23 @@
 """`Histories`: the records of the user, and of other users as far as their rights let us read them."""
 
+import logging
 import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from fnmatch import fnmatchcase
 from typing import Any
 
-from ..errors import SubmissionRejected
+from ..errors import SubmissionRejected, TfYarnError
 from ..hadoop.cluster import Cluster
 from ..hadoop.filesystem import FileSystem
 from ..runtime.common.record import day_folder
+from ..runtime.common.report import JobReport
 from .query import Query
 from .records import Records
+
+logger = logging.getLogger(__name__)
 
 #: Days that are read at the same time.
 _DAYS_AT_ONCE = 6
@@ -141,6 +146,20 @@ def read_record(cluster: Cluster, application_id: str) -> dict[str, Any] | None:
         return histories.read(application_id)
     finally:
         histories.close()
+
+
+def with_recorded_tasks(cluster: Cluster, report: JobReport) -> JobReport:
+    """Return a report with the tasks of the job's record, if it omits some and there is a record."""
+    if not report.omitted_tasks:
+        return report
+    try:
+        recorded = JobReport.from_dict(read_record(cluster, report.application_id) or {})
+    except (TfYarnError, OSError, ValueError, TypeError) as error:
+        logger.debug("no record has the omitted tasks of %s: %s", report.application_id, error)
+        return report
+    if len(recorded.tasks) <= len(report.tasks):
+        return report
+    return replace(report, tasks=recorded.tasks, omitted_tasks=recorded.omitted_tasks)
 
 
 def _wanted(owners: Iterable[str], listed: Iterable[list[str]], query: Query) -> list[tuple[str, str]]:

@@ -105,11 +105,13 @@ def complete_status(status: Mapping[str, Any], snapshot: Mapping[str, Any]) -> d
     for name in _OF_COORDINATOR:
         found[name] = status.get(name) or snapshot.get(name)
     reported = {task["task"]: task for task in status.get("tasks") or ()}
-    tasks = []
+    tasks: list[dict[str, Any]] = []
+    omitted = int(status.get("omitted_tasks") or 0)
     for task in snapshot.get("tasks") or ():
         state = "lost" if task.get("state") == "running" else task.get("state")
         facts = {name: task.get(name) for name in ("events", "given", "usage")}
         last = {name: value for name, value in (task.get("usage") or {}).items() if name in _LAST_USAGE}
-        ended = {**(last if state == "lost" else {}), "state": state, **reported.pop(str(task.get("task")), {})}
-        tasks.append({**task, **ended, **facts})
-    return {**found, "tasks": tasks + list(reported.values())}
+        omitted -= task.get("task") not in reported
+        known = {name: value for name, value in reported.pop(str(task.get("task")), {}).items() if value is not None}
+        tasks.append({**task, **(last if state == "lost" else {}), "state": state, **known, **facts})
+    return {**found, "tasks": tasks + list(reported.values()), "omitted_tasks": max(0, omitted)}

@@ -100,6 +100,8 @@ def describe(
     if report.tasks:
         yield ""
         yield from timeline(report, now, columns)
+    if report.omitted_tasks:
+        yield f"  and {report.omitted_tasks} more tasks, which neither YARN's diagnostics nor the history have"
     if ended and report.reason is not Reason.SUCCEEDED:
         yield ""
         yield from failure(report, options, log_lines)

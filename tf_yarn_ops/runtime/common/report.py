@@ -24,6 +24,13 @@ SHOWN = 40
 _START = '{"schema":'
 #: YARN's page shows each line of the diagnostics in a row of its own, and breaks no long line.
 _SEPARATORS = (",\n", ":")
+#: What a report that is too long drops next, and of which tasks: of all, or only of those that did not fail.
+_DROPPED = (
+    (("log_url",), True),
+    (("cpu_seconds", "peak_memory_mib"), False),
+    (("started_at", "finished_at"), False),
+)
+_FAILED = ("failed", "lost")
 
 
 @dataclass(frozen=True)
@@ -156,6 +163,8 @@ class JobReport:
         From submission to the start of the application master.
     rounds : tuple of Round
     tasks : tuple of TaskReport
+    omitted_tasks : int
+        The number of tasks that ``tasks`` lacks, because YARN's diagnostics are small; the job's record has them all.
     first_failure : str or None
         The task that failed first.
     metrics : mapping or None
@@ -193,6 +202,7 @@ class JobReport:
     queue_seconds: Optional[float] = None
     rounds: Tuple[Round, ...] = ()
     tasks: Tuple[TaskReport, ...] = ()
+    omitted_tasks: int = 0
     first_failure: Optional[str] = None
     metrics: Optional[Mapping[str, Any]] = None
     tensorboard_url: Optional[str] = None
@@ -217,8 +227,9 @@ class JobReport:
         for task in self.tasks[:SHOWN]:
             ending = "" if task.exit_code is None else "exit %d" % task.exit_code
             rows.append([task.task, task.state, "signal %d" % task.signal if task.signal else ending, task.host or ""])
-        if len(self.tasks) > SHOWN:
-            rows.append(["%d more tasks" % (len(self.tasks) - SHOWN), "", "", ""])
+        hidden = max(0, len(self.tasks) - SHOWN) + self.omitted_tasks
+        if hidden:
+            rows.append(["%d more tasks" % hidden, "", "", ""])
         return "%s %s%s" % (self.application_id, how, ": " + self.message if self.message else ""), rows
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
@@ -329,52 +340,62 @@ def compose_diagnostics(report: JobReport, limit: int = MAX_DIAGNOSTICS) -> str:
     return _diagnostics(shorten_report(report, limit))
 
 
-def shorten_report(report: JobReport, limit: int) -> JobReport:
-    """Return a report whose diagnostics have at most ``limit`` bytes.
+def shorten_report(report: JobReport, limit: int, write: Optional[Callable[[JobReport], str]] = None) -> JobReport:
+    """Return a report of at most ``limit`` bytes.
 
-    A longer one first loses the log tails (that of the first failure last), then tasks (failed ones last), then the
-    metrics.
+    A longer one first loses the log tails (that of the first failure last), then addresses of logs, then measurements
+    and times of tasks that did not fail, then tasks (failed ones last), then the metrics. It keeps the states, exit
+    codes and containers of its tasks; ``omitted_tasks`` counts the others.
+
+    Parameters
+    ----------
+    report : JobReport
+    limit : int
+    write : callable, optional
+        Returns the text that is measured. Default: the diagnostics.
     """
 
     def fits(short: JobReport) -> bool:
-        return len(_diagnostics(short).encode()) <= limit
+        return len((write or _diagnostics)(short).encode()) <= limit
+
+    def keep(number: int) -> JobReport:
+        names = {task.task for task in order[:number]}
+        tasks = tuple(task for task in report.tasks if task.task in names)
+        return replace(report, tasks=tasks, omitted_tasks=report.omitted_tasks + len(report.tasks) - len(tasks))
 
     if fits(report):
         return report
     if len(report.message) > MAX_MESSAGE:
         report = replace(report, message=report.message[:MAX_MESSAGE] + "...")
-    for keep in (1024, 0):
-        report = replace(
-            report,
-            tasks=tuple(
-                replace(task, log_tail=_shorten(task.log_tail, keep * 3 if task.task == report.first_failure else 0))
-                for task in report.tasks
-            ),
-        )
+    for tail in (3072, 0):
+        tails = {report.first_failure: tail}
+        tasks = (replace(task, log_tail=_shorten(task.log_tail, tails.get(task.task, 0))) for task in report.tasks)
+        report = replace(report, tasks=tuple(tasks))
         if fits(report):
             return report
-    kept = sorted(
-        report.tasks, key=lambda task: (task.task != report.first_failure, task.state not in ("failed", "lost"))
-    )
-    while not fits(report):
-        if kept:
-            kept = kept[: len(kept) // 2]
-        elif report.metrics is not None:
-            report = replace(report, metrics=None)
-        else:
-            return _bare(report)
-        names = {task.task for task in kept}
-        report = replace(report, tasks=tuple(task for task in report.tasks if task.task in names))
-    return report
+    for names, everywhere in _DROPPED:
+        nothing: Dict[str, Any] = dict.fromkeys(names)
+        tasks = (replace(task, **nothing) if everywhere or task.state not in _FAILED else task for task in report.tasks)
+        report = replace(report, tasks=tuple(tasks))
+        if fits(report):
+            return report
+    order = sorted(report.tasks, key=lambda task: (task.task != report.first_failure, task.state not in _FAILED))
+    for metrics in (report.metrics, None):
+        report = replace(report, metrics=metrics)
+        least, most = 0, len(order)
+        while least < most:
+            middle = (least + most + 1) // 2
+            least, most = (middle, most) if fits(keep(middle)) else (least, middle - 1)
+        if fits(keep(least)):
+            return keep(least)
+    return _bare(keep(0))
 
 
 def _bare(report: JobReport) -> JobReport:
-    """Return the report with short texts and without tasks and metrics; a letter may take 12 bytes in JSON."""
+    """Return a report without tasks and metrics with short texts; a letter may take 12 bytes in JSON."""
     rounds = tuple(replace(item, cause=item.cause[:200]) for item in report.rounds[-1:])
     return replace(
         report,
-        tasks=(),
-        metrics=None,
         excluded_nodes={},
         rounds=rounds,
         message=report.message[:200],
@@ -384,7 +405,11 @@ def _bare(report: JobReport) -> JobReport:
 
 
 def _diagnostics(report: JobReport) -> str:
-    document = json.dumps(report.to_dict(), separators=_SEPARATORS)
+    values = report.to_dict()
+    values["tasks"] = [
+        {name: value for name, value in task.items() if value not in (None, "")} for task in values["tasks"]
+    ]
+    document = json.dumps(values, separators=_SEPARATORS)
     # YARN's protocol buffers refuse text that is not UTF-8, and a program's output may not be.
     sentence = " ".join(report.message.split()).encode("utf-8", "replace").decode()
     page = f"\nIts page: {report.tracking_url}" if report.tracking_url else ""
@@ -415,8 +440,12 @@ def small_document(report: JobReport, limit: int) -> Dict[str, Any]:
 
     A metric that is not a finite number becomes a text (``"nan"``), which every database accepts and `float` reads.
     """
-    document: Dict[str, Any] = plain_values(shorten_report(report, limit).to_dict())
-    return document
+
+    def document(short: JobReport) -> Dict[str, Any]:
+        values: Dict[str, Any] = plain_values(short.to_dict())
+        return values
+
+    return document(shorten_report(report, limit, lambda short: json.dumps(document(short))))
 
 
 def list_names(items: Sequence[Any], name: Callable[[Any], str] = str) -> str:
