@@ -1,6 +1,7 @@
 """A lease: when its end is moved and to where, and what its client says when YARN refuses or the lease has run out."""
 
 import asyncio
+import shutil
 from dataclasses import replace
 from datetime import datetime, timezone
 from itertools import pairwise
@@ -31,8 +32,9 @@ from tf_yarn_ops.follow.watch import Watcher
 from tf_yarn_ops.follow.yarn_report import read_yarn_report
 from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport
+from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
 
+SECOND = ID[:-1] + "2"
 SUBMITTED = STAMP / 1000
 EXCEEDED = "Application is killed by ResourceManager as it has exceeded the lifetime period."
 REFUSAL = (403, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "ann may not MODIFY_APP"}}')
@@ -158,6 +160,56 @@ def test_the_end_of_a_lease_names_its_last_holder_to_all_who_look_later(place):
     )
     assert (report.reason, report.message) == (Reason.LEASE_EXPIRED, sentence)
     assert place.launcher().report(ID).message == sentence
+
+
+@pytest.mark.parametrize("broken", ["move", "note"])
+def test_holder_is_noted_although_first_move_or_note_fails(place, broken):
+    """The end of a lease names the client that held it last, not an earlier one."""
+    place.yarn.add(seen(10, user=USER))
+    session, first, noted = Session(place.cluster()), [], place.staging / "leases" / ID
+    note_holder(session.staging, ID, USER, Lease(900.0, None, "an earlier client"))
+    if broken == "note":
+        noted.unlink()
+        (noted / "in the way").mkdir(parents=True)
+
+    def fault(method, path):
+        if method == "PUT" and path.endswith("/timeout"):
+            first.append(path)
+            if broken == "note" and len(first) == 2:
+                shutil.rmtree(noted)
+            return REFUSAL if broken == "move" and len(first) == 1 else None
+        if len(first) == 4:
+            place.yarn.end(ID, EXCEEDED)
+        return None
+
+    place.yarn.faults.append(fault)
+    lease = Lease(0.4, None, "the last client")
+    report = wait_for(session, ID, lease=lease, poll_interval=0.01, timeout=60)
+    assert "Its last holder, the last client, had to renew it within 0.4 s" in report.message
+
+
+def test_ended_application_is_not_renewed_for_its_successor(place):
+    place.yarn.add(seen(10, user=USER))
+    place.yarn.add(application(2, user=USER, launchTime=STAMP + 1, elapsedTime=3000, state="RUNNING"))
+    gave_way = JobReport(ID, user=USER, reason=Reason.SUPERSEDED, message="Gave way.")
+    place.yarn.end(ID, compose_diagnostics(gave_way))
+
+    class Successor:
+        tag = "tfy-x"
+
+        def successor_of(self, ended, listed):
+            return SECOND
+
+    shown = []
+    place.yarn.faults.append(
+        lambda method, path: place.yarn.end(SECOND, "", "FINISHED", "SUCCEEDED") if method == "PUT" else None
+    )
+    report = wait_for(Session(place.cluster()), ID, lease=Lease(20.0, None, "x"), identity=Successor(),
+                      on_change=shown.append, poll_interval=0.01, timeout=60)  # fmt: skip
+    assert report.application_id == SECOND
+    moved = [path for method, path, *_ in place.yarn.requests if method == "PUT" and path.endswith("/timeout")]
+    assert moved and all(SECOND in path for path in moved)
+    assert {one.application_id for one in shown} == {SECOND}
 
 
 def test_another_end_than_that_of_the_lease_names_no_holder(place):

@@ -127,15 +127,14 @@ class Renewals:
         settled = has_launched(application) or int(application.get("elapsedTime") or 0) >= 1000 * _SETTLED
         return self.lease.end(application) if settled and self._clock() >= self._next else None
 
-    def new_holder(self) -> Lease | None:
-        """Return the lease if the application does not know its holder yet, else None."""
-        if self._noted == self._application_id:
-            return None
-        self._noted = self._application_id
-        return self.lease
+    def to_note(self) -> Lease | None:
+        """Return the lease if its holder has to be noted after the move; None if that was done."""
+        return None if self._noted == self._application_id else self.lease
 
-    def moved(self) -> None:
-        """Note that YARN has taken the new end."""
+    def moved(self, noted: bool = False) -> None:
+        """Note that YARN has taken the new end, and whether the holder is ``noted``."""
+        if noted:
+            self._noted = self._application_id
         if self._refusal:
             logger.info("the lease of %s moves again", self._application_id)
         self._refusal = ""
@@ -209,8 +208,10 @@ def lifetime_of(spec: JobSpec) -> float | None:
 
 def note_holder(
     staging: Callable[[str | None], StagingDirectory], application_id: str, user: str, lease: Lease
-) -> None:
-    """Write who holds a lease, over the note of an earlier holder; an error is only logged: the lease itself is YARN's.
+) -> bool:
+    """Write who holds a lease, over the note of an earlier holder; return whether it is written.
+
+    An error is only logged, because the lease itself is YARN's.
 
     Parameters
     ----------
@@ -229,6 +230,8 @@ def note_holder(
         files.replace(path, content, 0o600)
     except (TfYarnError, OSError) as error:
         logger.debug("the holder of the lease of %s is not noted: %s", application_id, error)
+        return False
+    return True
 
 
 def with_holder(staging: Callable[[str | None], StagingDirectory], report: JobReport) -> JobReport:

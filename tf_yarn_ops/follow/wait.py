@@ -89,9 +89,9 @@ class Finish:
 
 @dataclass(frozen=True)
 class Renew:
-    """Move the end of a leased application in YARN; no answer, or an error of YARN that is thrown in.
+    """Move the end of a leased application in YARN; or an error of YARN that is thrown in.
 
-    With a ``holder`` the driver notes it too: it is the first move of this client.
+    With a ``holder`` the driver notes it after the move; the answer is whether that was done.
     """
 
     application_id: str
@@ -213,6 +213,7 @@ def waiting(
                     return report
                 logger.info("%s was ended in favour of %s", application_id, successor)
                 application_id = successor
+                continue
             changed(report)
             if obstacle is None or application["state"] != "RUNNING" or report.tasks:
                 silent_since = None
@@ -273,13 +274,13 @@ def _renew(renewals: Renewals, application: Mapping[str, Any]) -> Generator[Step
     if end is None:
         return
     try:
-        yield Renew(application["id"], str(application.get("user") or ""), end, renewals.new_holder())
+        noted = yield Renew(application["id"], str(application.get("user") or ""), end, renewals.to_note())
     except SubmissionRejected as error:
         renewals.refused(error)
     except (ApplicationNotFound, ClusterUnreachable) as error:
         renewals.failed(error)
     else:
-        renewals.moved()
+        renewals.moved(noted)
 
 
 def wait_for(
@@ -320,9 +321,7 @@ def wait_for(
                 return session.finish(ended)
             case Renew(name, user, end, holder):
                 session.resourcemanager.set_lifetime(name, *end)
-                if holder is not None:
-                    note_holder(session.staging, name, user, holder)
-                return None
+                return holder is not None and note_holder(session.staging, name, user, holder)
             case Pause(last):
                 if session.cancelled and not ours:
                     raise Cancelled(f"cancelled while {seen[0]} was waited for, which continues")

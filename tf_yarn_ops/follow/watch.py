@@ -258,8 +258,9 @@ class Watcher:
             case Renew(application_id, user, end, holder):
                 async with self._renewing:
                     await self._renew(application_id, end)
-                    if holder is not None:
-                        await self._blocking(lambda session: note_holder(session.staging, application_id, user, holder))
+                    return holder is not None and await self._blocking(
+                        lambda session: note_holder(session.staging, application_id, user, holder)
+                    )
             case Pause():
                 pass  # the next look waits for the shared loop
 
