@@ -46,5 +46,10 @@ def test_links_of_an_ended_application_lead_to_the_log_that_matters():
     assert urls(urls_of_ended(RESOURCEMANAGER, replace(report, tasks=())))[2] == ENDED
 
 
+def test_links_drop_log_urls_that_are_no_web_address():
+    report = report_of(tasks=(TaskReport("worker:0", "failed", log_url="javascript://evil/%0aalert(1)"),))
+    assert urls(urls_of_ended(RESOURCEMANAGER, report))[2] == ENDED
+
+
 def test_job_of_this_machine_has_no_links():
     assert set(urls(urls_of("local:///jobs", "local_1_0001", True))) == {""}

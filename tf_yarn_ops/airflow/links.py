@@ -6,6 +6,7 @@ application id, so the links are visible while the task runs.
 
 from typing import TYPE_CHECKING, Any
 
+from ..runtime.common.web_address import safe_url
 from .versions import BaseOperatorLink
 
 if TYPE_CHECKING:
@@ -106,6 +107,6 @@ def urls_of_ended(resourcemanager: str, report: "JobReport") -> dict[str, str]:
         return _NO_LINKS
     page = f"{gateway.pages(resourcemanager)}/cluster/app/{report.application_id}"
     first = [task for task in report.tasks if task.task == report.first_failure]
-    log = next((task.log_url for task in (*first, *report.tasks) if task.log_url), None)
+    log = next(filter(None, (safe_url(task.log_url) for task in (*first, *report.tasks))), None)
     return {TrainingLink().xcom_key: page, YarnApplicationLink().xcom_key: page, YarnLogsLink().xcom_key: log or page,
             TensorBoardLink().xcom_key: ""}  # fmt: skip

@@ -1,0 +1,36 @@
+"""`safe_url`: a URL that others wrote, before a page, a terminal or an engine shows it as a link."""
+
+import re
+from typing import Collection, Optional
+from urllib.parse import urlsplit
+
+_LINK = re.compile(r"https?://[^\s\"'<>\\\x00-\x20\x7f-\x9f]+\Z", re.IGNORECASE)
+#: Characters of the longest link.
+_LONGEST = 2048
+
+
+def safe_url(url: object, hosts: Optional[Collection[str]] = None) -> str:
+    """Return a URL that a browser may follow; empty for any other value.
+
+    Parameters
+    ----------
+    url : object
+        Of a report, a record or a page that others may have written.
+    hosts : collection of str, optional
+        The names of hosts to which it may lead, without ports, in lower case. Default: any.
+
+    Returns
+    -------
+    str
+        The same text: http or https, with a host, without a login, quotes, blanks and control characters.
+    """
+    if not isinstance(url, str) or len(url) > _LONGEST or not _LINK.match(url):
+        return ""
+    try:
+        split = urlsplit(url)
+        host, _ = split.hostname, split.port
+    except ValueError:  # half an IPv6 address, a port that is no number
+        return ""
+    if not host or "@" in split.netloc or (hosts is not None and host not in hosts):
+        return ""
+    return url
