@@ -16,11 +16,12 @@ from support.firefox import firefox
 from support.job_page import APP, START, coordinated, many, served, status
 from support.waiting import until
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
-from tf_yarn_ops.runtime.common.status import Facts, Series, TaskEvent, Waiting, build_status
+from tf_yarn_ops.runtime.common.report import Concern, JobReport, TaskReport
+from tf_yarn_ops.runtime.common.status import Facts, Series, TaskEvent, Usage, Waiting, build_status
 from tf_yarn_ops.runtime.page.page import MAX_TASKS, changed_parts, render_page, render_parts
 
 EVIL = "<script>document.title='caught'</script><img src=x onerror=alert(1)>\"'&{{head}}"
+REFRESH = "<meta http-equiv=refresh content='0;url=http://evil.example/'>"
 #: As WebDriver writes the key.
 ARROW_LEFT = "\ue012"
 
@@ -289,6 +290,44 @@ def test_no_text_of_a_program_becomes_html():
         assert Scripts(text).found == ["script"], "the page's own, and no other"
         assert "{{" not in re.sub(r"&quot;.*?\{\{head\}\}", "", text.replace(EVIL, "")).replace("{{head}}", "")
     assert all(Scripts(part).found == [] for part in render_parts(evil_status(), live=True).values())
+
+
+def every_field_as(value, document):
+    """Yield documents in which one value, or the name of one, is another one."""
+    items = document.items() if isinstance(document, dict) else enumerate(document)
+    for key, old in list(items):
+        if isinstance(old, dict | list):
+            for changed in every_field_as(value, old):
+                yield (
+                    {**document, key: changed}
+                    if isinstance(document, dict)
+                    else [changed if place == key else item for place, item in enumerate(document)]
+                )
+        elif isinstance(document, list):
+            yield [value if place == key else item for place, item in enumerate(document)]
+            continue
+        if isinstance(document, dict):
+            yield {**document, key: value}
+            yield {**{name: item for name, item in document.items() if name != key}, value: old}
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_no_field_of_a_status_becomes_html(live):
+    full = (
+        evil_status()
+        if not live
+        else status(concerns=(Concern("silent", "worker:1 is silent", ("worker:1",)),), output_path="hdfs://x/y")
+    )
+    document = json.loads(json.dumps(full).replace(json.dumps(EVIL)[1:-1], "word"))
+    document |= {"excluded_nodes": {"n1": "why"}, "waiting": {"tasks": ["worker:1", "worker:2"], "since": START}}
+    document |= {"tensorboard_url": "http://n1:6006/", "lasting_page": "http://rm:8088/cluster/app/x"}
+    usage = Usage(START, 1.0, 2.0, 1.0, 2.0, 3.0, 4.0, 2, 50.0, 100.0, 200.0, "GPU-1")._asdict()
+    document["tasks"] = [{**document["tasks"][0], "state": "running", "usage": usage}, *document["tasks"]]
+    for value in (REFRESH, f"http://x/{REFRESH}", f"'{REFRESH}", f'">{REFRESH}'):
+        assert (found := render_page(document, live=live)) and "2 of" not in found and REFRESH not in found
+        for changed in every_field_as(value, document):
+            with contextlib.suppress(TypeError, ValueError, KeyError, AttributeError):
+                assert REFRESH not in render_page(changed, live=live)
 
 
 def test_controls_of_a_program_are_shown_on_the_page():

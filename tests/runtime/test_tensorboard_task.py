@@ -215,6 +215,7 @@ def test_the_page_gets_the_script_first_and_fonts_that_a_proxy_finds(front):
     assert status == 200 and page.startswith(b'<!doctype html><html><head><script src="ytf-post.js"></script><title>')
     assert b"url(font-roboto/a.woff2)" in page and headers["Content-Security-Policy"] == "script-src 'self'"
     assert "Accept-Encoding" not in front.seen[0][2] or front.seen[0][2]["Accept-Encoding"] == "identity"
+    assert headers["X-Content-Type-Options"] == "nosniff" and headers["X-Frame-Options"] == "SAMEORIGIN"
     status, headers, script = ask(front, "/ytf-post.js")
     assert headers["Content-Type"].startswith("text/javascript") and script == page_script.SCRIPT.encode()
 

@@ -66,6 +66,23 @@ def test_the_page_can_only_be_read(method, code, content):
     assert answer.headers.get("allow") == ("GET, HEAD" if code == 405 else None)
 
 
+@pytest.mark.parametrize("target", ["/", "/status.json", "/parts.json", "/log.txt?task=worker:0", "/nothing"])
+def test_each_answer_of_the_page_has_policy_headers(target):
+    async def tail(name):
+        return "<html>"
+
+    async def ask():
+        server, port = await serve_page(Website(status, tail, status, Viewers(wire.job(), "")))
+        async with server, httpx.AsyncClient() as client:
+            return (await client.get(f"http://127.0.0.1:{port}{target}")).headers
+
+    headers = asyncio.run(ask())
+    assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "no-referrer"
+    policy = headers["content-security-policy"]
+    assert policy.startswith("default-src 'none';") and policy.endswith("; frame-ancestors 'none'")
+    assert ("script-src 'sha256-" in policy) == (target == "/") and "unsafe" not in policy
+
+
 HELD = "/parts.json?hold=60&news=0"
 
 

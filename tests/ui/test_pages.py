@@ -58,8 +58,29 @@ def test_the_list_is_filtered(site, query, numbers):
 def test_every_text_is_escaped(site, path):
     answer = site(path)
     assert EVIL not in answer.text and "alert(" not in answer.text.replace("&lt;script&gt;alert(", "")
-    policy = answer.headers.get("content-security-policy") or answer.text
-    assert "default-src 'none'" in policy and "unsafe-inline" not in policy
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/reasons",
+        "/queues",
+        f"/compare?app={application_id(2)}&app={application_id(3)}",
+        f"/jobs/{application_id(3)}",
+        f"/jobs/{application_id(3)}/parts.json",
+        f"/jobs/{application_id(3)}/log.txt",
+        "/?since=soon",
+        "/style.css",
+        "/page.js",
+        "/nowhere",
+    ],
+)
+def test_each_answer_has_policy_headers(site, path):
+    headers = site(path).headers
+    policy = headers["content-security-policy"]
+    assert policy.startswith("default-src 'none';") and "frame-ancestors 'none'" in policy and "unsafe" not in policy
+    assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "no-referrer"
 
 
 @pytest.mark.slow

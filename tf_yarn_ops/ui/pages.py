@@ -13,13 +13,14 @@ import httpx
 import jinja2
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..errors import TfYarnError
 from ..history.compare import compare
@@ -28,8 +29,9 @@ from ..runtime.common.clock import duration, utc_time
 from ..runtime.common.concerns import STEPS
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.report import run_seconds
+from ..runtime.common.web_address import safe_url
 from ..runtime.page.drawing import draw_curves
-from ..runtime.page.page import SMOOTH, asset, changed_parts, render_page, render_parts
+from ..runtime.page.page import SMOOTH, asset, changed_parts, page_policy, render_page, render_parts
 from ..runtime.tensorboard.tensorboard_program import with_relative_fonts
 from ..validation import parse_since
 from . import figures
@@ -54,11 +56,33 @@ _ANSWERED = (
     "content-type",
     "x-content-type-options",
 )
-_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
 
 
 class _InvalidQuery(ValueError):
     """A value in the address that can't be used."""
+
+
+class _WithHeaders:
+    """Give each answer the headers that it lacks."""
+
+    def __init__(self, app: ASGIApp):
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
 
 
 class _Key:
@@ -72,14 +96,12 @@ class _Key:
             request = Request(scope)
             shown = request.query_params.get("key", "")
             if secrets.compare_digest(shown.encode(), self._key.encode()):
-                found: Response = RedirectResponse("/", 303, _HEADERS)
+                found: Response = RedirectResponse("/", 303)
                 found.set_cookie(f"ytf-{request.url.port}", self._key, httponly=True, samesite="strict")
                 return await found(scope, receive, send)
             known = request.cookies.get(f"ytf-{request.url.port}", "")
             if not secrets.compare_digest(known.encode(), self._key.encode()):
-                refused = Response(
-                    "Open the whole address that ytf ui has printed, with its key.\n", 403, _HEADERS, "text/plain"
-                )
+                refused = PlainTextResponse("Open the whole address that ytf ui has printed, with its key.\n", 403)
                 return await refused(scope, receive, send)
         await self._app(scope, receive, send)
 
@@ -94,11 +116,8 @@ class _Team:
         if scope["type"] == "http":
             reader = Request(scope).headers.get(self._header, "").partition("@")[0].strip()
             if not reader:
-                refused = Response(
-                    f"The request has no header {self._header}: open the pages through their proxy.\n",
-                    403,
-                    _HEADERS,
-                    "text/plain",
+                refused = PlainTextResponse(
+                    f"The request has no header {self._header}: open the pages through their proxy.\n", 403
                 )
                 return await refused(scope, receive, send)
             scope["reader"] = reader
@@ -139,12 +158,12 @@ def build_application(
         ]
     # A page of another site must not read jobs by a name of its own for this address.
     hosts = ["127.0.0.1", "localhost", "[::1]"]
-    middleware = (
+    gate = (
         [Middleware(_Team, header=user_header)]
         if user_header
         else [Middleware(TrustedHostMiddleware, allowed_hosts=hosts), Middleware(_Key, key=key)]
     )
-    middleware.append(Middleware(GZipMiddleware))
+    middleware = [Middleware(_WithHeaders), *gate, Middleware(GZipMiddleware)]
     application = Starlette(routes=routes, middleware=middleware)
     application.state.boards = boards
     return application
@@ -203,7 +222,7 @@ def _environment() -> jinja2.Environment:
 
 def _render(template: str, status: int = 200, **values: Any) -> Response:
     text = _environment().get_template(template).render(**values)
-    return HTMLResponse(text, status, headers={**_HEADERS, "Content-Security-Policy": _POLICY})
+    return HTMLResponse(text, status, headers={"Content-Security-Policy": _POLICY})
 
 
 def _number(value: Any) -> str:
@@ -260,23 +279,24 @@ def _job(library: Library, request: Request) -> Response:
     links = _environment().get_template("links.html").render()
     place = f"/jobs/{quote(application_id, safe='')}/"
     page = render_page(document, live=_is_live(document), before=links, place=place, board=_board(document, request))
-    return HTMLResponse(page, headers=_HEADERS)
+    policy = f"{page_policy()}; frame-ancestors 'none'"
+    return HTMLResponse(page, headers={"Content-Security-Policy": policy})
 
 
 def _news(library: Library, request: Request) -> Response:
     document = library.news(request.path_params["application_id"])
     if document is None:
-        return Response("The job does not answer.\n", 503, _HEADERS, "text/plain")
+        return PlainTextResponse("The job does not answer.\n", 503)
     query = request.query_params
     parts = render_parts(document, live=_is_live(document), board=_board(document, request), find=query.get("find", ""))
-    return JSONResponse(changed_parts(parts, query.get("marks", "")), headers=_HEADERS)
+    return JSONResponse(changed_parts(parts, query.get("marks", "")))
 
 
 def _log_end(library: Library, request: Request) -> Response:
     text = library.log_end(request.path_params["application_id"], request.query_params.get("task", ""))
     if text is None:
-        return Response("The task has no agent that answers.\n", 404, _HEADERS, "text/plain")
-    return Response(escape_controls(text), 200, _HEADERS, "text/plain")
+        return PlainTextResponse("The task has no agent that answers.\n", 404)
+    return PlainTextResponse(escape_controls(text))
 
 
 def _is_live(document: Mapping[str, Any]) -> bool:
@@ -287,8 +307,7 @@ def _board(document: Mapping[str, Any], request: Request) -> str:
     """Return TensorBoard's address, as far as a browser may follow it; of an ended job the one that starts it."""
     if not _is_live(document):
         return _board_path(request) if request.app.state.boards is not None and _event_files(document) else ""
-    url = str(document.get("tensorboard_url") or "")
-    return url if url.startswith(("http://", "https://")) else ""
+    return safe_url(document.get("tensorboard_url"))
 
 
 def _event_files(document: Mapping[str, Any]) -> str:
@@ -305,14 +324,14 @@ def _start_board(library: Library, request: Request) -> Response:
     if document is None or not (path := _board(document, request)) or _is_live(document):
         raise _InvalidQuery(f"{application_id} is no ended job with an output path")
     request.app.state.boards.start(application_id, _event_files(document), path)
-    return RedirectResponse(f"{path}/", 303, _HEADERS)
+    return RedirectResponse(f"{path}/", 303)
 
 
 def _ask_board(library: Library, request: Request) -> Response:
     boards: Boards = request.app.state.boards
     board = boards.find(request.path_params["application_id"])
     if board is None:
-        return RedirectResponse(_board_path(request).rpartition("/")[0], 303, _HEADERS)
+        return RedirectResponse(_board_path(request).rpartition("/")[0], 303)
     if board.fault:
         return _render("error.html", 500, text=board.fault)
     if not board.listens:

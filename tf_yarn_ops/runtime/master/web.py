@@ -17,7 +17,7 @@ from typing import Any, Awaitable, Callable, Dict, Mapping, Optional, Set, Tuple
 from urllib.parse import parse_qs, urlsplit
 
 from ..common.escaping import escape_controls
-from ..page.page import changed_parts, render_page, render_parts
+from ..page.page import changed_parts, page_policy, render_page, render_parts
 from .viewers import Viewers
 
 #: Seconds for which an answer is given again.
@@ -30,6 +30,8 @@ PACKED_BYTES = 1024
 HOLD_SECONDS = 5
 MAX_HELD = 16
 _HTML, _JSON, TEXT = "text/html; charset=utf-8", "application/json", "text/plain; charset=utf-8"
+#: The policy of answers that are no page.
+NOTHING_POLICY = "default-src 'none'"
 #: What leads to the report.
 _REPORT = "status.json?only=report"
 
@@ -166,7 +168,9 @@ def compose(status: str, kind: str, content: bytes, *headers: str) -> bytes:
         f"HTTP/1.1 {status}",
         f"Content-Type: {kind}",
         f"Content-Length: {len(content)}",
+        f"Content-Security-Policy: {page_policy() if kind == _HTML else NOTHING_POLICY}; frame-ancestors 'none'",
         "X-Content-Type-Options: nosniff",
+        "Referrer-Policy: no-referrer",
         "Cache-Control: no-store",
         "Connection: close",
         *headers,

@@ -19,6 +19,7 @@ from ..common.concerns import STEPS
 from ..common.report import run_seconds
 from ..common.status import LIVE_TASK
 from ..common.task_groups import SMALL_JOB, AlikeTasks, group_tasks, order_tasks
+from ..common.web_address import safe_url
 from . import drawing
 from .drawing import text
 
@@ -37,7 +38,6 @@ _FIND = (
 )
 #: Smooths the curves of a page, by its script.
 SMOOTH = '<p><label>Smoothing <input id="smooth" type="range" min="0" max="0.95" step="0.05" value="0"></label></p>'
-_LINK = re.compile(r"https?://[^\s\"'<>]+\Z")
 
 
 @functools.lru_cache(maxsize=None)
@@ -46,6 +46,15 @@ def asset(name: str) -> str:
     content = pkgutil.get_data(__package__, name)
     assert content is not None
     return content.decode()
+
+
+@functools.lru_cache(maxsize=None)
+def page_policy() -> str:
+    """Return the content security policy of the page: its own style and script, and requests to its own server."""
+    return (
+        "default-src 'none'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'self'; "
+        f"style-src {_hash(asset('page.css'))}; script-src {_hash(asset('page.js'))}"
+    )
 
 
 def _hash(content: str) -> str:
@@ -77,10 +86,6 @@ def render_page(
         HTML without references to other files.
     """
     style, script = asset("page.css"), asset("page.js")
-    policy = (
-        "default-src 'none'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'self'; "
-        f"style-src {_hash(style)}; script-src {_hash(script)}"
-    )
     parts = render_parts(document, live=live, board=board)
     many = len(document.get("tasks") or ()) > SMALL_JOB
     values = {
@@ -88,7 +93,7 @@ def render_page(
         "title": text(_title(document)),
         "place": text(place),
         "marks": ",".join(mark_parts(parts)),
-        "policy": policy,
+        "policy": page_policy(),
         "style": style,
         "script": script,
         "before": before,
@@ -184,8 +189,8 @@ def _head(document: Mapping[str, Any], board: str) -> str:
     waiting = document.get("waiting") or {}
     missing = list(waiting.get("tasks") or ())
     listed = f'<p class="dim" id="waiting">Missing: {text(", ".join(missing[:20]))}</p>' if len(missing) > 1 else ""
-    lasting = str(document.get("lasting_page") or "")
-    home = f' data-home="{text(lasting)}"' if _LINK.match(lasting) else ""
+    lasting = safe_url(document.get("lasting_page"))
+    home = f' data-home="{text(lasting)}"' if lasting else ""
     badge = f'<span class="badge {look}">{text(_state(document))}</span>'
     return (
         f"<h1>{text(document.get('name') or application)} {badge}</h1>"
@@ -309,15 +314,15 @@ def _task(task: Mapping[str, Any], live: bool, gpus: bool, attributes: str = "")
     memory = drawing.draw_meter(None if ended else usage.get("memory_mib"), peak, given.get("memory_mib"), ".0f")
     gpu = (
         (
-            f"{usage['gpu_percent']:.0f} % of {usage['gpus']}, {usage['gpu_memory_mib']:.0f} of "
+            f"{usage['gpu_percent']:.0f} % of {text(usage['gpus'])}, {usage['gpu_memory_mib']:.0f} of "
             f"{usage['gpu_given_mib']:.0f} MiB"
         )
         if usage.get("gpus") and not ended
         else ""
     )
     gpu = f"<td title='{text(usage.get('gpu_uuids') or '')}'>{gpu}</td>"
-    url = str(task.get("log_url") or "")
-    link = f'<a href="{text(url)}" aria-label="whole log of {name}">all</a> ' if _LINK.match(url) else ""
+    url = safe_url(task.get("log_url"))
+    link = f'<a href="{text(url)}" aria-label="whole log of {name}">all</a> ' if url else ""
     end = (
         f'<button type="button" data-log="{name}" aria-label="end of the log of {name}">end</button>'
         if live and task.get("host")

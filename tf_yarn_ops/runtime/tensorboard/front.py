@@ -43,6 +43,12 @@ _OWN = frozenset(
         "server",
     )
 )
+#: Of each answer, unless TensorBoard has sent another value; its pages have a content security policy of their own.
+_OWN_HEADERS = {
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "SAMEORIGIN",
+}
 
 
 class Front(socketserver.ThreadingMixIn, http.server.HTTPServer):
@@ -162,8 +168,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(length))
-        self.send_header("Connection", "close")
+        for name, value in (*_OWN_HEADERS.items(), ("Content-Length", str(length)), ("Connection", "close")):
+            if name not in headers:
+                self.send_header(name, value)
         self.end_headers()
 
 
