@@ -268,7 +268,7 @@ class Symptom(enum.Enum):
     ENVIRONMENT_UNFIT = _fault(
         "environment",
         "{archive} {why}",
-        "Pack it again: ytf env pack; then import its packages: ytf env check {archive}",
+        "Pack it again: ytf env pack; then import its packages: ytf env check --imports {archive}",
         Reason.ENVIRONMENT_INVALID,
     )
     ENVIRONMENT_DOUBTFUL = _warning(

@@ -8,15 +8,15 @@ import posixpath
 import re
 import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .. import programs
-from ..errors import Fault, FaultCode
+from ..errors import Fault, FaultCode, SpecInvalid
+from .unpack import UNREADABLE, MemberRules, open_tar, unpack_archive
 
 #: Linux on this machine's processor, whose name macOS and Windows spell in their own way.
 NODES = "linux-" + {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
@@ -26,6 +26,8 @@ _MACHINES = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 22: "s390x"}
 PEEK = 16 << 20
 #: MiB: `yarn.nodemanager.localizer.cache.target-size-mb`; a node deletes what is larger as soon as no job uses it.
 _CACHE_OF_NODE = 10240
+#: How many members that must not be unpacked are named.
+_MOST_HOSTILE = 5
 #: The oldest Python that runs the agent.
 _OLDEST = (3, 9)
 _LIBRARY = re.compile(r"lib/python(\d+)\.(\d+)/(?:os\.py|site-packages/)")
@@ -80,6 +82,7 @@ class _Listing:
     links: dict[str, str] = field(default_factory=dict)
     heads: dict[str, bytes] = field(default_factory=dict)
     tags: dict[str, list[str]] = field(default_factory=dict)
+    hostile: list[Fault] = field(default_factory=list)
     size: int = 0
     whole: bool = True
 
@@ -133,9 +136,9 @@ def check_archive(
         return ArchiveReport((), (_found(ArchiveDoubt.ZIP),), packed=archive.stat().st_size)
     try:
         listing = _read(archive, limit)
-    except (OSError, EOFError, tarfile.TarError) as error:
+    except UNREADABLE as error:
         return ArchiveReport((_found(ArchiveFault.NOT_READ, error=error),))
-    faults: list[Fault] = []
+    faults: list[Fault] = list(listing.hostile)
     doubts: list[Fault] = []
     python = _python_of(listing)
     _check_interpreter(listing, nodes, python, faults, doubts)
@@ -161,8 +164,12 @@ def _found(code: FaultCode, **values: object) -> Fault:
 def _read(archive: Path, limit: int | None) -> _Listing:
     listing = _Listing()
     # gzip reports an archive that was cut off; tarfile alone takes it for a short one.
-    with gzip.open(archive) as content, tarfile.open(fileobj=content, mode="r|") as tar:
+    rules = MemberRules()
+    with gzip.open(archive) as content, open_tar(content) as tar:
         for member in tar:
+            fault = rules.check(member)
+            if fault and fault not in listing.hostile and len(listing.hostile) < _MOST_HOSTILE:
+                listing.hostile.append(fault)
             name = posixpath.normpath(member.name)
             listing.names.add(name)
             listing.size += member.size
@@ -267,7 +274,10 @@ def _build_paths(listing: _Listing) -> list[Fault]:
 def _import_all(archive: Path, modules: Iterable[str] | None) -> list[Fault]:
     """Import modules from an unpacked copy, each in a process of its own."""
     with tempfile.TemporaryDirectory(prefix="ytf-env-") as folder:
-        programs.run_program(["tar", "-xzf", archive.absolute(), "-C", folder], timeout=3600).check_returncode()
+        try:
+            unpack_archive(archive, Path(folder))
+        except SpecInvalid as error:
+            return [replace(fault, path="") for fault in error.faults]
         python = [f"{folder}/bin/python", "-I", "-c"]
 
         def run(program: str) -> tuple[bool, str]:

@@ -1,11 +1,11 @@
 """`lay_out`: a working directory on this machine, with what YARN localizes into that of a container."""
 
-import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+from ..environments.unpack import unpack_archive
 from ..errors import SpecInvalid
 from ..hadoop.cluster import Cluster
 from ..job.spec import JobSpec
@@ -33,7 +33,8 @@ def lay_out(
     Raises
     ------
     SpecInvalid
-        A file in HDFS does not exist, or changes while it is copied.
+        A file in HDFS does not exist, or changes while it is copied. An archive can't be unpacked, or would write
+        outside its folder.
     RestUnavailable
         A file is neither here nor in an HDFS that can be reached.
     """
@@ -44,7 +45,7 @@ def lay_out(
         with tempfile.TemporaryDirectory(dir=folder) as passing:
             path = local or _fetch(cluster, source, Path(passing), checkpoint)
             if kind == "archive" and not path.is_dir():
-                shutil.unpack_archive(path, target)
+                unpack_archive(path, target, checkpoint)
             elif local:
                 target.symlink_to(path.absolute())
             else:
