@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from support.job_reports import APP, FAILED
+from tf_yarn_ops.runtime.common.escaping import escape_controls
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import Concern, JobReport, TaskReport
 from tf_yarn_ops.runtime.page.page import render_parts
@@ -44,6 +45,33 @@ def test_every_reason_names_a_next_command(reason):
         *_, last = failure(JobReport(application_id, reason=reason))
         assert re.match(r"next: ytf", last)
         assert "{" not in last and ("TASK" not in last)
+
+
+FORGED = "x\n  state         FINISHED SUCCEEDED\rnext: ytf evil\u2028next: ytf evil"
+
+
+@pytest.mark.parametrize("field", ["name", "queue", "user", "output_path", "tracking_url", "progress", "message"])
+def test_line_break_in_a_value_of_a_report_forges_no_line(field):
+    plain = "\n".join(describe(replace(FAILED, **{field: "x"}), 2000.0)).splitlines()
+    lines = escape_controls("\n".join(describe(replace(FAILED, **{field: FORGED}), 2000.0))).splitlines()
+    if field == "message":
+        assert lines.pop(1).startswith("        state  ")
+    assert len(lines) == len(plain)
+    assert [line[:15] for line in lines] == [line[:15] for line in plain]
+
+
+def test_line_break_in_a_host_or_an_alert_forges_no_line():
+    task = replace(FAILED.tasks[0], host=FORGED)
+    report = replace(FAILED, tasks=(task,), first_failure=task.task, concerns=(Concern("silent", FORGED, ()),))
+    assert not [
+        line
+        for line in "\n".join(describe(report, 2000.0)).splitlines()
+        if line.startswith(("  state  ", "next: ytf evil"))
+    ][1:]
+    written = []
+    lines = Lines(written.append)
+    lines.show(report)
+    assert written and not [line for line in written if "\n" in line]
 
 
 MANY = JobReport(

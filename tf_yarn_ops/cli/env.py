@@ -9,6 +9,7 @@ import click
 
 from ..environments.check import NODES, check_archive
 from ..errors import SpecInvalid
+from ..runtime.common.escaping import escape_controls
 from ..terminal.output import print_json, say, show
 
 _platform = click.option(
@@ -91,7 +92,7 @@ def check_command(archive: Path, modules: tuple[str, ...], imports_all: bool, no
     else:
         for word, found in (("fault", report.faults), ("warning", report.doubts)):
             for one in found:
-                show(f"{word:<9}{one}")
+                show(escape_controls(f"{word:<9}{one}", kept=""))
         show(
             f"{'fault' if report.faults else 'ok':<9}{archive}: Python {report.python or 'unknown'}, "
             f"{report.packages} packages, {report.packed / 2**20:.0f} MiB, unpacked {report.unpacked / 2**20:.0f} MiB"

@@ -13,6 +13,7 @@ from ..terminal.log_filter import LogFilter
 from ..terminal.output import print_json, say, show
 from ..terminal.progress import make_progress
 from ..terminal.signals import Interrupted
+from ..terminal.summary import indent_message
 from .command_line import ClusterCall, application_ids_only, cluster_options, read_moment
 
 _ALL = ("*:*",)
@@ -83,7 +84,7 @@ def logs(
             say(f"{application_id} goes on; next: ytf logs -f {application_id}{call.next_options}")
             return interrupted.exit_code
         reason = final.reason.value if final.reason else final.state
-        say(f"{application_id} {reason}{f': {final.message}' if final.message else ''}")
+        say(f"{application_id} {reason}{f': {indent_message(final)}' if final.message else ''}")
         code = final.exit_code
     if since is not None and not chosen.saw_a_time:
         say("no line begins with a time, so --since has left nothing out")

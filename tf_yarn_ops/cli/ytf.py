@@ -15,7 +15,7 @@ from ..runtime.common.report import JobReport
 from ..terminal.output import align, print_json, report_without_state, say, show, terminal_columns
 from ..terminal.progress import make_progress
 from ..terminal.signals import Interrupted
-from ..terminal.summary import describe
+from ..terminal.summary import describe, indent_message
 from .command_line import ClusterCall, application_ids_only, cluster_options
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def kill(application_ids: tuple[str, ...], call: ClusterCall) -> None:
             say(f"{application_id} could not be killed: {error}")
         else:
             had_ended = "" if reports[-1].reason is Reason.KILLED else "had ended, so nothing is killed: "
-            say(f"{application_id} {had_ended}{reports[-1].final_status}: {reports[-1].message}")
+            say(f"{application_id} {had_ended}{reports[-1].final_status}: {indent_message(reports[-1])}")
     if call.as_json:
         print_json([one.to_dict() for one in reports])
     if failed:

@@ -103,7 +103,7 @@ class Lines:
     def show(self, report: JobReport) -> None:
         """Write the changes since the last report."""
         for line in self.changes(report, time.monotonic()):
-            self._write(line)
+            self._write(escape_controls(line, kept="\t"))
 
     def changes(self, report: JobReport, now: float) -> list[str]:
         """Return the lines for the changes since the last report; `now` is a monotonic clock in seconds."""
@@ -240,9 +240,9 @@ class Table:
         now = time.time()
         head = Text.assemble(
             (report.application_id, "bold"),
-            f"  {escape_controls(report.name)}  ",
+            f"  {escape_controls(report.name, kept='')}  ",
             (report.state, "cyan"),
-            f"  queue {escape_controls(report.queue)}  ",
+            f"  queue {escape_controls(report.queue, kept='')}  ",
             duration((report.finished_at or now) - report.submitted_at) if report.submitted_at else "",
         )
         links = [

@@ -77,7 +77,7 @@ def describe(
     ended = report.reason is not None
     now = report.finished_at or now
     status = report.reason.value if report.reason else report.state or "UNKNOWN"
-    yield f"{report.application_id} {status}" + (f": {report.message}" if report.message else "")
+    yield f"{report.application_id} {status}" + (f": {indent_message(report)}" if report.message else "")
     facts = {
         "name": report.name, "queue": report.queue, "user": report.user,
         "state": f"{report.state} {report.final_status}" if report.state else "",
@@ -94,9 +94,9 @@ def describe(
     }  # fmt: skip
     for name, value in facts.items():
         if value.strip():
-            yield f"  {name:<13} {value}"
-    yield from (f"  ! {concern.text}" for concern in report.concerns)
-    yield from (f"  ! Node {node} is excluded: {why}" for node, why in report.excluded_nodes.items())
+            yield _one_line(f"  {name:<13} {value}")
+    yield from (_one_line(f"  ! {concern.text}") for concern in report.concerns)
+    yield from (_one_line(f"  ! Node {node} is excluded: {why}") for node, why in report.excluded_nodes.items())
     if report.tasks:
         yield ""
         yield from timeline(report, now, columns)
@@ -134,7 +134,7 @@ def timeline(report: JobReport, now: float, columns: int = COLUMNS) -> Iterator[
     rows = []
     for group in groups:
         task = max((tasks[found["task"]] for found in group.tasks), key=lambda found: found.started_at or 0.0)
-        hosts = {found["host"] or "-" for found in group.tasks}
+        hosts = {_one_line(found["host"] or "-") for found in group.tasks}
         rows.append(
             (
                 task,
@@ -175,7 +175,7 @@ def failure(report: JobReport, options: str = "", log_lines: int = LOG_LINES) ->
     reason = report.reason or Reason.TASK_FAILED
     first = next((task for task in report.tasks if task.task == report.first_failure), None)
     if first:
-        where = f" on {first.host}" if first.host else ""
+        where = f" on {_one_line(first.host)}" if first.host else ""
         yield f"{first.task} failed first: {ending(first) or first.state}{where}"
         lines = first.log_tail.splitlines()[-log_lines:] if log_lines else []
         if lines:
@@ -216,6 +216,15 @@ def describe_usage(report: JobReport) -> str:
     given = f" of {usage.given_memory_mib / size:.{digits}f}" if usage.given_memory_mib else ""
     fullest = f", most used: {usage.fullest} {100 * usage.fullest_part:.0f} %" if usage.fullest_part else ""
     return f"cpu {usage.cpu_cores:.1f} cores, memory {usage.memory_mib / size:.{digits}f}{given} {unit}{fullest}"
+
+
+def indent_message(report: JobReport) -> str:
+    """Return the message of a report; its further lines are indented, so that none looks like one of ours."""
+    return report.message.replace("\n", "\n      ")
+
+
+def _one_line(text: str) -> str:
+    return escape_controls(text, kept="\t")
 
 
 def _number(value: object) -> str:
