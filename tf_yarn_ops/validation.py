@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from datetime import datetime, tzinfo
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from .errors import Fault, FaultCode, GeneralFault, SpecInvalid
 from .runtime.common.contract import MAX_STRING
@@ -47,6 +47,12 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
 _FLAGS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _OURS = ("DTF_", "YTF_", "SKEIN_")
+#: What YARN itself puts into the working directory of a container; a link of this name would hide or miss it.
+_OF_YARN = ("container_tokens", "launch_container.sh", "tmp")
+#: Bytes of a name; a node's file system takes 255, of which YARN uses some for a checksum file beside a remote file.
+_MAX_NAME, _MAX_REMOTE_NAME = 255, 240
+#: What YARN (``{{NAME}}`` becomes ``$NAME``) and bash do not take literally in the double quotes of a launch script.
+_EXPANDED = re.compile(r'["$`\\\x00-\x1f\x7f]|\{\{')
 
 
 class ValueFault(FaultCode):
@@ -75,6 +81,16 @@ class ValueFault(FaultCode):
     MASKED_VARIABLE = "the value was masked by --dry_run; give it with --env, or in the file"
     LONG_VARIABLE = "the value is longer than {most} KiB, more than Linux passes to a process"
     NOT_A_FILE_NAME = "{given!r} can't be a file name in the container: no '/' in it, and no '.skein' or '.ytf' first"
+    FILE_NAME_OF_YARN = "{given!r} is a name of YARN's own in the working directory; give the file another: NAME=PATH"
+    LONG_FILE_NAME = "the file name is longer than {most} bytes, or not UTF-8; give the file another: NAME=PATH"
+    EXPANDED = (
+        "{given!r} would be a part of YARN's launch script, where bash expands it; give one without double quote, $, "
+        "backtick, backslash, {{{{ and control characters"
+    )
+    NOT_LOCALIZED = (
+        "YARN can't link {given!r} on the nodes; rename it: no double quote, $, backtick, backslash, {{{{ or control "
+        "character in its path, no colon in its last part, and at most {most} bytes of UTF-8 there"
+    )
     NO_SOURCE = "the file has no source; give a path or a URI"
     NOT_A_SOURCE = "{given!r} is neither a path nor a URI: {error}"
 
@@ -355,25 +371,47 @@ def read_sources(value: object) -> dict[str, str]:
     faults: list[Fault] = []
     for name, source in value.items():
         with noting(faults, str(name)):
-            if (
-                not isinstance(name, str)
-                or not name
-                or "/" in name
-                or name in (".", "..")
-                or name.startswith((".skein", ".ytf"))
-            ):
-                raise invalid(ValueFault.NOT_A_FILE_NAME, given=name)
+            check_file_name(name)
             if not read_source(source):
                 raise invalid(ValueFault.NO_SOURCE)
     check_faults(faults)
     return dict(value)
 
 
+def check_file_name(name: object) -> None:
+    """Raise `SpecInvalid` unless a file can have this name in the working directory of every container."""
+    if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or name.startswith((".skein", ".ytf")):
+        raise invalid(ValueFault.NOT_A_FILE_NAME, given=name)
+    if name in _OF_YARN:
+        raise invalid(ValueFault.FILE_NAME_OF_YARN, given=name)
+    if not is_utf8(name, _MAX_NAME):
+        raise invalid(ValueFault.LONG_FILE_NAME, most=_MAX_NAME)
+
+
+def is_expanded(text: str) -> bool:
+    """Return whether bash would not take a text literally in the launch script that YARN writes on the nodes."""
+    return _EXPANDED.search(text) is not None
+
+
+def is_utf8(text: str, most: int) -> bool:
+    """Return whether a text has at most so many bytes in UTF-8; one with bytes of another encoding has none."""
+    try:
+        return len(text.encode()) <= most
+    except UnicodeEncodeError:
+        return False
+
+
 def read_source(value: object) -> str:
-    """Return the path or URI of a file."""
+    """Return the path or URI of a file; refuse a URI whose path YARN's launch script would not take literally."""
     source = read_text(value)
     try:
-        urlsplit(source)
+        scheme = urlsplit(source).scheme
     except ValueError as error:
         raise invalid(ValueFault.NOT_A_SOURCE, given=source, error=str(error)) from error
+    path = source.partition("://")[2].partition("/")[2]
+    if path and scheme != "file":
+        readings = (path, unquote(path))  # Skein's client decodes it
+        names = [reading.rpartition("/")[2] for reading in readings]
+        if any(map(is_expanded, readings)) or any(":" in name or not is_utf8(name, _MAX_REMOTE_NAME) for name in names):
+            raise invalid(ValueFault.NOT_LOCALIZED, given=source, most=_MAX_REMOTE_NAME)
     return source

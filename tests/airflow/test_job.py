@@ -7,6 +7,7 @@ import pytest
 from support import airflow_setup
 from support.airflow_task import ID, JOB, SECOND, deferral, run
 from support.fake_yarn import STAMP
+from support.hostile import HOSTILE, request_is_plain
 from tf_yarn_ops.airflow import TensorFlowYarnOperator
 from tf_yarn_ops.airflow.job import operator_job
 from tf_yarn_ops.job.request import build_job
@@ -64,3 +65,19 @@ def test_the_application_is_named_like_its_task(site):
 def test_a_rendered_switch_is_a_switch(value, switched):
     options = TensorFlowYarnOperator(task_id="train", **JOB, tensorboard=value, output_path="x").options()
     assert (operator_job(options, None, None, None).tensorboard is not None) is switched
+
+
+@pytest.mark.parametrize("form", [
+    {"file": ["{}=/x/a"]}, {"file": {"{}": "/x/a"}}, {"file": ["x=hdfs:///x/{}"]}, {"archive": ["{}=/x/a.zip"]},
+    {"script": "/x/{}"}, {"environment": "docker://{}"}, {"environment": "docker://tf", "output": "/{}"}, {"user": "{}"},
+    {"env": {"A": "{}"}}, {"tag": ["{}"]}, {"queue": "{}"},
+])  # fmt: skip
+def test_no_argument_reaches_a_script_of_yarn(form):
+    def filled(value, text):
+        if isinstance(value, dict):
+            return {filled(key, text): filled(item, text) for key, item in value.items()}
+        return [filled(item, text) for item in value] if isinstance(value, list) else value.replace("{}", text)
+
+    for text in HOSTILE:
+        given = {key: filled(value, text) for key, value in form.items()}
+        request_is_plain(lambda given=given: operator_job(JOB | given, None, None, None))

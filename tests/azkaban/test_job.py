@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from support.azkaban_keys import ONE, RUN, faults_of, read
 from support.doc_tables import tables
+from support.hostile import HOSTILE, request_is_plain
 from tf_yarn_ops.azkaban.job import read_azkaban_job
 from tf_yarn_ops.azkaban.keys import ALL_KEYS
 from tf_yarn_ops.errors import SpecInvalid
@@ -242,3 +243,14 @@ def test_any_values_are_a_job_or_have_faults_by_keys(project, properties, plain)
         read_azkaban_job({**(RUN if plain else {}), **properties}, project)
     except SpecInvalid as error:
         assert {fault.path.partition(": ")[0] for fault in error.faults} <= keys and str(error)
+
+
+@pytest.mark.parametrize("form", [
+    {"tf.files.1": "{}=/x/a"}, {"tf.files.1": "x=hdfs:///x/{}"}, {"tf.archives.1": "{}=/x/a.zip"}, {"tf.script": "/x/{}"},
+    {"tf.docker_image": "{}"}, {"tf.docker_image": "tf", "tf.input": "/{}"}, {"tf.env.A": "{}"}, {"tf.tags": "{}"},
+])  # fmt: skip
+def test_no_property_reaches_a_script_of_yarn(project, form):
+    for text in HOSTILE:
+        request_is_plain(
+            lambda text=text: read({**RUN, **{key: value.replace("{}", text) for key, value in form.items()}}, project)
+        )

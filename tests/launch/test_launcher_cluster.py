@@ -20,6 +20,7 @@ import pytest
 
 from support.cluster_jobs import job, until_it_runs
 from support.hadoop import HadoopCluster
+from support.hostile import HOSTILE
 from support.waiting import until
 from support.wire_proxy import Proxy
 from tf_yarn_ops.errors import ClusterUnreachable, ResourcesImpossible, SpecInvalid, SubmissionRejected
@@ -268,6 +269,56 @@ def test_folders_archives_and_files_in_hdfs_arrive(by_way, ended, way):
 def test_a_file_behind_http_is_localised(by_way, ended):
     for task in ("worker:0", "worker:1"):
         assert "\nconf.xml: by HTTP\n" in "".join(by_way.log(ended.good, task))
+
+
+#: Compares what a task has with what it should have; it runs no shell.
+COMPARE = """\
+import json, os
+files, texts = json.load(open("expected.json"))
+found = {name: open(os.path.join(name, "x") if os.path.isdir(name) else name).read() for name in files if os.path.exists(name)}
+assert found == files, sorted(set(files.items()) ^ set(found.items()))
+left = [name for name in os.listdir() if name not in files and ("pwned" in name or name.startswith(".ytf.link"))]
+assert not left, left
+variables = [os.environ.get("T%d" % number) for number in range(len(texts))]
+assert variables == texts, (variables, texts)
+"""
+
+
+def test_no_shell_reads_a_text_of_the_user(by_way, tmp_path, monkeypatch):
+    """The name of a file was run on the node by YARN's script, or ended as CONTAINER_LOST."""
+    monkeypatch.chdir(tmp_path)
+    expected = {name: f"content of {number}" for number, name in enumerate(HOSTILE)}
+    expected["train $(touch pwned)_00:15.py"] = COMPARE
+    for name, content in expected.items():
+        Path(name).write_text(content, newline="")
+    folders = {f"h:{text}": "in a folder" for text in ("$(touch pwned)", '"', "{{(touch pwned)}}")}
+    for name, content in folders.items():
+        Path(name).mkdir()
+        Path(name, "x").write_text(content)
+    Path("expected.json").write_text(json.dumps([expected | folders, HOSTILE]))
+    run_by_shell = f"$(touch {tmp_path}/pwned) `touch {tmp_path}/pwned` {{{{(touch {tmp_path}/pwned)}}}} \" ' "
+    names = [*HOSTILE, *folders, "expected.json"]
+    spec = job(
+        'python "$DTF_TASK_SCRIPT"',
+        name=run_by_shell,
+        tags=["$(touch pwned)", "`touch pwned`", '"', "{{(touch pwned)}}"],
+        script="train $(touch pwned)_00:15.py",
+        files={name: f"./{name}" for name in names},
+        env={f"T{number}": text for number, text in enumerate(HOSTILE)},
+        input=run_by_shell,
+        output=f"/none/{run_by_shell}",
+        acls=Acls(view_users=["$(touch pwned)"], view_groups=['"'], modify_users=["{{(touch pwned)}}"]),
+    )
+    report = by_way.wait(by_way.submit(spec), timeout=180)
+    assert report.reason is Reason.SUCCEEDED, report
+    assert report.name == run_by_shell and not Path("pwned").exists()
+
+
+@pytest.mark.parametrize("field", ["queue", "node_label"])
+def test_queue_and_label_of_a_shell_are_refused(launcher, field):
+    for text in ("$(touch pwned)", '"', "{{(touch pwned)}}"):
+        with pytest.raises(SubmissionRejected, match=r"pwned|\""):
+            launcher.submit(job(**{field: text}))
 
 
 @pytest.fixture(scope="module")

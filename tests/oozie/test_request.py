@@ -3,8 +3,11 @@
 from datetime import datetime, timezone
 
 import pytest
+import yaml
 
+from support.hostile import HOSTILE, request_is_plain
 from tf_yarn_ops.errors import SpecInvalid
+from tf_yarn_ops.job.spec import JobSpec
 from tf_yarn_ops.oozie.documents import shell_element
 from tf_yarn_ops.oozie.request import read_oozie_request
 
@@ -165,3 +168,35 @@ def test_the_launcher_is_in_the_queue_of_the_job(place):
     for options, queue in ({}, "science"), ({"launcher_queue": "oozie"}, "oozie"):
         application = read(place, text, **options).application
         assert shell_element(application, application.trainings[0]).findtext(".//{*}queue") == queue
+
+
+@pytest.mark.parametrize("field", ["files", "archives", "sources", "script", "environment", "output", "env"])
+def test_no_field_reaches_a_script_of_yarn(place, field):
+    """Oozie's own launcher gets files of plain names only; the action reads the job file that was packed."""
+    taken = 0
+    for number, text in enumerate(HOSTILE):
+        (place / "a.zip").write_bytes(b"")
+        (place / text).write_text("")
+        document = {"command": "true", "tasks": {"worker": 1}, "name": f"n{number}"} | {
+            "files": {"files": {text: "train.py"}}, "archives": {"archives": {text: "a.zip"}},
+            "sources": {"files": {"x": f"hdfs:///x/{text}"}}, "script": {"script": text},
+            "environment": {"environment": f"docker://{text}"}, "env": {"env": {"A": text}},
+            "output": {"environment": "docker://tf", "output": f"/{text}"},
+        }[field]  # fmt: skip
+        try:
+            request = read(place, yaml.safe_dump(document))
+        except SpecInvalid:
+            continue
+        taken += 1
+        packed = request.application.trainings[0].document
+        assert request_is_plain(lambda packed=packed: JobSpec.from_dict(packed))
+    assert taken > 10
+
+
+def test_commands_of_the_action_are_no_text_of_the_user(place):
+    request = read(place, JOB.replace("train.py: train.py", '"$(touch pwned)": train.py'), property=["rate=$(touch pwned)"],
+                   schedule="0 2 * * *")  # fmt: skip
+    texts = [
+        element.text or "" for element in shell_element(request.application, request.application.trainings[0]).iter()
+    ]
+    assert not [text for text in texts if "pwned" in text]

@@ -4,10 +4,15 @@ import dataclasses
 import json
 import os
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
+from support.hostile import HOSTILE, request_is_plain
+from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.hadoop.cluster import Cluster
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import Acls, Environment, Resources, RestartPolicy, TensorBoard
@@ -163,3 +168,55 @@ def test_the_cas_travel_where_the_coordinator_asks_over_https(tmp_path, resource
     )
     found = context_of(cluster, JOBS["docker"], 1).authorities
     assert found.startswith("-----BEGIN CERTIFICATE") if travel else found == ""
+
+
+#: Fields of a job that YARN's scripts may hold, with the job that has a text there.
+SCRIPTED = {
+    "files": lambda text: JobSpec(files={text: "/x"}, **ONE),
+    "archives": lambda text: JobSpec(archives={text: "/x.tgz"}, **ONE),
+    "script": lambda text: JobSpec(script=f"/x/{text}", **ONE),
+    "source": lambda text: JobSpec(files={"x": f"hdfs://nn/x/{text}"}, **ONE),
+    "decoded": lambda text: JobSpec(files={"x": f"hdfs://nn/x/{quote(text)}"}, **ONE),
+    "archive": lambda text: JobSpec(environment=f"hdfs://nn/{text}.tar.gz", **ONE),
+    "image": lambda text: JobSpec(environment=f"docker://{text}", **ONE),
+    "input": lambda text: JobSpec(environment="docker://tf", input=f"/x/{text}", **ONE),
+    "output": lambda text: JobSpec(environment="docker://tf", output=f"/x/{text}", **ONE),
+    "python": lambda text: JobSpec(environment=f"python:///{text}", **ONE),
+    "user": lambda text: JobSpec(user=text, **ONE),
+    "env": lambda text: JobSpec(env={"A": text}, **ONE),
+    "variable": lambda text: JobSpec(env={text: "a"}, **ONE),
+    "type": lambda text: JobSpec(command="true", tasks={text: 1}, custom_types=[text]),
+    "name": lambda text: JobSpec(name=text, **ONE),
+    "queue": lambda text: JobSpec(queue=text, node_label=text, **ONE),
+    "tag": lambda text: JobSpec(tags=[text], acls=Acls(view_users=(text,), modify_groups=(text,)), **ONE),
+}
+ONE = {"command": "true", "tasks": {"worker": 1}}
+
+
+@pytest.mark.parametrize("field", SCRIPTED)
+def test_no_script_of_yarn_has_a_text_that_bash_expands(field):
+    taken = [text for text in HOSTILE if request_is_plain(lambda text=text: SCRIPTED[field](text))]
+    if field in ("files", "archives", "script", "env", "name", "queue"):
+        assert set(HOSTILE) == set(taken)
+    assert "$(touch pwned)" not in taken or field not in ("source", "decoded", "archive", "image", "input", "user")
+
+
+@given(st.sampled_from(sorted(SCRIPTED)), st.text(max_size=300) | st.text("$`\"'\\{}:%\n a", max_size=20))
+def test_any_text_is_refused_or_never_expanded(field, text):
+    request_is_plain(lambda: SCRIPTED[field](text))
+
+
+def test_odd_names_travel_under_plain_ones():
+    spec = JobSpec(files={"a.csv": "/a", "2026-01-01T00:00.json": "/b", "$(x)": "/c"}, **ONE)
+    assert build_runtime_job(spec, JobContext()).links == {".ytf.link1": "2026-01-01T00:00.json", ".ytf.link2": "$(x)"}
+    files = build(spec).services["worker"].files
+    assert {key: files[key].source for key in ("a.csv", ".ytf.link1", ".ytf.link2")} == {
+        "a.csv": "file:///a", ".ytf.link1": "file:///b", ".ytf.link2": "file:///c",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("values", [{"user": "$(touch pwned)"}, {"staging_template": "/user/`x`/{user}"}])
+def test_a_cluster_has_no_text_that_bash_expands(values):
+    facts = {"user": "ann", "staging_template": "/user/{user}/.skein"} | values
+    with pytest.raises(SpecInvalid, match="would be a part of YARN's launch script, where bash expands it"):
+        Cluster(("http://rm:8088",), login="ann", filesystem="hdfs://nn", default_filesystem="hdfs://nn", **facts)

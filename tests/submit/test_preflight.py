@@ -23,9 +23,9 @@ def test_all_missing_files_are_named_before_anything_is_asked(place, tmp_path):
     assert len(place.yarn.requests) == asked
 
 
-def test_a_name_that_no_file_can_have_is_a_missing_file(place):
-    with pytest.raises(SpecInvalid, match=r"script: there is no x+ on this machine"):
-        place.launcher().submit(job(script="x" * 300))
+def test_a_path_that_no_file_can_have_is_a_missing_file(place):
+    with pytest.raises(SpecInvalid, match=r"script: there is no x+/train.py on this machine"):
+        place.launcher().submit(job(script=f"{'x' * 300}/train.py"))
 
 
 def test_path_that_is_neither_file_nor_folder_is_a_fault(place, tmp_path):

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from ..errors import (
     ApplicationNotFound,
     ClusterUnreachable,
+    Fault,
     KerberosRefused,
     ResourceManagerUnknown,
     SpecInvalid,
@@ -27,6 +28,7 @@ from ..errors import (
 from ..runtime.common.contract import ViewersPlan
 from ..runtime.common.local_job import SCHEME
 from ..runtime.common.tokens import encode_token
+from ..validation import ValueFault, check_faults, is_expanded
 from . import gateway
 from .configuration import Configuration, system_user
 from .filesystem import FileSystem, MountedFileSystem
@@ -140,6 +142,12 @@ class Cluster:
     def is_local(self) -> bool:
         """Whether this machine runs the jobs, without YARN."""
         return self.resourcemanagers[0].startswith(SCHEME)
+
+    def __post_init__(self) -> None:
+        used = {"user": self.user.removesuffix("$"), "staging": f"{self.filesystem}{self.staging_template}"}
+        check_faults(
+            Fault(name, ValueFault.EXPANDED, {"given": text}) for name, text in used.items() if is_expanded(text)
+        )
 
     @property
     def staging(self) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ..errors import Fault, FaultCode
-from ..validation import ARCHIVE_SUFFIXES, brief, check_faults, invalid, normalise, read_choice, read_text
+from ..validation import ARCHIVE_SUFFIXES, brief, check_faults, invalid, normalise, read_choice, read_source, read_text
 from . import kinds
 from .declaration import DOCUMENT, Part, option
 
@@ -284,6 +284,8 @@ class Environment:
             raise invalid(PartFault.NOT_ABSOLUTE, given=str(self), scheme=self.scheme)
         if self.scheme == "archive" and not _is_archive(self.location):
             raise invalid(PartFault.NOT_AN_ENVIRONMENT, given=repr(self.location), advice=_ADVICE)
+        if self.scheme == "archive":
+            read_source(self.location)
 
     @classmethod
     def parse(cls, text: str) -> "Environment":

@@ -12,7 +12,18 @@ from ..errors import Fault, FaultCode
 from ..runtime.common.contract import MAX_STRING, SERVER_COMMAND
 from ..runtime.common.frameworks import FRAMEWORKS, TENSORFLOW
 from ..runtime.common.roles import CHIEF, EVALUATOR, TENSORBOARD, Role
-from ..validation import ARCHIVE_SUFFIXES, check_faults, normalise, not_a_mapping, noting, read_count, read_part
+from ..validation import (
+    ARCHIVE_SUFFIXES,
+    ValueFault,
+    check_faults,
+    check_file_name,
+    is_expanded,
+    normalise,
+    not_a_mapping,
+    noting,
+    read_count,
+    read_part,
+)
 from . import kinds
 from .declaration import AZKABAN, COMMAND_LINE, DOCUMENT, OPERATOR, Part, option
 from .document import format_yaml, parse_yaml
@@ -572,11 +583,26 @@ def _name_faults(job: JobSpec) -> Iterator[Fault]:
     """Yield the names in the working directory that stand for two files."""
     named = [*((name, f"files.{name}") for name in job.files), *((name, f"archives.{name}") for name in job.archives)]
     if job.script:
-        named.append((job.script.rsplit("/", 1)[-1], "script"))
+        named.append((name := job.script.rsplit("/", 1)[-1], "script"))
+        faults: list[Fault] = []
+        with noting(faults, "script"):
+            check_file_name(name)
+        yield from faults
     first: dict[str, str] = {}
     for name, path in named:
         if first.setdefault(name, path) != path:
             yield Fault(path, JobFault.NAME_TWICE, {"given": name, "other": first[name]})
+
+
+def _launch_faults(job: JobSpec) -> Iterator[Fault]:
+    """Yield the values that YARN would write into the containers' launch scripts and that bash would expand there."""
+    used = {"user": (job.user or "").removesuffix("$")}  # the account of a machine ends with it
+    if job.environment and job.environment.scheme == "docker":
+        mounted = {name: path for name in ("input", "output") if (path := getattr(job, name) or "").startswith("/")}
+        used |= {"environment": job.environment.location, **mounted}
+    for path, text in used.items():
+        if is_expanded(text):
+            yield Fault(path, ValueFault.EXPANDED, {"given": text})
 
 
 #: The rules about several values, each with the fields that it reads. A rule is checked only if these are valid.
@@ -592,4 +618,5 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[JobSpec], Iterator[Fault]]], ...]
     (("lease",), _lease_faults),
     (("archives",), _archive_faults),
     (("files", "archives", "script"), _name_faults),
+    (("user", "environment", "input", "output"), _launch_faults),
 )

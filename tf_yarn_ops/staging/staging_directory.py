@@ -37,6 +37,8 @@ _PUBLIC_FILE, _PRIVATE_FILE = 0o644, 0o600
 CACHE_FOLDER, CLAIMS_FOLDER, LEASES_FOLDER, REPORTS_FOLDER = "cache", "claims", "leases", "reports"
 _WRITABLE_BY_OTHERS = 0o022
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]")
+#: Characters of a name in the cache; HDFS and YARN put more around it, and take at most 255.
+_LONGEST_NAME = 100
 #: Tries for a file that changes while it is uploaded.
 _TRIES = 3
 #: Bytes that are read, digested and sent at a time.
@@ -155,6 +157,11 @@ class ApplicationDirectory:
             self._filesystem.delete(self.path)
 
 
+def plain_name(name: str) -> str:
+    """Return a name like that of a local file that bash, Java and URLs take literally; its suffix stays."""
+    return _UNSAFE.sub("_", name)[-_LONGEST_NAME:]
+
+
 class StagingDirectory:
     """The staging directory of one user.
 
@@ -245,7 +252,7 @@ class StagingDirectory:
         SpecInvalid
             The file changes each time it is uploaded.
         """
-        name = _UNSAFE.sub("_", name)
+        name = plain_name(name)
         for _ in range(_TRIES):
             try:
                 return self._store(

@@ -4,8 +4,9 @@ Input: a valid spec. Output: the Skein application, whose files still have to be
 coordinator and agents read.
 """
 
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -43,6 +44,8 @@ from .container_environment import ANY_PYTHON, ContainerEnvironment, build_conta
 if TYPE_CHECKING:
     import skein
 
+#: A name that bash, Java's paths and URLs take literally, and every file system of a node.
+PLAIN_NAME = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._+-]{0,199}")
 #: Placeholders for files that are made during the submission.
 RUNTIME_SOURCE = "ytf:///runtime.zip"
 JOB_SOURCE = "ytf:///job.json"
@@ -122,7 +125,9 @@ def build(spec: JobSpec, site: Site | None = None, *, asks_acls: bool = False) -
         RUNTIME_FILE: skein.File(RUNTIME_SOURCE, type="file"),
         JOB_FILE: skein.File(JOB_SOURCE, type="file", visibility="application"),
     }
-    files = {**ours, **{name: skein.File(*file) for name, file in user_files(spec, placed).items()}}
+    named = user_files(spec, placed)
+    keys = {name: key for key, name in link_keys(named).items()}
+    files = {**ours, **{keys.get(name, name): skein.File(*file) for name, file in named.items()}}
     services = {
         name: skein.Service(
             instances=len(plan.indices),
@@ -302,6 +307,7 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
         mirror=context.mirror,
         namenodes=context.namenodes,
         libhdfs=spec.libhdfs,
+        links=link_keys(user_files(spec, placed)),
     )
 
 
@@ -326,6 +332,15 @@ def user_files(spec: JobSpec, placed: ContainerEnvironment) -> dict[str, tuple[s
         files[spec.script.rsplit("/", 1)[-1]] = spec.script, "file"
     archives = {**spec.archives, **placed.archives}
     return files | {name: (source, "archive") for name, source in archives.items()}
+
+
+def link_keys(names: Iterable[str]) -> dict[str, str]:
+    """Return names in the working directory by the name under which YARN links the file, where the two differ.
+
+    YARN writes the name of a link into a script of bash and makes a path of it in Java, so it gets plain ones only. The
+    agent gives such a file its real name.
+    """
+    return {f".ytf.link{number}": name for number, name in enumerate(names) if not PLAIN_NAME.fullmatch(name)}
 
 
 def _plan_services(spec: JobSpec) -> dict[str, ServicePlan]:

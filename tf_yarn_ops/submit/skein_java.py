@@ -37,7 +37,7 @@ from ..job.spec import JobSpec
 from ..runtime.common.contract import dump_job
 from ..runtime.common.processes import descendants, send_signal, set_child_subreaper, set_parent_death_signal
 from ..staging.archive import pack
-from ..staging.staging_directory import StagingDirectory
+from ..staging.staging_directory import StagingDirectory, plain_name
 from .application import JOB_SOURCE, RUNTIME_SOURCE, build, build_runtime_job, context_of
 from .certificate import mint
 from .preflight import local_path, with_absolute_sources
@@ -51,8 +51,8 @@ SUBMIT_TIMEOUT = 900.0
 _INTERVAL = 0.25
 #: Seconds for the deletion of an unfinished submission, and for the end of its processes, which delete it.
 _DELETION, _GRACE = 25.0, 30.0
-#: Skein reads a path as a URL, which ends at one of these characters; such a file gets a link with another name.
-_OF_URLS = re.compile("[#?]")
+#: Skein reads a path as a URL, and YARN writes its last part into a script; any other path gets a link of a plain name.
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9._+/-]*")
 #: ``-I`` leaves the working directory out of the module path; the child imports from this process's path.
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -289,9 +289,9 @@ class SkeinJavaSubmitter:
                         packed[path] = folder / f"{len(packed)}.tar.gz"
                         pack(path, packed[path])
                     file.source, file.type = str(packed[path]), skein.FileType.ARCHIVE
-                elif path is not None and _OF_URLS.search(str(path)):
+                elif path is not None and (not _PLAIN_PATH.fullmatch(str(path)) or len(path.name) > 200):
                     if path not in packed:
-                        packed[path] = folder / f"{len(packed)}-{_OF_URLS.sub('_', path.name)}"
+                        packed[path] = folder / f"{len(packed)}-{plain_name(path.name)}"
                         packed[path].symlink_to(path)
                     file.source = str(packed[path])
         application.tags = {*application.tags, *tags}

@@ -136,7 +136,7 @@ class Agent:
         self.sample_at = self.active_at = 0.0
         self.log_size = 0
         self.hadoop: Dict[str, str] = {}
-        self.unfit = self.find_hadoop()
+        self.unfit = self.name_files() or self.find_hadoop()
         self.new_port()
         coordinator = address.rpartition(":")[0] or address
         patience = float(self.job.deadlines["heartbeat"])
@@ -148,6 +148,16 @@ class Agent:
             self.held.close()
         self.held = reserve_port()
         self.port = self.held.getsockname()[1]
+
+    def name_files(self) -> Optional[str]:
+        """Give the job's files the real names that YARN does not take; return why that failed."""
+        try:
+            for key, name in self.job.links.items():
+                if os.path.lexists(key):  # on one machine they have their names
+                    os.rename(key, name)
+        except OSError as error:
+            return "a file of the job can't get its name: %s" % error
+        return None
 
     def find_hadoop(self) -> Optional[str]:
         """Find the node's Hadoop client if the job needs one; return why there is none."""

@@ -234,6 +234,8 @@ class Job(NamedTuple):
         empty.
     libhdfs : bool
         Whether the tasks need the node's Hadoop client.
+    links : mapping of str to str
+        Real names of files in the working directory by the name under which YARN links them.
     """
 
     version: int
@@ -266,6 +268,7 @@ class Job(NamedTuple):
     framework: str = TENSORFLOW
     namenodes: Mapping[str, Sequence[str]] = {}
     libhdfs: bool = False
+    links: Mapping[str, str] = {}
 
     def lasting_page(self, application_id: str) -> Optional[str]:
         """Return the address of the job's page after the end; None if the site has no such pages."""
