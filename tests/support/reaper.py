@@ -1,13 +1,16 @@
 """A program beside a test run: when the run is over, however it ended, it ends what the run has left.
 
 python reaper.py FOLDER: waits for the end of its input, then ends every process whose words,
-environment or working directory name the folder, and says which. The pipe of a run that is
-killed closes as well as that of one that ends well.
+environment or working directory name the folder, and says which; then it takes the mounts in the
+folder away. The pipe of a run that is killed closes as well as that of one that ends well.
 """
 
 import contextlib
+import re
 import signal
+import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 
@@ -41,7 +44,16 @@ def end_all(folder):
     return ended
 
 
+def list_mounts(folder):
+    """Return the mounts in the folder, the deepest first; a Docker engine that is killed leaves them."""
+    lines = Path("/proc/self/mounts").read_text().splitlines()
+    places = [re.sub(r"\\(\d{3})", lambda found: chr(int(found[1], 8)), line.split()[1]) for line in lines]
+    return [place for place in reversed(places) if place.startswith(f"{folder}/")]
+
+
 if __name__ == "__main__":
     sys.stdin.read()
     for pid, words in end_all(sys.argv[1]).items():
         print(f"left by the tests, ended now: {pid} {words}", flush=True)
+    for place in list_mounts(sys.argv[1]):
+        subprocess.run(["umount", "--lazy", place], check=False)

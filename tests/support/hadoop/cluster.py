@@ -12,13 +12,13 @@ from typing import Any
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.minicluster import MiniCluster, artefacts, daemons, health, state
 from tf_yarn_ops.minicluster import marked_processes as processes
-from tf_yarn_ops.minicluster.daemon_settings import Daemon
+from tf_yarn_ops.minicluster.daemon_settings import Daemon, node_names
 from tf_yarn_ops.minicluster.hadoop import READY_SECONDS, STOP_SECONDS
 from tf_yarn_ops.minicluster.installation import node_memory, prepare_folder
 from tf_yarn_ops.minicluster.java import find_java
 from tf_yarn_ops.minicluster.ports import taken_ports
 
-from . import additions, class_archive
+from . import additions, class_archive, docker
 from .certificates import make_stores
 from .high_availability import ZOOKEEPER
 from .kdc import check_programs, get_ticket, listens, make_realm, start_kdc
@@ -52,6 +52,9 @@ class HadoopCluster(MiniCluster):
         cluster, else False.
     ticket_lifetime : int, optional
         Longest life of a user's ticket, seconds. Default: that of a running cluster, else a day.
+    docker : bool, optional
+        Run a Docker engine, in which jobs of the user ``nobody`` may run their tasks; needs root. Default: as a running
+        cluster, else False.
     """
 
     settings_type = HadoopSettings
@@ -72,13 +75,15 @@ class HadoopCluster(MiniCluster):
         kerberos: bool | None = None,
         https: bool | None = None,
         ticket_lifetime: int | None = None,
+        docker: bool | None = None,
     ):
         super().__init__(directory, nodes, light, progress, properties=properties)
         if version is not None:
             find_version(version)
         self._want(
-            labels=labels, version=version, ha=ha, kerberos=kerberos, https=https, ticket_lifetime=ticket_lifetime
-        )
+            labels=labels, version=version, ha=ha, kerberos=kerberos, https=https, ticket_lifetime=ticket_lifetime,
+            docker=docker,
+        )  # fmt: skip
 
     @property
     def resourcemanager_urls(self) -> tuple[str, ...]:
@@ -247,6 +252,12 @@ class HadoopCluster(MiniCluster):
             settings.site_file.write_text(f"ca_file: {settings.stores.ca_file}\n")
         if settings.kerberos:
             make_realm(settings, os.environ)
+        if settings.docker:
+            docker.write_executor(
+                settings.engine,
+                [settings.hadoop, settings.configuration, settings.java_home],
+                [self.directory / node for node in node_names(settings.nodes)],
+            )
         return settings
 
     def _fetch(self, java: Any, version: HadoopVersion) -> Path:
@@ -265,6 +276,8 @@ class HadoopCluster(MiniCluster):
             )
         if kerberos:
             check_programs(os.environ)
+        if self._wanted.get("docker", False):
+            docker.check_engine()
 
     def _missing(self, settings: HadoopSettings) -> str | None:
         for name in settings.resourcemanagers if settings.ha else ():
@@ -289,6 +302,10 @@ class HadoopCluster(MiniCluster):
         for user in USERS if settings.kerberos else ():
             health.put(settings, f"/user/{user}", {"op": "SETOWNER", "owner": user})
         put_labels(settings)
+        if settings.docker:
+            owner = {"op": "SETOWNER", "owner": docker.USER, "user.name": settings.superuser}
+            health.put(settings, f"/user/{docker.USER}", owner)
+            docker.import_images(settings.engine)
 
     def _daemon(self, name: str) -> Daemon:
         known = {daemon.name: daemon for daemon in self.settings.list_daemons()}
@@ -301,17 +318,24 @@ class HadoopCluster(MiniCluster):
             return bool(taken_ports({name: settings.ports[name]}))
         if name == KDC:
             return listens(settings)
+        if name == docker.DOCKERD:
+            return settings.engine.answers()
         # A NameNode reads its classes for WebHDFS at the first request for it, which takes seconds.
         path = "/webhdfs/v1/?op=GETFILESTATUS" if name in settings.namenodes else ""
         return health.answers(settings, settings.web_address(name) + path)
 
     def _launch(self, settings: HadoopSettings, daemon: Daemon, environ: Mapping[str, str]) -> None:
-        if daemon.name != KDC:
+        marks = daemons.marks(self.directory, daemon.name)
+        if daemon.name == KDC:
+            self._children[KDC] = start_kdc(settings, os.environ, marks)
+        elif daemon.name == docker.DOCKERD:
+            log = settings.logs / f"{docker.DOCKERD}.log"
+            self._children[docker.DOCKERD] = docker.start_engine(settings.engine, marks, log)
+        else:
             super()._launch(settings, daemon, environ)
             return
-        self._children[KDC] = start_kdc(settings, os.environ, daemons.marks(self.directory, KDC))
-        # Formatting and the other daemons begin with a log-in.
-        self._wait([daemon], lambda: None if self._answers(settings, KDC) else "the KDC's answer")
+        # Formatting and the other daemons begin with a log-in; a NodeManager may start containers at once.
+        self._wait([daemon], lambda: None if self._answers(settings, daemon.name) else f"the {daemon.title}'s answer")
 
     def _format(self, settings: HadoopSettings, environ: Mapping[str, str]) -> None:
         for data in ("nn2", "nn-shared"):
@@ -322,6 +346,8 @@ class HadoopCluster(MiniCluster):
 
     def _down(self) -> None:
         self._end_nodes()
+        if daemons.find(self.directory, docker.DOCKERD):
+            self.settings.engine.remove_containers()
         # A ResourceManager that ends waits for ZooKeeper.
         others = set(daemons.find_all(self.directory)) - {daemons.find(self.directory, ZOOKEEPER)}
         daemons.stop(self.directory, others, STOP_SECONDS)

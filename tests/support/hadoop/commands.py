@@ -49,6 +49,13 @@ _OPTIONS = [
         metavar="<seconds>",
         help="Longest life of a user's ticket.  [default: a day]",
     ),
+    click.Option(
+        ["--docker"],
+        is_flag=True,
+        default=None,
+        help="Run a Docker engine for jobs of the user nobody (HADOOP_USER_NAME); needs root. Images: local/python:1, "
+        "local/nopython:1, local/nolibrary:1, local/nobash:1, local/small:1 and foreign/python:1, which YARN does not trust.",
+    ),
 ]
 
 

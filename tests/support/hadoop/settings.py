@@ -19,6 +19,7 @@ from . import high_availability, throwaway_keys
 from .additions import LOCAL_FILES
 from .certificates import Stores, build_https_properties
 from .class_archive import DAEMONS, MASTER, class_path, use_archive
+from .docker import DOCKERD, USER, Engine, build_docker_properties
 from .high_availability import NAMENODES, RESOURCEMANAGERS, SERVICE, ZOOKEEPER
 from .kerberos import HDFS, USERS, YARN, Realm, build_kerberos_properties
 from .versions import find_version
@@ -64,6 +65,8 @@ class HadoopSettings(Settings):
         Serve the daemons' pages by HTTPS only.
     ticket_lifetime : int, optional
         Longest life of a user's ticket, seconds; None: a day.
+    docker : bool
+        Run containers in a Docker engine of the cluster's own, where a job asks for it.
     classes : Path, optional
         Folder with the archives of Hadoop's classes; None: there are none.
     additions : Path, optional
@@ -80,6 +83,7 @@ class HadoopSettings(Settings):
     kerberos: bool = False
     https: bool = False
     ticket_lifetime: int | None = None
+    docker: bool = False
     classes: Path | None = None
     additions: Path | None = None
     local_files: Path | None = None
@@ -94,9 +98,14 @@ class HadoopSettings(Settings):
         return HDFS if self.kerberos else super().superuser
 
     @property
+    def engine(self) -> Engine:
+        """The Docker engine of a cluster with one."""
+        return Engine(self.directory / "docker")
+
+    @property
     def folders(self) -> Mapping[str, str]:
         if not self.kerberos:
-            return super().folders
+            return {**super().folders, **({f"user/{USER}": "755"} if self.docker else {})}
         shared = {name: mode for name, mode in super().folders.items() if not name.startswith("user/")}
         return shared | {f"user/{user}": "700" for user in USERS}
 
@@ -187,7 +196,11 @@ class HadoopSettings(Settings):
             arguments=(f"{self.configuration}/zoo.cfg",),
         )
         jvms = (*[zookeeper] * self.ha, *super().list_daemons())
-        return (*[Daemon(KDC, "KDC", "", 0)] * self.kerberos, *map(self._extended, jvms))
+        others = (
+            *[Daemon(KDC, "KDC", "", 0)] * self.kerberos,
+            *[Daemon(DOCKERD, "Docker engine", "", 0)] * self.docker,
+        )
+        return (*others, *map(self._extended, jvms))
 
     def _extended(self, daemon: Daemon) -> Daemon:
         flags = [*daemon.flags, *self.kerberos_flags, *use_archive(self.classes, DAEMONS)]
@@ -276,6 +289,7 @@ class HadoopSettings(Settings):
             build_kerberos_properties(self.realm) if self.kerberos else {},
             build_https_properties(self.stores) if self.https else {},
             _label_properties(self.labels, self.directory),
+            {"yarn-site.xml": build_docker_properties(self.engine)} if self.docker else {},
         ):
             for name, values in added.items():
                 sites[name] = sites.get(name, {}) | values
