@@ -91,7 +91,7 @@ def test_specification_has_resolved_files_and_wrapped_scripts(place, tmp_path):
     message = read_proto(place)
     assert set(message.services) == {"worker", "ps"}
     for name, service in message.services.items():
-        assert service.script == f"bash .skein.sh ><LOG_DIR>/{name}.log 2>&1"
+        assert service.script == f"exec bash .skein.sh ><LOG_DIR>/{name}.log 2>&1"
         assert {"data.csv", "package", ".skein.sh", ".skein.crt", ".skein.pem", ".ytf.zip"} <= set(service.files)
         for file in service.files.values():
             assert (file.source.scheme, file.source.host) == ("viewfs", "mini")

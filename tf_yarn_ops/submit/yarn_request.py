@@ -77,7 +77,7 @@ def build_proto(application: "skein.ApplicationSpec", staged: Staged) -> bytes:
             _fill(target.files[key], staged.files[file.source, str(file.type)])
         for key, resource in ((SCRIPT, staged.scripts[name]), (CERTIFICATE, staged.certificate), (KEY, staged.key)):
             _fill(target.files[key], resource)
-        target.script = f"bash {SCRIPT} ><LOG_DIR>/{name}.log 2>&1"
+        target.script = f"exec bash {SCRIPT} ><LOG_DIR>/{name}.log 2>&1"
         if "LANG" not in target.env:
             target.env["LANG"] = LANG
     for key, file in application.master.files.items():
