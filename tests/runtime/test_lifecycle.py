@@ -291,6 +291,7 @@ jobs = st.lists(st.sampled_from(NAMES), min_size=1, unique=True).filter(
 )
 modes = st.sampled_from(["never", "task", "cluster"])
 codes = st.sampled_from([0, 0, 0, 1, 2, 137])
+failures = st.sampled_from([Reason.TASK_FAILED, Reason.TASK_FAILED, Reason.OUT_OF_MEMORY])
 
 
 @st.composite
@@ -313,7 +314,7 @@ def histories(draw):
             st.one_of(
                 st.builds(Registered, any_task),
                 st.builds(Registered, any_task),
-                st.builds(Exited, any_task, codes, st.sampled_from([1.0, 60.0])),
+                st.builds(Exited, any_task, codes, st.sampled_from([1.0, 60.0]), reason=failures),
                 st.builds(Lost, any_task, st.sampled_from(LOSSES), st.just("gone")),
                 st.builds(Expired, st.just(Reason.TOTAL_TIMEOUT), st.just("late")).filter(
                     lambda _: draw(st.booleans())
@@ -330,6 +331,7 @@ def forgiveness_is_spent(rules, before, event):
     whose = event.task if rules.mode == "task" else None
     return (
         rules.mode == "never"
+        or event.reason is Reason.OUT_OF_MEMORY
         or event.code in rules.fatal_exit_codes
         or before.restarts_left == 0
         or (bool(rules.retry_exit_codes) and event.code not in rules.retry_exit_codes)
@@ -382,7 +384,7 @@ def test_laws_of_every_history(history):
             assert event.code and before.phases[event.task] == RUNNING and rules.roles[event.task.type].fatal, (
                 "only the failure of a command that runs and matters fails a job"
             )
-            assert (state.verdict.reason, state.verdict.task) == (Reason.TASK_FAILED, event.task)
+            assert (state.verdict.reason, state.verdict.task) == (event.reason, event.task)
             assert forgiveness_is_spent(rules, before, event)
         elif isinstance(event, Lost):
             assert before.phases[event.task] not in (SUCCEEDED, FAILED) and needed(rules, event.task), (

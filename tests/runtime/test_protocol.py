@@ -34,6 +34,7 @@ KEYS = [
     "seconds",
     "log_tail",
     "result",
+    "out_of_memory",
     "stopped",
     "started_at",
     "finished_at",

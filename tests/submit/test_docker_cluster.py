@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from support.hadoop import HadoopCluster
-from support.hadoop.docker import USER
+from support.hadoop.docker import SMALL, SMALL_MIB, USER
 from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.site import Site
@@ -64,3 +64,20 @@ def test_a_kill_lets_the_program_save_and_leaves_no_container(hadoop, launcher, 
     assert launcher.wait(application, timeout=120).reason is Reason.KILLED
     until(lambda: not engine.run("ps", "--quiet"), 60, what="the end of all containers")
     assert (output / "saved").exists(), "the program got SIGTERM before SIGKILL"
+
+
+GROWS = "python3 -c 'b = bytearray(300 << 20)'"
+
+
+@pytest.mark.parametrize(
+    "command, how",
+    [
+        (GROWS, "was ended by signal 9"),
+        (f"{GROWS} & wait $! || exit 3", "failed with exit code 3"),
+    ],
+)
+def test_a_kill_by_the_kernel_for_memory_is_out_of_memory(launcher, command, how):
+    application = launcher.submit(job(command, SMALL))
+    report = launcher.wait(application, timeout=120)
+    assert report.reason is Reason.OUT_OF_MEMORY and how in report.message
+    assert f"the kernel killed 1 of its processes for memory: its cgroup has {SMALL_MIB}.0 MiB" in report.message

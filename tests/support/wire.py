@@ -78,5 +78,6 @@ def exited(**fields):
         "peak_memory_mib": 1.0,
         "log_tail": "",
         "result": None,
+        "out_of_memory": None,
         **fields,
     }

@@ -33,6 +33,7 @@ from ..common.processes import descendants, find_program, send_signal, set_child
 from ..common.roles import TENSORBOARD
 from .command import UNKILLABLE_SECONDS, Command, log_size, open_wakeup, read_log_end
 from .contact import Contact
+from .memory_cgroup import MemoryCgroup
 from .metrics import MetricsFile
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ class Agent:
         self.relay: Optional["Relay"] = None
         self.metrics: Optional[MetricsFile] = None
         self.secrets: Set[str] = set()
+        self.memory = MemoryCgroup()
         self.sample_at = self.active_at = 0.0
         self.log_size = 0
         self.hadoop: Dict[str, str] = {}
@@ -241,6 +243,7 @@ class Agent:
         """Return the line with what the command uses and its new metrics."""
         assert self.metrics is not None
         points, left_out = self.metrics.read(last=last)
+        self.memory.poll()
         usage, written, now = command.meter.measure(), log_size(), time.monotonic()
         if points or written != self.log_size or usage["cpu_cores"] >= IDLE_CORES:
             self.active_at, self.log_size = now, written
@@ -312,6 +315,7 @@ class Agent:
                     peak_memory_mib=None,
                     log_tail="",
                     result=None,
+                    out_of_memory=None,
                 )
             )
         self.next_start = None
@@ -393,6 +397,7 @@ class Agent:
         log("%s starts, round %d, start %d, on %s", task, self.round, self.start, address)
         if self.job.hides_gpus(task) and find_program("nvidia-smi"):
             log("%s sees none of the node's GPUs: it has asked for none by task_gpus", task)
+        self.memory.begin()
         mirrored = self.job.mirror and task.type != TENSORBOARD
         self.command = Command(runtime_command("mirror") if mirrored else plan.command, env)
         self.contact.send(protocol.encode("running", round=self.round, start=self.start))
@@ -430,6 +435,7 @@ class Agent:
             "cpu_seconds": round(ending.cpu_seconds, 3),
             "peak_memory_mib": round(max(ending.peak_memory_mib, command.meter.peak_mib), 1),
             "result": self.read_result(),
+            "out_of_memory": self.memory.kill_of(ending.code, ending.signal),
         }
         line = protocol.encode("exited", log_tail=tail, **fields)
         while len(line) >= protocol.MAX_PROTOCOL_LINE:  # one character may take twelve bytes

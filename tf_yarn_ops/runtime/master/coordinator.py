@@ -68,6 +68,16 @@ def installed_versions() -> Dict[str, str]:
     return found
 
 
+def describe_kill(found: Mapping[str, Any]) -> str:
+    """Return a sentence about the kernel's kills for memory, as an agent reports them."""
+    what = f"the kernel killed {found.get('kills')} of its processes for memory"
+    if found.get("limit") is None:
+        return f"{what}: its cgroup has no limit, so the node's memory was exhausted"
+    return f"{what}: its cgroup has {found['limit']} MiB" + (
+        f", the peak is {found['peak']} MiB" if found.get("peak") else ""
+    )
+
+
 class Coordinator:
     """One job's coordinator.
 
@@ -366,7 +376,13 @@ class Coordinator:
             cause += " Keras 3's model.fit can't train in several workers: write the training loop, or use one worker"
         if status and _NO_HDFS in tail:
             cause += ". Give the program local copies of paths in HDFS: set mirror to chief, and mirror_input to a size"
-        return Exited(peer.task, status, message["seconds"], cause, self._node_of(peer.container))
+        node = self._node_of(peer.container)
+        if status and message["out_of_memory"]:
+            cause = (
+                f"{failed} on {peer.host} after {message['seconds']:.1f} s: {describe_kill(message['out_of_memory'])}"
+            )
+            return Exited(peer.task, status, message["seconds"], cause, node, Reason.OUT_OF_MEMORY)
+        return Exited(peer.task, status, message["seconds"], cause, node)
 
     def gone(self, peer: Peer, connection: Connection) -> None:
         """Note that a connection has ended; `watch` finds out whether the task is lost."""

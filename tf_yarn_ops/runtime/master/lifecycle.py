@@ -95,6 +95,7 @@ class Exited(NamedTuple):
     """A command ended by itself. ``code`` is 0 to 255, or 128 + n for signal n; ``cause`` a short text.
 
     ``node``, here and in `Lost`, counts its failures: ``host:port`` of the NodeManager's pages; empty counts none.
+    ``reason`` of a failure is TASK_FAILED or OUT_OF_MEMORY.
     """
 
     task: TaskId
@@ -102,6 +103,7 @@ class Exited(NamedTuple):
     seconds: float
     cause: str = ""
     node: str = ""
+    reason: Reason = Reason.TASK_FAILED
 
 
 class Lost(NamedTuple):
@@ -183,8 +185,8 @@ def needed(rules: Rules, task: TaskId) -> bool:
 
 
 def may_be_a_consequence(rules: Rules, state: State, event: Exited) -> bool:
-    """Return whether an exit may follow from the end of another task; one with a fatal code never does."""
-    fails = event.code != 0 and event.code not in rules.fatal_exit_codes
+    """Return whether an exit may follow from the end of another task; one with a fatal code never does, nor a kill."""
+    fails = event.code != 0 and event.code not in rules.fatal_exit_codes and event.reason is Reason.TASK_FAILED
     return fails and rules.roles[event.task.type].fatal and state.phases[event.task] == RUNNING
 
 
@@ -253,8 +255,8 @@ def _exited(rules: Rules, state: State, event: Exited) -> Tuple[State, Decision]
     whose = event.task if rules.mode == "task" else None
     quick = state.quick.get(whose, 0) + 1 if event.seconds < QUICK_SECONDS and not leaves else 0
     state = state._replace(quick={**state.quick, whose: quick})
-    verdict = Verdict(Reason.TASK_FAILED, what, event.task)
-    if not _forgivable(rules, event.code):
+    verdict = Verdict(event.reason, what, event.task)
+    if event.reason is Reason.OUT_OF_MEMORY or not _forgivable(rules, event.code):
         return _finish(state, verdict)
     if quick >= QUICK_FAILURES:
         late = "%s; a task failed within %g seconds of its start %d times in a row" % (what, QUICK_SECONDS, quick)
