@@ -7,7 +7,7 @@ import signal as signals
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.minicluster import MiniCluster, artefacts, daemons, health, state
@@ -57,7 +57,7 @@ class HadoopCluster(MiniCluster):
         cluster, else False.
     """
 
-    settings_type = HadoopSettings
+    settings_type: ClassVar[type[HadoopSettings]] = HadoopSettings
     command = "./dev hadoop"
     settings: HadoopSettings
 
@@ -224,7 +224,7 @@ class HadoopCluster(MiniCluster):
         return pairs[kind]
 
     def _install(self) -> HadoopSettings:
-        before, wanted = state.load(self.directory, HadoopSettings), self._wanted
+        before, wanted = state.load(self.directory, self.settings_type), self._wanted
         version = find_version(wanted.get("version") or (before.version if before else artefacts.VERSION))
         ha = wanted.get("ha", bool(before and before.ha))
         if before and (before.version, before.ha) != (version.number, ha):
@@ -237,7 +237,7 @@ class HadoopCluster(MiniCluster):
         java = find_java(os.environ, version.oldest_java)
         hadoop, kerberos = self._fetch(java, version), wanted.get("kerberos", False)
         default = version.number == artefacts.VERSION  # the lists of classes were recorded with it
-        settings = HadoopSettings(
+        settings = self.settings_type(
             self.directory, hadoop, java.home, pwd.getpwuid(os.getuid()).pw_name, node_memory(),
             **{**wanted, "version": version.number, "ha": ha},
             classes=class_archive.prepare(hadoop, java, self._progress) if default else None,

@@ -1,5 +1,6 @@
 """``./dev hadoop up|down|status|env|failover``: the commands of ``ytf minicluster``, with the options of the tests."""
 
+import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,11 @@ import click
 
 from tf_yarn_ops.minicluster import commands as plain
 from tf_yarn_ops.minicluster.artefacts import VERSION
+from tf_yarn_ops.minicluster.daemon_settings import MAX_NODES
+from tf_yarn_ops.minicluster.hadoop import default_directory
 
 from .cluster import HadoopCluster
+from .hosts import HostsCluster, HostsSettings
 from .kerberos import USERS
 from .labels import read_labels
 from .versions import VERSIONS
@@ -56,21 +60,42 @@ _OPTIONS = [
         help="Run a Docker engine for jobs of the user nobody (HADOOP_USER_NAME); needs root. Images: local/python:1, "
         "local/nopython:1, local/nolibrary:1, local/nobash:1, local/small:1 and foreign/python:1, which YARN does not trust.",
     ),
+    click.Option(
+        ["--hosts"],
+        type=click.IntRange(1, MAX_NODES),
+        metavar="<n>",
+        help="Run each NodeManager, with a DataNode, on a host of its own, and two hosts more: master and edge. As root.",
+    ),
 ]
 
 
 @click.group(cls=plain.ClusterCommands)
 @click.pass_context
 def hadoop(context: click.Context) -> None:
-    """Run the Hadoop of the tests: also with Kerberos, HTTPS, pairs of daemons, and in other versions."""
-    context.obj = HadoopCluster
+    """Run the Hadoop of the tests: also with Kerberos, HTTPS, pairs of daemons, several hosts, and in other versions."""
+
+
+def _use_kind(context: click.Context, directory: Path | None, hosts: bool = False) -> type[HadoopCluster]:
+    """Choose the class of the cluster that is to start, or was started, in this folder."""
+    state_file = Path(directory or default_directory(os.environ)) / "state.json"
+    hosts = hosts or (state_file.exists() and HostsSettings.schema in state_file.read_text())
+    context.obj = HostsCluster if hosts else HadoopCluster
+    return context.obj
 
 
 @click.pass_context
-def up(context: click.Context, directory: Path | None, **options: Any) -> None:
+def up(context: click.Context, directory: Path | None, hosts: int | None, **options: Any) -> None:
     """Start the cluster and wait until it is ready."""
-    context.invoke(plain.up, directory=directory, **{**options, "labels": options["labels"] or None})
-    cluster = HadoopCluster.attach(directory)
+    kind = _use_kind(context, directory, hosts is not None)
+    if hosts is not None:
+        options = {name: options[name] for name in ("properties", "as_json")} | {"nodes": hosts}
+    else:
+        options["labels"] = options["labels"] or None
+    context.invoke(plain.up, directory=directory, **options)
+    cluster = kind(directory)
+    if isinstance(cluster, HostsCluster) and not options["as_json"]:
+        click.echo(click.style("Run something on a host: edge, master, n1 ...", bold=True), err=True)
+        click.echo(f"  {kind.command} on edge{_named(directory)} ytf doctor", err=True)
     if cluster.settings.kerberos and not options["as_json"]:
         click.echo(click.style("Get a ticket, as alice, bob or gateway", bold=True), err=True)
         click.echo(f"  {_kinit(cluster, 'alice')}", err=True)
@@ -79,8 +104,8 @@ def up(context: click.Context, directory: Path | None, **options: Any) -> None:
 @click.pass_context
 def env(context: click.Context, directory: Path | None) -> None:
     """Print the variables for a shell."""
+    cluster = _use_kind(context, directory)(directory)
     context.invoke(plain.env, directory=directory)
-    cluster = HadoopCluster(directory)
     for user in USERS if cluster.settings.kerberos else ():
         click.echo(f"# {_kinit(cluster, user)}")
 
@@ -88,10 +113,28 @@ def env(context: click.Context, directory: Path | None) -> None:
 @click.pass_context
 def show_status(context: click.Context, directory: Path | None, as_json: bool) -> None:
     """Show the daemons and their addresses."""
-    cluster = HadoopCluster(directory)
+    cluster = _use_kind(context, directory)(directory)
     if not as_json and cluster.status().daemons and cluster.settings.ha:
         click.echo(f"active: {', '.join(filter(None, map(cluster.active, ('rm', 'nn'))))}")
     context.invoke(plain.show_status, directory=directory, as_json=as_json)
+
+
+@click.pass_context
+def down(context: click.Context, directory: Path | None) -> None:
+    _use_kind(context, directory)
+    context.invoke(plain.down, directory=directory)
+
+
+@hadoop.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--dir", "directory", metavar="<folder>", type=click.Path(path_type=Path))
+@click.argument("host")
+@click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
+def on(directory: Path | None, host: str, words: tuple[str, ...]) -> None:
+    """Run a program on a host of a cluster that was started with --hosts."""
+    cluster = HostsCluster(directory)
+    os.environ.update(cluster.environ)
+    command = cluster.on(host, words)
+    os.execvp(command[0], command)
 
 
 @hadoop.command()
@@ -105,8 +148,7 @@ def failover(kind: str, directory: Path | None) -> None:
     click.echo(HadoopCluster(directory, progress=lambda line: click.echo(line, err=True)).failover(kind))
 
 
-hadoop.add_command(plain.down)
-for function in (up, env, show_status):
+for function in (up, down, env, show_status):
     base = getattr(plain, function.__name__)
     options = [*base.params, *(_OPTIONS if function is up else ())]
     hadoop.add_command(click.Command(base.name, callback=function, params=options, help=base.help))
@@ -114,3 +156,7 @@ for function in (up, env, show_status):
 
 def _kinit(cluster: HadoopCluster, user: str) -> str:
     return f"kinit -k -t {shlex.quote(str(cluster.keytab(user)))} {user}"
+
+
+def _named(directory: Path | None) -> str:
+    return f" --dir {shlex.quote(str(directory))}" if directory else ""

@@ -1,0 +1,331 @@
+"""`HostsCluster`: a Hadoop whose daemons run on several hosts, and the faults of the network between them.
+
+Each host is a process that holds Linux namespaces: a network, a host name, and mounts. The daemons and programs of a
+host enter them. The namespaces end with the last process in them, so that nothing is left on the machine, whatever ends
+a run, and two clusters never meet.
+
+| host | runs | addresses |
+|---|---|---|
+| ``master`` | ResourceManager, NameNode | 10.77.0.10, 2001:db8:77::10 |
+| ``n1``, ``n2`` ... | a NodeManager and a DataNode each, on disks of their own | 10.77.0.11 ..., 2001:db8:77::11 ... |
+| ``edge`` | clients; reaches ports 8088 and 9870 of master, 8042 and 9864 of the nodes | 10.77.0.20 |
+| ``switch`` | the bridge between them; reaches every port, for the rig's own requests | 10.77.0.1 |
+"""
+
+import contextlib
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from tf_yarn_ops.errors import MiniClusterError
+from tf_yarn_ops.minicluster import daemons, health
+from tf_yarn_ops.minicluster import marked_processes as processes
+from tf_yarn_ops.minicluster.daemon_settings import Daemon, node_names
+
+from .cluster import HadoopCluster
+from .settings import HadoopSettings
+
+DOMAIN = "lab.test"
+#: Programs that the hosts need, besides the rights of root.
+PROGRAMS = ("ip", "nft", "nsenter", "unshare")
+_HOST = "host"
+_NET, _NET6 = "10.77.0", "2001:db8:77:"
+#: Hadoop's own ports, by the names of this project.
+_PORTS = {
+    "nn": 8020, "nn-web": 9870, "dn": 9866, "dn-web": 9864, "dn-ipc": 9867, "rm": 8032, "rm-scheduler": 8030,
+    "rm-tracker": 8031, "rm-admin": 8033, "rm-web": 8088, "nm": 8041, "nm-localizer": 8040, "nm-web": 8042,
+}  # fmt: skip
+_CLONE_NEWNET = 0x40000000
+_UP_SECONDS = 30.0
+
+# Arguments: host, its number, the pid of the switch (0 for the switch itself), the cluster's folder, Python, marks.
+_SCRIPT = f"""\
+set -e
+host=$1 number=$2 switch=$3 folder=$4 python=$5
+shift 5
+ip link set lo up
+if [ "$switch" = 0 ]; then
+  ip link add br0 type bridge
+  ip addr add {_NET}.1/24 dev br0
+  ip link set br0 up
+else
+  hostname "$host.{DOMAIN}"
+  mount --bind "$folder/$host/hosts" /etc/hosts
+  mount --bind "$folder/$host/nsswitch.conf" /etc/nsswitch.conf
+  mount --bind "$folder/$host/disk" "$folder/disk"
+  mount --bind "$folder/$host/conf" "$folder/conf"
+  for other in "$folder"/*/hosts; do
+    [ "$other" = "$folder/$host/hosts" ] || mount -t tmpfs -o size=1m none "${{other%/hosts}}"
+  done
+  nsenter -t "$switch" -n ip link add "to-$host" type veth peer name eth0 netns $$
+  nsenter -t "$switch" -n ip link set dev "to-$host" master br0 up
+  ip addr add {_NET}.$number/24 dev eth0
+  [ "$host" = edge ] || ip addr add {_NET6}:$number/64 dev eth0 nodad
+  ip link set eth0 up
+  nft 'add table inet faults'
+  nft 'add chain inet faults incoming {{ type filter hook input priority 0; }}'
+fi
+if [ "$host" = edge ]; then
+  nft 'add table inet firewall'
+  nft 'add chain inet firewall outgoing {{ type filter hook output priority 0; }}'
+  nft 'add rule inet firewall outgoing ip daddr {_NET}.10 tcp dport != {{ 8088, 9870 }} drop'
+  nft 'add rule inet firewall outgoing ip daddr {_NET}.11-{_NET}.19 tcp dport != {{ 8042, 9864 }} drop'
+fi
+exec "$python" -c 'import pathlib, signal, sys; pathlib.Path(sys.argv[1]).touch(); signal.pause()' \\
+  "$folder/$host.up" "$@"
+"""
+
+
+def missing_for_hosts() -> str | None:
+    """Return what this machine lacks for a cluster of several hosts; None if it has all."""
+    if os.geteuid() != 0:
+        return "root, which makes network namespaces"
+    search = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+    absent = [name for name in PROGRAMS if not shutil.which(name, path=search)]
+    return f"{', '.join(absent)}: install iproute2, nftables and util-linux" if absent else None
+
+
+@dataclass(frozen=True)
+class HostsSettings(HadoopSettings):
+    """The values that determine a cluster of several hosts; ``nodes`` is their number."""
+
+    schema = "hosts 1"
+
+    @property
+    def hosts(self) -> Mapping[str, int]:
+        """The last part of each host's address, by the host's name."""
+        nodes = {f"n{number}": 10 + number for number in range(1, self.nodes + 1)}
+        return {"master": 10, **nodes, "edge": 20}
+
+    @property
+    def port_names(self) -> tuple[str, ...]:
+        return ()  # each host has all of them for itself
+
+    @property
+    def host(self) -> str:
+        return full_name("master")
+
+    def address(self, name: str) -> str:
+        daemon, _, end = name.partition("-")
+        kind = daemon.rstrip("0123456789")
+        return f"{full_name(host_of(daemon))}:{_PORTS['-'.join(filter(None, (kind, end)))]}"
+
+    def send(self, request: urllib.request.Request, seconds: float) -> Any:
+        host, _, port = request.host.partition(":")
+        request.host = f"{_NET}.{self.hosts[host.partition('.')[0]]}:{port}"
+        with _network_of(daemons.find(self.directory, "switch")):
+            return super().send(request, seconds)
+
+    def list_daemons(self) -> tuple[Daemon, ...]:
+        hosts = [Daemon(name, _HOST, "", 0) for name in ("switch", *self.hosts)]
+        known = super().list_daemons()
+        datanode = next(daemon for daemon in known if daemon.name == "dn")
+        others = [replace(datanode, name=f"dn{name[2:]}") for name in node_names(self.nodes)[1:]]
+        return (*hosts, *known, *others)
+
+    def build_node_properties(self, node: str) -> dict[str, str]:
+        return {}
+
+    def build_sites(self) -> dict[str, dict[str, str]]:
+        sites = super().build_sites()
+        hdfs, yarn, disk = sites["hdfs-site.xml"], sites["yarn-site.xml"], self.directory / "disk"
+        del hdfs["dfs.datanode.hostname"]
+        any_address = {
+            f"dfs.datanode.{key}": f"0.0.0.0:{_PORTS[name]}"
+            for key, name in (("address", "dn"), ("http.address", "dn-web"), ("ipc.address", "dn-ipc"))
+        }
+        hdfs |= any_address | {"dfs.datanode.data.dir": f"file://{disk}/dn", "dfs.replication": "2"}
+        yarn |= {
+            "yarn.nodemanager.address": "0.0.0.0:8041",
+            "yarn.nodemanager.localizer.address": "0.0.0.0:8040",
+            "yarn.nodemanager.webapp.address": "0.0.0.0:8042",
+            "yarn.nodemanager.local-dirs": f"{disk}/local",
+            "yarn.nodemanager.log-dirs": f"{disk}/logs",
+            "yarn.nodemanager.recovery.dir": f"{disk}/recovery",
+            "yarn.scheduler.include-port-in-node-name": "false",
+        }
+        # One container for each node's heartbeat, as Hadoop has it: tasks are spread over the hosts.
+        del sites["capacity-scheduler.xml"]["yarn.scheduler.capacity.per-node-heartbeat.maximum-offswitch-assignments"]
+        return sites
+
+
+def full_name(host: str) -> str:
+    """Return the name by which hosts know each other."""
+    return f"{host}.{DOMAIN}"
+
+
+def host_of(daemon: str) -> str:
+    """Return the host of a daemon: ``n2`` for ``nm2`` and ``dn2``."""
+    kind = daemon.rstrip("0123456789")
+    return f"n{daemon[2:] or 1}" if kind in ("nm", "dn") else "master"
+
+
+class HostsCluster(HadoopCluster):
+    """A real Hadoop on several hosts of this machine.
+
+    Parameters
+    ----------
+    directory, nodes, properties, progress
+        As for `HadoopCluster`; each node is a host.
+    """
+
+    settings_type: ClassVar[type[HadoopSettings]] = HostsSettings
+    settings: HostsSettings
+
+    def run(self, host: str, words: Sequence[str], **options: Any) -> "subprocess.CompletedProcess[str]":
+        """Run a program on a host to its end, as `subprocess.run` does; its output is text."""
+        return subprocess.run(self.on(host, words), **{"text": True, "capture_output": True, **options})
+
+    def start(self, host: str, words: Sequence[str], **options: Any) -> "subprocess.Popen[str]":
+        """Start a program on a host, as `subprocess.Popen` does; its output is text."""
+        return subprocess.Popen(self.on(host, words), **{"text": True, "stdout": subprocess.PIPE, **options})
+
+    def on(self, host: str, words: Sequence[str]) -> list[str]:
+        """Return the command that runs a program on a host; it begins in the host's own folder."""
+        inside = ["nsenter", "-t", str(self.pid(host)), "--net", "--uts", "--mount"]
+        return [*inside, "env", "-C", str(self.directory / host), f"HOME={self.directory / host}", *words]
+
+    def unplug(self, host: str) -> None:
+        """Cut a host off from all others."""
+        self._configure("switch", "ip", "link", "set", "dev", f"to-{host}", "down")
+
+    def plug(self, host: str) -> None:
+        """Connect a host that was unplugged."""
+        self._configure("switch", "ip", "link", "set", "dev", f"to-{host}", "up")
+
+    def block(self, host: str, peer: str, ports: str = "1-65535", verdict: str = "drop") -> None:
+        """Let a host refuse what a peer sends to its TCP ports; answers to the host are refused too for all ports.
+
+        Parameters
+        ----------
+        host, peer : str
+        ports : str, optional
+            As nft takes them. Default: all, which cuts the two off from each other.
+        verdict : str, optional
+            ``drop`` or ``reject``.
+        """
+        rule = f"add rule inet faults incoming ip saddr {_NET}.{self.settings.hosts[peer]} tcp dport {ports} {verdict}"
+        self._configure(host, "nft", rule)
+
+    def unblock(self, host: str) -> None:
+        """Let a host take again what all others send."""
+        self._configure(host, "nft", "flush chain inet faults incoming")
+
+    def set_names(self, host: str, addresses: Mapping[str, Sequence[str]]) -> None:
+        """Change the addresses that names have on a host; all other names keep theirs.
+
+        Parameters
+        ----------
+        host : str
+        addresses : mapping of str to sequence of str
+            Addresses by the first part of a name, such as ``n1``; none: the name is unknown.
+        """
+        known = {name: [f"{_NET}.{number}"] for name, number in self.settings.hosts.items()}
+        lines = ["127.0.0.1 localhost"]
+        for name, found in {**known, **addresses}.items():
+            lines += [f"{address} {full_name(name)} {name}" for address in found]
+        # Not by a rename: the host has mounted this very file.
+        (self.directory / host / "hosts").write_text("\n".join(lines) + "\n")
+
+    def address6(self, host: str) -> str:
+        """Return the IPv6 address of a host."""
+        return f"{_NET6}:{self.settings.hosts[host]}"
+
+    def processes_on(self, host: str, application_id: str) -> list[int]:
+        """Return the processes of an application's containers that run on a host."""
+        network = os.stat(f"/proc/{self.pid(host)}/ns/net").st_ino
+        found = processes.find_by_environment(f"YTF_APPLICATION_ID={application_id}")
+        return [pid for pid in found if _network(pid) == network]
+
+    def _configure(self, host: str, *words: str) -> None:
+        ran = self.run(host, words)
+        if ran.returncode:
+            raise MiniClusterError(f"{' '.join(words)} on {host}: {ran.stderr.strip()}")
+
+    def _install(self) -> HostsSettings:
+        if missing := missing_for_hosts():
+            raise MiniClusterError(f"a cluster of several hosts needs {missing}")
+        settings = super()._install()
+        assert isinstance(settings, HostsSettings)
+        (self.directory / "disk").mkdir(exist_ok=True)
+        for host in settings.hosts:
+            folder = self.directory / host
+            shutil.rmtree(folder / "conf", ignore_errors=True)
+            shutil.copytree(settings.configuration, folder / "conf")
+            (folder / "disk").mkdir(exist_ok=True)
+            (folder / "nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files\n")
+        return settings
+
+    def _missing(self, settings: HadoopSettings) -> str | None:
+        missing = super()._missing(settings)
+        if missing is None:
+            live = sum(bean["NumLiveDataNodes"] for bean in health.ask_namenode(settings, "nn", "FSNamesystemState"))
+            missing = f"{settings.nodes - live} DataNodes" if live < settings.nodes else None
+        return missing
+
+    def _launch(self, settings: HadoopSettings, daemon: Daemon, environ: Mapping[str, str]) -> None:
+        assert isinstance(settings, HostsSettings)
+        if daemon.title == _HOST:
+            self._start_host(settings, daemon.name)
+            return
+        with (settings.logs / f"{daemon.name}.log").open("ab") as log:
+            self._children[daemon.name] = subprocess.Popen(
+                self.on(host_of(daemon.name), daemons.build_command(settings, daemon)),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=dict(environ), start_new_session=True,
+            )  # fmt: skip
+
+    def _start_host(self, settings: HostsSettings, name: str) -> None:
+        ready = self.directory / f"{name}.up"
+        ready.unlink(missing_ok=True)
+        (self.directory / name).mkdir(exist_ok=True)
+        switch = 0 if name == "switch" else self.pid("switch") or 0
+        if switch and name == next(iter(settings.hosts)):
+            for host in settings.hosts:  # all, as each host hides the folders of the others
+                self.set_names(host, {})
+        number = settings.hosts.get(name, 1)
+        words = ["bash", "-c", _SCRIPT, "host", name, number, switch, self.directory, sys.executable]
+        with (settings.logs / f"{name}.log").open("ab") as log:
+            child = subprocess.Popen(
+                ["unshare", "--net", "--uts", "--mount", *map(str, words), *daemons.marks(self.directory, name)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                env={**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"},
+            )  # fmt: skip
+        self._children[name] = child
+        if not processes.wait_until(lambda: ready.exists() or child.poll() is not None, _UP_SECONDS) or child.poll():
+            raise MiniClusterError(f"the host {name} did not start\n{daemons.log_tail(self.directory, name)}")
+
+
+def _network(pid: int) -> int | None:
+    try:
+        return os.stat(f"/proc/{pid}/ns/net").st_ino
+    except OSError:
+        return None
+
+
+@contextlib.contextmanager
+def _network_of(pid: int | None) -> Iterator[None]:
+    """Let this thread open its connections in the network of another process."""
+    if pid is None:
+        raise ConnectionError("the network of the cluster does not run")
+    libc = ctypes.CDLL(None, use_errno=True)
+    own = os.open(f"/proc/self/task/{threading.get_native_id()}/ns/net", os.O_RDONLY)
+    try:
+        other = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+        try:
+            if libc.setns(other, _CLONE_NEWNET):
+                raise ConnectionError(os.strerror(ctypes.get_errno()))
+        finally:
+            os.close(other)
+        try:
+            yield
+        finally:
+            libc.setns(own, _CLONE_NEWNET)
+    finally:
+        os.close(own)
