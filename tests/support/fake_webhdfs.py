@@ -3,7 +3,7 @@
 import json
 import threading
 from contextlib import contextmanager
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlencode, urlsplit
 
 from support.http_server import Handler, running
 
@@ -19,7 +19,9 @@ class FakeWebHdfs:
         self.acls = {}  # path: aclspec
         self.folders = {}  # path: mode as text
         self.requests = []  # (method, operation, path, parameters)
-        self.httpfs = False  # which renames over no file
+        self.httpfs = False  # which renames over no file, and leaves out no DataNode
+        self.redirects = 0
+        self.datanodes = {}  # IP address by name: content is redirected to them in turn, by their names
         self.tokens = None  # the good ones; None asks for no token
         self.faults = []  # callables (operation, path) -> (status, exception) or None, asked first
         self.released = threading.Event()
@@ -34,6 +36,8 @@ class FakeWebHdfs:
                 return found[0], {}, remote(*found[1:])
         if self.tokens is not None and "step" not in parameters and parameters.get("delegation") not in self.tokens:
             return 403, {}, remote("InvalidToken", "token is unknown")
+        if self.datanodes and operation in ("OPEN", "CREATE", "APPEND") and "step" not in parameters:
+            return self.redirect(operation, path, parameters)
         if operation == "MKDIRS":
             self.folders[path] = parameters["permission"]
             return 200, {}, {"boolean": True}
@@ -89,12 +93,25 @@ class FakeWebHdfs:
             )
         if operation == "OPEN" and path in self.files:
             offset = int(parameters["offset"])
-            return 200, {}, self.files[path][offset : offset + int(parameters["length"])]
+            return 200, {}, self.files[path][offset : offset + int(parameters.get("length", 1 << 30))]
         if operation in ("OPEN", "GETFILESTATUS"):
             return 404, {}, remote("FileNotFoundException")
         if operation == "DELETE":
             return 200, {}, {"boolean": self.files.pop(path, None) is not None}
         return 400, {}, remote("UnsupportedOperationException", operation)
+
+    def redirect(self, operation, path, parameters):
+        excluded = [] if self.httpfs else parameters.get("excludedatanodes", "").split(",")
+        left = [name for name, address in self.datanodes.items() if address not in excluded]
+        if not left:
+            return 403, {}, remote("IOException", "Failed to find datanode, suggest to check cluster health.")
+        if operation == "CREATE" and path in self.files and parameters.get("overwrite") == "false":
+            return 403, {}, remote("FileAlreadyExistsException")
+        self.redirects += 1
+        host = left[self.redirects % len(left)]
+        port = self.url.rpartition(":")[2]
+        query = urlencode({**parameters, "step": "2"})
+        return 307, {"Location": f"http://{host}:{port}/webhdfs/v1{path}?{query}"}, {}
 
     def status(self, path):
         return {

@@ -8,11 +8,17 @@ to the address (307) that takes or gives the content.
 
 import posixpath
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from ..errors import ClusterUnreachable, SubmissionRejected
+from ..runtime.common.datanodes import (
+    DATANODE_CONNECT_SECONDS,
+    NO_DATANODE,
+    DatanodeUnreachable,
+    UnreachableDatanodes,
+)
 from ..runtime.common.file_storage import Content, FileStatus, read_file_status
 from .fast_import import import_httpx
 from .security.authentication import Authentication
@@ -46,11 +52,6 @@ SLOW_DATANODE = 3.0
 _MISSING = ("FileNotFoundException", "PathNotFoundException")
 _TAKEN = ("FileAlreadyExistsException", "AlreadyBeingCreatedException", "RecoveryInProgressException")
 _NOT_NOW = ("SafeModeException", "StandbyException", "RetriableException", "NoRouteToHostException")
-#: What NameNodes and DataNodes answer, as an IOException, while no DataNode can take or give a block.
-NO_DATANODE = re.compile(
-    r"Failed to find datanode|All datanodes .*are bad|could only be (?:written|replicated) to \d+|"
-    "Unable to create new block|No active nodes contain this block|Could not obtain block"
-)
 
 
 class WebHdfs:
@@ -77,8 +78,10 @@ class WebHdfs:
         self._client = httpx.Client(**client_options(authentication, urls, timeout, ca_file))
         self._client.headers.update(_HEADERS)
         self._slow = httpx.Timeout(timeout * SLOW_DATANODE, connect=min(CONNECT_TIMEOUT, timeout))
-        # There is no other DataNode to try, and on a busy one a handshake of TLS alone has taken 5 s.
-        self._datanode = httpx.Timeout(timeout * SLOW_DATANODE, connect=timeout)
+        self._datanodes = UnreachableDatanodes()
+        self._datanode = httpx.Timeout(timeout * SLOW_DATANODE, connect=min(DATANODE_CONNECT_SECONDS, timeout))
+        # Without another DataNode to try: on a busy one a handshake of TLS alone has taken 5 s.
+        self._last_datanode = httpx.Timeout(timeout * SLOW_DATANODE, connect=timeout)
 
     def status(self, path: str) -> FileStatus | None:
         what = f"looking at {path}"
@@ -108,22 +111,15 @@ class WebHdfs:
 
     def _write(self, path: str, data: bytes | Content, permission: int, overwrite: str) -> bool:
         what = f"writing {path}"
-        place = self._ask(
-            what,
-            "PUT",
-            path,
-            "CREATE",
-            tolerated=_TAKEN,
-            leads_on=True,
-            overwrite=overwrite,
-            permission=f"{permission:o}",
-        )
-        if place is None:
-            return False
-        if not is_redirect(place):
-            raise self._no_namenode(what, f"the answer is {place.status_code}, and names no DataNode")
         length = {} if isinstance(data, bytes) else {"Content-Length": str(data.size)}
-        return self._transfer(what, "PUT", place, tolerated=_TAKEN, content=data, headers=length) is not None
+        parameters = {"overwrite": overwrite, "permission": f"{permission:o}"}
+        located, written = self._transfer(
+            (what, "PUT", path, "CREATE"), parameters, tolerated=_TAKEN, repeatable=overwrite == "true",
+            content=data, headers=length,
+        )  # fmt: skip
+        if located is not None and not is_redirect(located):
+            raise self._no_namenode(what, f"the answer is {located.status_code}, and names no DataNode")
+        return written is not None
 
     def set_modified(self, path: str, modified: int) -> None:
         self._ask(f"setting the time of {path}", "PUT", path, "SETTIMES", modificationtime=str(modified))
@@ -147,38 +143,28 @@ class WebHdfs:
         raise SubmissionRejected(f"{what}: the file system refused to rename it to {target}")
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes | None:
-        what = f"reading {path}"
         part = {"offset": str(offset)} if length is None else {"offset": str(offset), "length": str(length)}
-        answer = self._ask(what, "GET", path, "OPEN", tolerated=_MISSING, leads_on=True, **part)
-        if answer is not None and is_redirect(answer):
-            answer = self._transfer(what, "GET", answer, tolerated=_MISSING)
-        return None if answer is None else bytes(answer.content)
+        located, content = self._transfer((f"reading {path}", "GET", path, "OPEN"), part, tolerated=_MISSING)
+        if located is not None and not is_redirect(located):
+            content = located
+        return None if content is None else bytes(content.content)
 
     def read_news(self, path: str, offset: int, known: int, most: int) -> bytes | None:
         if offset < known:
             return self.read(path, offset, most)
         # A NameNode refuses an offset at or after the length that it knows; the DataNode may know more.
-        what = f"reading {path}"
         asked = max(0, known - 1)
-        answer = self._ask(
-            what,
-            "GET",
-            path,
-            "OPEN",
-            tolerated=_MISSING,
-            leads_on=True,
-            offset=str(asked),
-            length=str(most + offset - asked),
-        )
-        if answer is None:
-            return None
-        if not is_redirect(answer):
-            return bytes(answer.content)[offset - asked :]
-        answer.headers["location"] = _OFFSET.sub(str(offset), answer.headers["location"])
+        part = {"offset": str(asked), "length": str(most + offset - asked)}
         try:
-            return bytes(self._transfer(what, "GET", answer, tolerated=()).content)
+            located, content = self._transfer(
+                (f"reading {path}", "GET", path, "OPEN"), part, tolerated=_MISSING,
+                change=lambda url: _OFFSET.sub(str(offset), url),
+            )  # fmt: skip
         except SubmissionRejected:
             return None
+        if located is not None and not is_redirect(located):
+            return bytes(located.content)[offset - asked :]
+        return None if content is None else bytes(content.content)
 
     def delete(self, path: str) -> bool:
         what = f"deleting {path}"
@@ -233,20 +219,70 @@ class WebHdfs:
         return response if leads_on and is_redirect(response) else self._checked(what, response, tolerated)
 
     def _transfer(
-        self, what: str, method: str, place: "httpx.Response", *, tolerated: tuple[str, ...], **options: Any
-    ) -> Any:
-        """Send or fetch a file's content at the address to which the NameNode redirects."""
+        self,
+        asked: tuple[str, str, str, str],
+        parameters: Mapping[str, str],
+        *,
+        tolerated: tuple[str, ...],
+        repeatable: bool = True,
+        change: Callable[[str], str] = str,
+        **options: Any,
+    ) -> tuple[Any, Any]:
+        """Send or fetch a file's content at the address to which the NameNode redirects.
+
+        A DataNode that can't be reached is left out, and the NameNode names another one.
+
+        Parameters
+        ----------
+        asked : tuple of str
+            What is done, in words; method, path and operation.
+        parameters : mapping of str to str
+        tolerated : tuple of str
+            Exceptions of Hadoop that are no errors.
+        repeatable : bool, optional
+            Whether a request that a DataNode may have carried out can be sent again. Default: True.
+        change : callable, optional
+            Returns the address to use instead of the NameNode's.
+
+        Returns
+        -------
+        tuple
+            The responses of the NameNode and of the DataNode; None for a tolerated exception, and where there was no
+            redirect.
+        """
         httpx = import_httpx()
-        url = place.url.join(place.headers["location"])
+        what, method, path, operation = asked
+        located, url = None, ""
+
+        def locate(excluded: Mapping[str, str]) -> str | None:
+            nonlocal located
+            located = self._ask(
+                what, method, path, operation, tolerated=tolerated, leads_on=True, **parameters, **excluded
+            )
+            if located is None or not is_redirect(located):
+                return None
+            return change(str(located.url.join(located.headers["location"])))
+
+        def transfer(location: str, last_chance: bool) -> Any:
+            nonlocal url
+            url = location
+            timeout = self._last_datanode if last_chance else self._datanode
+            try:
+                return self._client.request(method, location, timeout=timeout, **options)
+            except (httpx.TransportError, httpx.InvalidURL) as error:
+                if repeatable or isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+                    raise DatanodeUnreachable(error) from error
+                raise
+
         try:
-            response = self._client.request(method, url, timeout=self._datanode, **options)
+            response = self._datanodes.follow(locate, transfer)
         except (httpx.TransportError, httpx.InvalidURL) as error:
             raise ClusterUnreachable(
-                f"{what}: the DataNode {url.netloc.decode()} does not answer: {explain_failure(error)}. A file's "
+                f"{what}: the DataNode {urlsplit(url).netloc} does not answer: {explain_failure(error)}. A file's "
                 "content goes to the DataNodes directly: let this machine reach them, or set webhdfs in site.yaml to "
                 "an HttpFS"
             ) from error
-        return self._checked(what, response, tolerated)
+        return located, None if response is None else self._checked(what, response, tolerated)
 
     def _checked(self, what: str, response: "httpx.Response", tolerated: tuple[str, ...]) -> Any:
         """Return a successful response, or None for a tolerated exception; raise an error for any other response."""

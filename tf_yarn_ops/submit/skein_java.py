@@ -32,9 +32,9 @@ from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_skein
 from ..hadoop.security.authentication import OTHER_USERS
 from ..hadoop.transport import RestUnavailable
-from ..hadoop.webhdfs import NO_DATANODE
 from ..job.spec import JobSpec
 from ..runtime.common.contract import dump_job
+from ..runtime.common.datanodes import NO_DATANODE
 from ..runtime.common.processes import descendants, send_signal, set_child_subreaper, set_parent_death_signal
 from ..staging.archive import pack
 from ..staging.staging_directory import StagingDirectory, plain_name

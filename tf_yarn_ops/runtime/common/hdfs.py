@@ -18,10 +18,11 @@ import re
 import time
 import urllib.request
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 from urllib.parse import quote, urlencode, urlsplit
 
 from .container_http import connection_to, container_tokens, opener_of
+from .datanodes import DATANODE_CONNECT_SECONDS, DatanodeUnreachable, UnreachableDatanodes
 from .file_storage import Content, FileStatus, StorageRefused, read_file_status
 from .tokens import HDFS_KIND
 
@@ -44,6 +45,7 @@ _ERRORS: Mapping[str, Callable[[str], OSError]] = {
 _LATER = ("StandbyException", "RetriableException", "SafeModeException")
 #: Seconds between two tries.
 _PAUSE = 1.0
+Result = TypeVar("Result")
 _OFFSET = re.compile(r"(?<=[?&]offset=)\d+")
 #: HttpFS takes content of this type only, and a NameNode may want the other header of each request that writes.
 _HEADERS = {"Content-Type": "application/octet-stream", "X-XSRF-HEADER": "ytf"}
@@ -124,6 +126,7 @@ class Hdfs:
         self._logins = [("delegation", token) for token in tokens] or [("user.name", user)]
         self._opener, self._seconds, self._authorities = opener_of(authorities, _AsTheyAre), seconds, authorities
         self.patience = patience
+        self._datanodes = UnreachableDatanodes()
 
     def status(self, path: str) -> FileStatus:
         """Return the status of a path; raise FileNotFoundError."""
@@ -153,12 +156,18 @@ class Hdfs:
     def read_news(self, path: str, offset: int, known: int, most: int) -> Optional[bytes]:
         asked = offset if offset < known else max(0, known - 1)
         try:
-            answer = self._ask("GET", path, "OPEN", offset=asked, length=most + offset - asked)
+            located, answer = self._transfer(
+                "GET",
+                path,
+                "OPEN",
+                {"offset": asked, "length": most + offset - asked},
+                _whole_answer,
+                change=lambda url: _OFFSET.sub(str(offset), url),
+            )
         except FileNotFoundError:
             return None
-        if answer.status == 200:
-            return answer.content[offset - asked :]
-        answer = self._send("GET", _OFFSET.sub(str(offset), answer.location))
+        if answer is None:
+            return located.content[offset - asked :]
         return answer.content if answer.status == 200 else None
 
     def makedirs(self, path: str, permission: int) -> None:
@@ -181,21 +190,26 @@ class Hdfs:
     def _write(self, operation: str, path: str, data: Union[bytes, Content], **values: object) -> None:
         """Write to a file: the NameNode names the DataNode that takes the content."""
         method = "POST" if operation == "APPEND" else "PUT"
-        place = self._ask(method, path, operation, **values).location
-        if not place:
+        repeatable = values.get("overwrite") == "true"
+        _, answer = self._transfer(method, path, operation, values, _whole_answer, data, repeatable)
+        if answer is None:
             raise StorageRefused("%s %s: the answer names no DataNode" % (operation, path))
-        answer = self._send(method, place, data)
         if answer.status >= 300:
             raise answer.error("%s %s" % (operation, path))
 
     def open_range(self, path: str, offset: int, length: int) -> http.client.HTTPResponse:
         """Return the open answer with these bytes, at most; the caller closes it. The offset lies within the file."""
-        place = self._ask("GET", path, "OPEN", offset=offset, length=length).location
-        answer = self._open("GET", place)
+        _, answer = self._transfer("GET", path, "OPEN", {"offset": offset, "length": length}, _open_answer)
+        if answer is None:
+            raise StorageRefused("OPEN %s: the answer names no DataNode" % path)
         if answer.status != 200:
             with answer:
                 raise _Answer(answer.status, answer.read(), "").error("OPEN %s" % path)
         return answer
+
+    def leave_out(self, answer: http.client.HTTPResponse) -> None:
+        """Read from other DataNodes for a while than that of an answer, which ended early."""
+        self._datanodes.add(urlsplit(answer.url).netloc)
 
     def open_upload(self, path: str, operation: str) -> "Upload":
         """Return the open request that takes a file's content.
@@ -207,9 +221,15 @@ class Hdfs:
             ``CREATE``, which overwrites the file, or ``APPEND``.
         """
         method, values = ("POST", {}) if operation == "APPEND" else ("PUT", {"overwrite": "true"})
-        place = self._ask(method, path, operation, **values).location
-        connection = connection_to(place, self._authorities, self._seconds)
-        return Upload(connection, method, place, "%s %s" % (operation, path))
+        what = "%s %s" % (operation, path)
+
+        def begin(connection: http.client.HTTPConnection, method: str, url: str, _: object) -> "Upload":
+            return Upload(connection, method, url, what)
+
+        _, upload = self._transfer(method, path, operation, values, begin)
+        if upload is None:
+            raise StorageRefused("%s: the answer names no DataNode" % what)
+        return upload
 
     def rename(self, source: str, target: str) -> bool:
         return bool(self._ask("PUT", source, "RENAME", destination=target).document().get("boolean"))
@@ -268,21 +288,95 @@ class Hdfs:
                 raise fault
             time.sleep(_PAUSE)
 
-    def _send(self, method: str, url: str, content: Union[bytes, Content, None] = None) -> _Answer:
-        with self._open(method, url, content) as answer:
-            try:
-                return _Answer(answer.status, answer.read(), answer.headers.get("Location") or "")
-            except http.client.HTTPException as error:
-                raise StorageRefused(repr(error)) from None
-
-    def _open(self, method: str, url: str, content: Union[bytes, Content, None] = None) -> http.client.HTTPResponse:
-        length = {} if content is None or isinstance(content, bytes) else {"Content-Length": str(content.size)}
+    def _send(self, method: str, url: str) -> _Answer:
         try:
-            request = urllib.request.Request(url, content, {**_HEADERS, **length}, method=method)
-            answer: http.client.HTTPResponse = self._opener.open(request, timeout=self._seconds)
-            return answer
+            request = urllib.request.Request(url, None, _HEADERS, method=method)
+            with self._opener.open(request, timeout=self._seconds) as answer:
+                return _Answer(answer.status, answer.read(), answer.headers.get("Location") or "")
         except (http.client.HTTPException, ValueError) as error:
             raise StorageRefused(repr(error)) from None
+
+    def _transfer(
+        self,
+        method: str,
+        path: str,
+        operation: str,
+        values: Mapping[str, object],
+        exchange: Callable[[http.client.HTTPConnection, str, str, Union[bytes, Content, None]], Result],
+        data: Union[bytes, Content, None] = None,
+        repeatable: bool = True,
+        change: Callable[[str], str] = str,
+    ) -> Tuple[_Answer, Optional[Result]]:
+        """Send or fetch content where the NameNode says; leave out DataNodes that can't be reached.
+
+        Parameters
+        ----------
+        method, path, operation : str
+        values : mapping of str to object
+            Parameters of the request.
+        exchange : callable
+            Gets a connection that is open, the method, the address and the content.
+        data : bytes or Content, optional
+        repeatable : bool, optional
+            Whether a request that a DataNode may have carried out can be sent again. Default: True.
+        change : callable, optional
+            Returns the address to use instead of the NameNode's.
+
+        Returns
+        -------
+        tuple
+            The NameNode's answer, and what `exchange` returned; None if the answer names no address.
+        """
+        located = _Answer(0, b"", "")
+        what = "%s %s" % (operation, path)
+
+        def locate(excluded: Mapping[str, str]) -> Optional[str]:
+            nonlocal located
+            located = self._ask(method, path, operation, **{**values, **excluded})
+            return change(located.location) if located.location else None
+
+        def transfer(location: str, last_chance: bool) -> Result:
+            netloc = urlsplit(location).netloc
+            connection = connection_to(location, self._authorities, self._seconds)
+            sent = False
+            try:
+                if not last_chance:
+                    connection.timeout = min(DATANODE_CONNECT_SECONDS, self._seconds)
+                connection.connect()
+                connection.sock.settimeout(self._seconds)
+                sent = True
+                return exchange(connection, method, location, data)
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                connection.close()
+                fault = StorageRefused("%s: the DataNode %s does not answer: %r" % (what, netloc, error))
+                if sent and not repeatable:
+                    raise fault from None
+                raise DatanodeUnreachable(fault) from None
+
+        result = self._datanodes.follow(locate, transfer)
+        return located, result
+
+
+def _open_answer(
+    connection: http.client.HTTPConnection, method: str, url: str, data: Union[bytes, Content, None]
+) -> http.client.HTTPResponse:
+    """Send a request with its content; return the answer, which keeps the connection open until it is closed."""
+    split = urlsplit(url)
+    length = {} if data is None or isinstance(data, bytes) else {"Content-Length": str(data.size)}
+    headers = {**_HEADERS, **length, "Connection": "close"}
+    connection.request(method, "%s?%s" % (split.path, split.query), data, headers)
+    answer = connection.getresponse()
+    answer.url = url
+    if connection.sock:
+        connection.sock.close()
+    return answer
+
+
+def _whole_answer(
+    connection: http.client.HTTPConnection, method: str, url: str, data: Union[bytes, Content, None]
+) -> _Answer:
+    with _open_answer(connection, method, url, data) as answer:
+        return _Answer(answer.status, answer.read(), "")
 
 
 class Upload:

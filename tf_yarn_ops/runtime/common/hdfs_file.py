@@ -61,6 +61,8 @@ class HdfsReader(io.RawIOBase):
                     done += count
                     until = None
                 except (OSError, http.client.HTTPException) as error:
+                    if self._answer is not None:
+                        self._hdfs.leave_out(self._answer)
                     self._drop()
                     until = until or time.monotonic() + self._hdfs.patience
                     if isinstance(error, FileNotFoundError) or time.monotonic() > until:

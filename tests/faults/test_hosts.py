@@ -1,0 +1,98 @@
+"""Faults of the network between hosts: clients, coordinator and tasks on machines of their own."""
+
+import pytest
+
+from support.faults import Matrix, check
+from support.hadoop.hosts import HostsCluster, missing_for_hosts
+from support.hosts_rig import HostsRig
+from support.programs import YTF
+from tf_yarn_ops.runtime.common.reasons import Reason
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+
+MATRIX = Matrix()
+HOSTS = 3
+#: Writes its TF_CONFIG, and dials all other tasks by the names there; a ps waits to be ended.
+RING = """python3 -c '
+import json, os, socket, time
+config = json.loads(os.environ["TF_CONFIG"])
+me = config["task"]
+addresses = [address for found in config["cluster"].values() for address in found]
+own = config["cluster"][me["type"]][me["index"]]
+server = socket.socket()
+server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+server.bind(("", int(own.rpartition(":")[2])))
+server.listen()
+until = time.monotonic() + 60
+for address in addresses:
+    host, _, port = address.rpartition(":")
+    while True:
+        try:
+            socket.create_connection((host, int(port)), 2).close()
+            break
+        except OSError:
+            assert time.monotonic() < until, address
+            time.sleep(0.1)
+json.dump({"addresses": addresses, "host": socket.gethostname()}, open(os.environ["YTF_RESULT_FILE"], "w"))
+time.sleep(3)
+'"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    if missing := missing_for_hosts():
+        pytest.skip(f"several hosts need {missing}")
+    with HostsCluster(tmp_path_factory.mktemp("hosts"), HOSTS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def rig(cluster):
+    return HostsRig(cluster)
+
+
+def row(fault, reason, limit):
+    """Add a row whose network is restored behind it."""
+
+    def add(play):
+        def restoring(rig):
+            try:
+                return play(rig)
+            finally:
+                rig.restore()
+
+        MATRIX.row(fault, reason, limit, alone=True)(restoring)
+        return play
+
+    return add
+
+
+def trained_once(report):
+    assert len(report["rounds"]) == 1 and all(task["starts"] == 1 for task in report["tasks"]), report
+
+
+def on_different_hosts(report):
+    trained_once(report)
+    hosts = [task["host"] for task in report["tasks"]]
+    assert len(set(hosts)) == len(hosts), hosts
+
+
+@row("the client can neither reach nor name one of the DataNodes", Reason.SUCCEEDED, 120)
+def datanode_unreachable_for_client(rig):
+    rig.cluster.block("n3", "edge", "9864")
+    rig.cluster.set_names("edge", {"n3": []})
+    outcome = rig.play("-r", "worker:1", "--file", __file__, "echo the-log", expect=trained_once)
+    log = rig.run(*YTF, "logs", *outcome.applications)
+    assert "the-log" in log.stdout, log.stderr
+    return outcome
+
+
+@pytest.mark.parametrize("row", MATRIX.rows, ids=lambda row: row.fault)
+def test_fault_of_the_network_ends_as_the_matrix_says(row, played):
+    check(row, played)
+
+
+def test_tasks_on_different_hosts_reach_each_other_by_name(rig, played):
+    """The client waits for the fault's rows: they change what names mean."""
+    outcome = rig.play("-r", "chief:1", "-r", "worker:2", RING, expect=on_different_hosts)
+    assert outcome.reason is Reason.SUCCEEDED, outcome.message

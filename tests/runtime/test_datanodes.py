@@ -1,0 +1,138 @@
+"""DataNodes that can't be reached: NameNodes name others, for a client and for a container."""
+
+import io
+import socket
+
+import pytest
+
+from support.fake_webhdfs import serving_files
+from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
+from tf_yarn_ops.hadoop.webhdfs import WebHdfs
+from tf_yarn_ops.runtime.common import datanodes
+from tf_yarn_ops.runtime.common.hdfs import Hdfs
+from tf_yarn_ops.runtime.common.hdfs_file import HdfsReader, HdfsWriter
+
+#: Where no server listens at the port of the good DataNode, 127.0.0.1.
+BAD = "127.0.0.2"
+
+
+def of_client(url):
+    return WebHdfs((url,), SimpleAuthentication("ann"), 0.5)
+
+
+def of_container(url):
+    return Hdfs([url], "ann", {}, seconds=1.0)
+
+
+def reads_whole(hdfs):
+    return hdfs.read("/x") if isinstance(hdfs, WebHdfs) else HdfsReader(hdfs, "/x").readall()
+
+
+#: What is done with the file that holds "content", and what it gives; "create" is the one that is not repeatable.
+OPERATIONS = {
+    "read": (reads_whole, b"content"),
+    "read news": (lambda hdfs: hdfs.read_news("/x", 2, 7, 9), b"ntent"),
+    "replace": (lambda hdfs: hdfs.replace("/x", b"content", 0o600), None),
+    "create": (lambda hdfs: hdfs.create("/new", b"more", 0o600), True),
+}
+
+
+@pytest.fixture
+def names(monkeypatch):
+    """Return the addresses of host names; all others that begin with dn are unknown."""
+    known, resolve = {"dn2": "127.0.0.1"}, socket.getaddrinfo
+
+    def getaddrinfo(host, *words, **options):
+        name = host.decode() if isinstance(host, bytes) else host
+        if name and name.startswith("dn") and name not in known:
+            raise socket.gaierror(-2, "Name or service not known")
+        return resolve(known.get(name, name), *words, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    return known
+
+
+@pytest.fixture
+def files(names):
+    with serving_files() as served:
+        served.files["/x"] = b"content"
+        served.datanodes = {"dn1": BAD, "dn2": "127.0.0.1"}
+        yield served
+
+
+@pytest.mark.parametrize("kind", [of_client, of_container])
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("service", ["NameNode", "a service that ignores the exclusion"])
+@pytest.mark.parametrize("fault", ["refuses", "its name is unknown"])
+def test_unreachable_datanode_is_left_out(files, names, kind, operation, service, fault):
+    act, expected = OPERATIONS[operation]
+    files.httpfs = service != "NameNode"
+    if fault == "refuses":
+        names["dn1"] = BAD
+    hdfs = kind(files.url)
+    for _ in range(3):
+        files.files.pop("/new", None)
+        assert act(hdfs) == expected
+
+
+@pytest.mark.parametrize("kind", [of_client, of_container])
+def test_later_requests_leave_out_the_datanode_at_once(files, names, kind):
+    names["dn1"] = BAD
+    hdfs = kind(files.url)
+    for _ in range(4):
+        hdfs.replace("/x", b"content", 0o600)
+    asked = [query.get("excludedatanodes") for *_, query in files.requests if "step" not in query]
+    assert BAD in asked and asked[asked.index(BAD) :] == [BAD] * (len(asked) - asked.index(BAD))
+
+
+@pytest.mark.parametrize("kind", [of_client, of_container])
+@pytest.mark.parametrize("operation", ["read", "read news", "replace"])
+def test_datanode_that_hangs_is_left_out(files, names, kind, operation):
+    names["dn1"] = BAD
+    act, expected = OPERATIONS[operation]
+    with socket.create_server((BAD, int(files.url.rpartition(":")[2]))):
+        hdfs = kind(files.url)
+        for _ in range(2):
+            assert act(hdfs) == expected
+
+
+@pytest.mark.parametrize("kind", [of_client, of_container])
+def test_write_that_may_have_been_done_is_not_repeated(files, names, kind):
+    """A new file that a DataNode may have made would look like somebody else's."""
+    names["dn1"] = BAD
+    with socket.create_server((BAD, int(files.url.rpartition(":")[2]))):
+        files.datanodes = {"dn1": BAD}
+        with pytest.raises(Exception, match=r"dn1:.* does not answer"):
+            kind(files.url).create("/new", b"more", 0o600)
+    assert len([query for *_, query in files.requests if "step" not in query]) == 1
+
+
+@pytest.mark.parametrize("kind", [of_client, of_container])
+def test_datanode_that_comes_back_is_used_again(files, names, kind):
+    """It is the only one, and was left out a moment ago."""
+    names["dn1"] = BAD
+    files.datanodes = {"dn1": BAD}
+    hdfs = kind(files.url)
+    with pytest.raises(Exception, match=r"dn1:.* does not answer"):
+        hdfs.replace("/x", b"content", 0o600)
+    names["dn1"] = "127.0.0.1"
+    hdfs.replace("/x", b"content", 0o600)
+
+
+def test_writer_leaves_out_an_unreachable_datanode(files, names):
+    names["dn1"] = BAD
+    hdfs = of_container(files.url)
+    for _ in range(2):
+        with io.BufferedWriter(HdfsWriter(hdfs, "/x", append=True)) as file:
+            file.write(b"")
+    assert files.files["/x"] == b"content"
+
+
+def test_outage_is_forgotten_after_a_minute(names):
+    now = [0.0]
+    known = datanodes.UnreachableDatanodes(lambda: now[0])
+    names["dn1"] = BAD
+    known.add("dn1:9864")
+    assert known.parameters() == {"excludedatanodes": BAD}
+    now[0] = datanodes.OUTAGE_SECONDS
+    assert known.parameters() == {}

@@ -1,0 +1,151 @@
+"""The rig of the rows on several hosts: clients on ``edge``, by ``ytf-submit`` in a process of its own."""
+
+import json
+import os
+import re
+import sys
+import time
+import urllib.error
+import urllib.request
+
+from support.faults import Outcome, Rig, processes_of
+from support.programs import ROOT, SUBMIT, YTF
+from support.waiting import until
+from tf_yarn_ops.hadoop.resourcemanager import ENDED
+from tf_yarn_ops.minicluster import health
+from tf_yarn_ops.runtime.common.reasons import Reason
+
+FOREVER = "exec tail -f /dev/null"
+
+
+class EdgeClient:
+    """One call of ``ytf-submit --wait --json`` on edge.
+
+    Parameters
+    ----------
+    rig : HostsRig
+    number : int
+        Of the call.
+    words : sequence of str
+        Options and the command.
+    """
+
+    def __init__(self, rig, number, words):
+        self.rig = rig
+        self.log = rig.cluster.directory / "edge" / f"client-{number}.log"
+        words = ["--wait", "--json", "-m", "256", "--environment", f"venv://{sys.prefix}", "--stop_grace", "2", *words]
+        with self.log.open("w") as log:
+            self.process = rig.popen(*SUBMIT, *words, stderr=log)
+
+    @property
+    def application(self):
+        """Its application id, once there is one."""
+        return until(lambda: re.search(r"application_\d+_\d+", self.lines()), 60, what=self.lines)[0]
+
+    def lines(self):
+        """Return what it has logged."""
+        return self.log.read_text()
+
+    def report(self):
+        """Return what ``ytf status`` says."""
+        ran = self.rig.run(*YTF, "status", "--json", self.application)
+        return json.loads(ran.stdout) if ran.stdout.strip() else {}
+
+    def running(self, tasks):
+        """Wait until so many tasks run; return their hosts, such as ``n1``, by task."""
+
+        def found():
+            assert self.process.poll() is None, self.lines()
+            report = self.report()
+            hosts = {task["task"]: task["host"] for task in report.get("tasks") or () if task["state"] == "running"}
+            return len(hosts) == tasks and hosts
+
+        return {task: host.partition(".")[0] for task, host in until(found, 120, 0.5, self.lines).items()}
+
+    def master(self):
+        """Return the host of the application master."""
+
+        def found():
+            (app,) = [item for item in self.rig.applications() if item["id"] == self.application]
+            return app.get("amHostHttpAddress", "").partition(".")[0]
+
+        return until(found)
+
+    def end(self, since, expect=None):
+        """Wait for the end; return the outcome and hold the report to `expect`."""
+        out, _ = self.process.communicate(timeout=280)
+        seen = self.rig.clock()
+        assert "Traceback" not in self.lines(), self.lines()
+        assert out.strip(), self.lines()
+        report = json.loads(out)
+        message = f"{report['message']} {self.lines()}"
+        if expect:
+            expect(report)
+        application = self.application
+        return Outcome(Reason(report["reason"]), seen - since, (application,), self.rig.left(application), message)
+
+
+class HostsRig(Rig):
+    """A cluster of several hosts, and hands to strike at its network.
+
+    Parameters
+    ----------
+    cluster : HostsCluster
+    """
+
+    def __init__(self, cluster):
+        self.cluster, self.clients, self.clock = cluster, [], time.monotonic
+
+    def popen(self, *words, **options):
+        """Start a program on edge; its output is text."""
+        return self.cluster.start("edge", words, env=self._environ(), **options)
+
+    def run(self, *words, timeout=120):
+        """Run a program on edge to its end."""
+        return self.cluster.run("edge", words, timeout=timeout, env=self._environ())
+
+    def _environ(self):
+        return {**os.environ, **self.cluster.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def submit(self, *words):
+        """Return a client that submits and waits."""
+        self.clients.append(EdgeClient(self, len(self.clients), words))
+        return self.clients[-1]
+
+    def play(self, *words, expect=None):
+        """Return the outcome of a whole job."""
+        began = self.clock()
+        return self.submit(*words).end(began, expect)
+
+    def applications(self):
+        """Return all that YARN knows."""
+        url = f"{self.cluster.resourcemanager_url}/ws/v1/cluster/apps"
+        found = health.get_json(self.cluster.settings, url) or {}
+        return (found.get("apps") or {}).get("app", [])
+
+    def restore(self):
+        """Undo all that was done to the network, and wait until all nodes are back."""
+        settings = self.cluster.settings
+        for host in settings.hosts:
+            self.cluster.plug(host)
+            self.cluster.unblock(host)
+            self.cluster.set_names(host, {})
+        until(lambda: health.count_active_nodes(settings) == settings.nodes, 90, what="all nodes are active")
+
+    def close(self):
+        for client in self.clients:
+            if client.process.poll() is None:
+                client.process.terminate()
+                client.process.communicate(timeout=120)
+
+    def _found(self, application):
+        state = next((item["state"] for item in self.applications() if item["id"] == application), ENDED[0])
+        found = [] if state in ENDED else [f"{application} is {state}"]
+        found += [f"process {pid}: {words}" for pid, words in processes_of(application)]
+        url = f"{self.cluster.namenode_url}/webhdfs/v1/user/{self.cluster.settings.user}/.skein/{application}"
+        try:
+            health.open_page(self.cluster.settings, f"{url}?op=GETFILESTATUS&user.name=root", 10).close()
+            found.append(f"the directory of {application}")
+        except urllib.error.HTTPError:
+            pass
+        return found
