@@ -87,6 +87,24 @@ def datanode_unreachable_for_client(rig):
     return outcome
 
 
+@row("the nodes' names lead to IPv6 first", Reason.SUCCEEDED, 120)
+def ipv6_first(rig):
+    nodes = [f"n{number}" for number in range(1, HOSTS + 1)]
+    names = {node: [rig.cluster.address6(node), f"10.77.0.1{node[1:]}"] for node in nodes}
+    for node in nodes:
+        rig.cluster.set_names(node, names)
+    return rig.play("-r", "worker:2", RING, expect=on_different_hosts)
+
+
+@row("the nodes' names have a dead IPv6 address first", Reason.SUCCEEDED, 120)
+def dead_address_first(rig):
+    nodes = [f"n{number}" for number in range(1, HOSTS + 1)]
+    names = {node: [f"2001:db8:77::9{node[1:]}", f"10.77.0.1{node[1:]}"] for node in nodes}
+    for node in nodes:
+        rig.cluster.set_names(node, names)
+    return rig.play("-r", "worker:2", RING, expect=on_different_hosts)
+
+
 @pytest.mark.parametrize("row", MATRIX.rows, ids=lambda row: row.fault)
 def test_fault_of_the_network_ends_as_the_matrix_says(row, played):
     check(row, played)

@@ -10,7 +10,7 @@ import select
 import socket
 import ssl
 import time
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ..common import protocol
 from ..common.mutual_tls import client_context
@@ -18,6 +18,9 @@ from ..common.mutual_tls import client_context
 #: The least time for which a new agent looks for the coordinator, seconds.
 FIRST_CONTACT = 60.0
 MAX_CONTACT_BACKOFF = 2.0
+#: The most addresses of one host that are tried; each takes a socket for each port.
+MAX_ADDRESSES = 8
+_UNANSWERED = "no answer; the host is down, or a firewall drops what comes from here"
 #: How long the coordinator may take to receive one message, seconds.
 SEND_SECONDS = 10.0
 
@@ -34,34 +37,40 @@ def connect(host: str, ports: Sequence[int], context: ssl.SSLContext) -> "Link":
     host : str
         Host of the application master.
     ports : sequence of int
-        All are tried at once.
+        All are tried at once, at all addresses of the host.
     context : ssl.SSLContext
 
     Raises
     ------
     LinkLost
-        No port answered within `CONNECT_SECONDS`. The message names host and ports.
+        No port answered within `CONTACT_SECONDS`. The message names the host, the ports, and why each address failed.
     """
     deadline = time.monotonic() + protocol.CONTACT_SECONDS
     tries: Dict[int, socket.socket] = {}
-    try:
-        family, _, _, _, address = socket.getaddrinfo(host, ports[0], 0, socket.SOCK_STREAM)[0]
-    except OSError as error:
-        raise LinkLost("no address for %s: %s" % (host, error)) from None
+    sockets: Dict[socket.socket, str] = {}
+    whys: Dict[str, str] = {}
     poll = select.poll()
-    for port in ports:
-        sock = socket.socket(family, socket.SOCK_STREAM)
-        sock.setblocking(False)
-        sock.connect_ex((address[0], port))
-        tries[sock.fileno()] = sock
-        poll.register(sock, select.POLLOUT)
-    why = "no port is open"
     try:
+        for family, address in _addresses_of(host):
+            whys[address[0]] = _UNANSWERED
+            for port in ports:
+                try:
+                    sock = socket.socket(family, socket.SOCK_STREAM)
+                except OSError as error:  # a node without IPv6
+                    whys[address[0]] = str(error.strerror)
+                    break
+                sock.setblocking(False)
+                sock.connect_ex((address[0], port, *address[2:]))
+                tries[sock.fileno()] = sock
+                poll.register(sock, select.POLLOUT)
+                sockets[sock] = address[0]
         while tries and time.monotonic() < deadline:
             for number, _ in poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
                 poll.unregister(number)
                 sock = tries.pop(number)
-                if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                failed = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                if failed:
+                    whys[sockets[sock]] = os.strerror(failed)
                     sock.close()
                     continue
                 try:
@@ -69,12 +78,22 @@ def connect(host: str, ports: Sequence[int], context: ssl.SSLContext) -> "Link":
                     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     return Link(context.wrap_socket(sock))
                 except OSError as error:
-                    why = "another program answers: %s" % error
+                    whys[sockets[sock]] = "another program answers: %s" % error
                     sock.close()
     finally:
         for sock in tries.values():
             sock.close()
-    raise LinkLost("no coordinator on %s, ports %d to %d: %s" % (host, ports[0], ports[-1], why))
+    faults = "; ".join("%s: %s" % why for why in whys.items())
+    raise LinkLost("no coordinator on %s, ports %d to %d: %s" % (host, ports[0], ports[-1], faults))
+
+
+def _addresses_of(host: str) -> List[Tuple[int, Tuple[Any, ...]]]:
+    """Return the families and addresses of a host, each once."""
+    try:
+        found = socket.getaddrinfo(host, 0, 0, socket.SOCK_STREAM)
+    except OSError as error:
+        raise LinkLost("no address for %s: %s" % (host, error)) from None
+    return list({(int(family), address): None for family, _, _, _, address in found})[:MAX_ADDRESSES]
 
 
 class Link:

@@ -85,7 +85,7 @@ class _Client(_Side):
         try:
             await asyncio.wait_for(
                 asyncio.get_running_loop().create_connection(
-                    lambda: _Task(self, self._relay, address), host, int(port)
+                    lambda: _Task(self, self._relay, address), host, int(port), happy_eyeballs_delay=0.25
                 ),
                 RELAY_SECONDS,
             )

@@ -34,7 +34,8 @@ class Connection:
     def __init__(self, writer: asyncio.StreamWriter):
         self._writer = writer
         peer = writer.get_extra_info("peername")
-        self.address = f"{peer[0]}:{peer[1]}" if peer else "?"
+        # An IPv4 address that a listener of both families has accepted begins with ::ffff:.
+        self.address = f"{peer[0].rpartition('::ffff:')[2]}:{peer[1]}" if peer else "?"
 
     def send(self, line: bytes) -> None:
         """Queue a line; do nothing if the connection is closing."""
@@ -47,15 +48,14 @@ class Connection:
 
 
 def listen_on_first_free(ports: Sequence[int]) -> socket.socket:
-    """Listen on the first free port; raise `PortsTaken` if none is free."""
+    """Listen on the first free port, at all addresses of both families; raise `PortsTaken` if none is free."""
+    both = socket.has_dualstack_ipv6()
     for port in ports:
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listener.bind(("", port))
-            listener.listen(1024)
+            listener = socket.create_server(
+                ("", port), family=socket.AF_INET6 if both else socket.AF_INET, backlog=1024, dualstack_ipv6=both
+            )
         except OSError as error:
-            listener.close()
             if error.errno not in (errno.EADDRINUSE, errno.EACCES):
                 raise
             continue
