@@ -23,7 +23,7 @@ NO_DATANODE = re.compile(
     r"Failed to find datanode|All datanodes .*are bad|could only be (?:written|replicated) to \d+|"
     "Unable to create new block|No active nodes contain this block|Could not obtain block"
 )
-Result = TypeVar("Result")
+Transferred = TypeVar("Transferred")
 
 
 class DatanodeUnreachable(Exception):
@@ -64,8 +64,8 @@ class UnreachableDatanodes:
         return {"excludedatanodes": ",".join(found)} if found else {}
 
     def follow(
-        self, locate: Callable[[Mapping[str, str]], Optional[str]], transfer: Callable[[str, bool], Result]
-    ) -> Optional[Result]:
+        self, locate: Callable[[Mapping[str, str]], Optional[str]], transfer: Callable[[str, bool], Transferred]
+    ) -> Optional[Transferred]:
         """Transfer a file's content to or from a DataNode that can be reached.
 
         Parameters

@@ -18,11 +18,11 @@ import re
 import time
 import urllib.request
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 from urllib.parse import quote, urlencode, urlsplit
 
 from .container_http import connection_to, container_tokens, opener_of
-from .datanodes import DATANODE_CONNECT_SECONDS, DatanodeUnreachable, UnreachableDatanodes
+from .datanodes import DATANODE_CONNECT_SECONDS, DatanodeUnreachable, Transferred, UnreachableDatanodes
 from .file_storage import Content, FileStatus, StorageRefused, read_file_status
 from .tokens import HDFS_KIND
 
@@ -45,7 +45,6 @@ _ERRORS: Mapping[str, Callable[[str], OSError]] = {
 _LATER = ("StandbyException", "RetriableException", "SafeModeException")
 #: Seconds between two tries.
 _PAUSE = 1.0
-Result = TypeVar("Result")
 _OFFSET = re.compile(r"(?<=[?&]offset=)\d+")
 #: HttpFS takes content of this type only, and a NameNode may want the other header of each request that writes.
 _HEADERS = {"Content-Type": "application/octet-stream", "X-XSRF-HEADER": "ytf"}
@@ -302,11 +301,11 @@ class Hdfs:
         path: str,
         operation: str,
         values: Mapping[str, object],
-        exchange: Callable[[http.client.HTTPConnection, str, str, Union[bytes, Content, None]], Result],
+        exchange: Callable[[http.client.HTTPConnection, str, str, Union[bytes, Content, None]], Transferred],
         data: Union[bytes, Content, None] = None,
         repeatable: bool = True,
         change: Callable[[str], str] = str,
-    ) -> Tuple[_Answer, Optional[Result]]:
+    ) -> Tuple[_Answer, Optional[Transferred]]:
         """Send or fetch content where the NameNode says; leave out DataNodes that can't be reached.
 
         Parameters
@@ -335,7 +334,7 @@ class Hdfs:
             located = self._ask(method, path, operation, **{**values, **excluded})
             return change(located.location) if located.location else None
 
-        def transfer(location: str, last_chance: bool) -> Result:
+        def transfer(location: str, last_chance: bool) -> Transferred:
             netloc = urlsplit(location).netloc
             connection = connection_to(location, self._authorities, self._seconds)
             sent = False
