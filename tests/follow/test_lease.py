@@ -251,7 +251,7 @@ def test_refused_lease_is_logged_once_and_the_wait_goes_on(place, caplog):
     report = wait_for(Session(place.cluster()), ID, lease=Lease(0.4, None, "x"), poll_interval=0.01, timeout=60)
     assert report.reason is Reason.SUCCEEDED
     told = [text for text in caplog.messages if "move the end of its lease" in text]
-    assert len(told) == 1 and "ann may not MODIFY_APP" in told[0] and told[0].startswith(f"{ID} : ")
+    assert len(told) == 1 and "ann may not MODIFY_APP" in told[0] and told[0].startswith(f"{ID}: ")
 
 
 def test_a_lease_that_yarn_took_back_moves_again(caplog):

@@ -10,8 +10,8 @@ APP = "application_1700000000000_0042"
 NOW = 1_700_000_000.0
 
 
-def status(tasks=("worker:0", "worker:1", "worker:2"), starts=1, reason=None, **facts):
-    reports = tuple(TaskReport(name, "running", host="n1", starts=starts) for name in tasks)
+def status(tasks=("worker:0", "worker:1", "worker:2"), starts=1, reason=None, ran=3000.0, **facts):
+    reports = tuple(TaskReport(name, "running", host="n1", starts=starts, started_at=NOW - ran) for name in tasks)
     return build_status(
         JobReport(APP, state="RUNNING", started_at=NOW - 3600, tasks=reports, reason=reason), Facts(NOW, **facts)
     )
@@ -76,6 +76,18 @@ def series(task, step, *, at=NOW, name="loss", value=0.5, since=None):
         (
             {"series": [series("worker:0", 400), series("worker:1", 410), series("worker:2", 120)]},
             [("worker:2: at step 120, where the median task is at 400.", ["worker:2"])],
+        ),
+        ({"ran": 5.0, "series": [series("worker:0", 4), series("worker:1", 4), series("worker:2", 1)]}, []),
+        (  # after a replacement: worker:0 and worker:1 have not written since the new round began
+            {
+                "ran": 90.0,
+                "series": [
+                    series("worker:0", 54, at=NOW - 95),
+                    series("worker:1", 55, at=NOW - 95),
+                    series("worker:2", 1),
+                ],
+            },
+            [],
         ),
         (
             {"waiting": Waiting(("worker:1 (container requested)",), NOW - 190)},

@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 
 from support.job_reports import APP, FAILED, task
+from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, JobUsage, Round, TaskReport
 from tf_yarn_ops.terminal.progress import Lines, in_notebook
 from tf_yarn_ops.terminal.summary import describe, describe_usage
@@ -31,7 +32,26 @@ def test_lines_say_only_what_is_new():
     assert lines.changes(again, 41.0) == [
         "round 2: worker:1 failed", "running: worker:0, worker:1", "TensorBoard at http://n:1"]  # fmt: skip
     assert lines.changes(FAILED, 42.0) == [
-        f"{APP} FINISHED", "failed with exit 3: worker:1", "stopped: ps:0"]  # fmt: skip
+        f"{APP} FINISHED: TASK_FAILED", "failed with exit 3: worker:1", "stopped: ps:0"]  # fmt: skip
+
+
+def test_no_line_comes_twice():
+    lines = Lines()
+    rounds = (Round(1, 0.0, "start"), Round(2, 5.0, "worker:1 was lost"))
+    running = JobReport(APP, state="RUNNING", tasks=(TaskReport("worker:0", "running"),), rounds=rounds)
+    assert lines.changes(running, 0.0) == [f"{APP} RUNNING", "round 2: worker:1 was lost", "running: worker:0"]
+    started = replace(running, tasks=(TaskReport("worker:0", "running", starts=1),))
+    assert lines.changes(started, 1.0) == []
+    assert lines.changes(JobReport(APP, state="RUNNING"), 2.0) == [], "the coordinator did not answer this time"
+    ended = JobReport(APP, state="FINISHED", reason=Reason.SUCCEEDED, tasks=(TaskReport("worker:0", "succeeded"),),
+                      rounds=rounds)  # fmt: skip
+    assert lines.changes(ended, 3.0) == [f"{APP} FINISHED", "succeeded: worker:0"]
+    other = replace(running, application_id="application_1_0002")
+    assert lines.changes(other, 4.0) == [
+        "application_1_0002 RUNNING",
+        "round 2: worker:1 was lost",
+        "running: worker:0",
+    ]
 
 
 def test_lines_show_yarns_reason_and_break_a_silence():

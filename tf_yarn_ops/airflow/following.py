@@ -163,7 +163,7 @@ async def _overdue(followed: Followed, application_id: str, log: logging.Logger)
     """Kill an application after its deadline; try again for the site's ``unreachable_timeout``."""
     why = "The task's execution_timeout is over"
     if not followed.kill:
-        log.warning("%s ; %s is left alone", why, application_id)
+        log.warning("%s; %s is left alone", why, application_id)
         return JobReport(application_id, reason=Reason.EXECUTION_TIMEOUT, message=f"{why}; the application continues")
     until = time.monotonic() + followed.cluster.site.unreachable_timeout
     with closing(Launcher(followed.cluster)) as launcher:

@@ -116,7 +116,7 @@ class TensorFlowYarnSensor(BaseSensorOperator):
             site = Site() if self._launcher is None else self._launcher.cluster.site
             if time.monotonic() - self._answered >= site.unreachable_timeout:
                 raise
-            self.log.warning("still waiting for %s : %s", self.application_id, error)
+            self.log.warning("still waiting for %s: %s", self.application_id, error)
             return False
         self._answered = time.monotonic()
         if report.reason is None:

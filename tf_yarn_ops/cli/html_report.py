@@ -40,7 +40,7 @@ def read_live_report(launcher: "Launcher", application_id: str, whole: bool) -> 
     if record is not None and report.reason is Reason.LOST:
         try:
             report = JobReport.from_dict(record)
-            say(f"YARN no longer knows {application_id} ; this is from the history")
+            say(f"YARN no longer knows {application_id}; this is from the history")
         except (ValueError, TypeError):
             record = None
     if record is None and whole and report.reason is None:

@@ -105,7 +105,7 @@ def kill_application(
             if time.monotonic() >= ask_at:
                 resourcemanager.kill(application_id, text, left)
                 if not accepted:  # log after the request: a full pipe without a reader blocks
-                    logger.info("killing %s : %s", application_id, why)
+                    logger.info("killing %s: %s", application_id, why)
                 accepted, ask_at = True, time.monotonic() + _ASK_AGAIN
                 if timeout is None:
                     return unseen

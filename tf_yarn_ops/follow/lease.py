@@ -149,7 +149,7 @@ class Renewals:
         """Note that YARN does not let this client move the end; log it once."""
         logger.log(
             logging.DEBUG if self._refusal else logging.WARNING,
-            "%s : YARN does not let this client move the end of its lease (%s). If the end was set before, YARN "
+            "%s: YARN does not let this client move the end of its lease (%s). If the end was set before, YARN "
             "ends the application then; otherwise the application continues when this client is gone",
             self._application_id,
             error,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..runtime.common.clock import duration, local_clock
 from ..runtime.common.escaping import escape_controls
+from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, TaskReport, list_names
 from .output import say
 from .summary import describe_metrics, describe_tensorboard, describe_usage, elapsed, ending, group_report
@@ -83,8 +84,9 @@ class Lines:
 
     def __init__(self, write: Callable[[str], object] | None = None) -> None:
         self._write = write or (lambda line: say(f"{local_clock(time.time())} {line}"))
+        self._application_id = ""
         self._job: tuple[str, str | None] = ("", None)
-        self._tasks: dict[str, tuple[str, int, str]] = {}
+        self._tasks: dict[str, str] = {}
         self._round = 0
         self._tensorboard = ""
         self._reminded = -REMINDER_SECONDS
@@ -123,11 +125,14 @@ class Lines:
     def _changes(self, report: JobReport, followed: float) -> list[str]:
         """Return the lines for the changes; ``followed`` is the time since the first report, in seconds."""
         lines = []
+        if report.application_id != self._application_id:  # submitted again
+            self._application_id, self._tasks, self._round, self._job = report.application_id, {}, 0, ("", None)
         job = (report.state, report.tracking_url)
         if report.state != self._job[0]:
             where = f" in queue {report.queue}" if report.queue and report.state in ("SUBMITTED", "ACCEPTED") else ""
             page = f", {report.tracking_url}" if report.state == "RUNNING" and report.tracking_url else ""
-            lines.append(f"{report.application_id} {report.state}{where}{page}")
+            verdict = f": {report.reason.value}" if report.reason not in (None, Reason.SUCCEEDED) else ""
+            lines.append(f"{report.application_id} {report.state}{where}{page}{verdict}")
         self._job = job
         cause = _cause_of_waiting(report) if followed >= SETTLED_SECONDS else ""
         if cause and cause != self._cause:
@@ -136,7 +141,7 @@ class Lines:
         if len(report.rounds) > max(1, self._round):
             last = report.rounds[-1]
             lines.append(f"round {last.number}: {last.cause}")
-        self._round = len(report.rounds)
+        self._round = max(self._round, len(report.rounds))  # YARN's own report has none
         lines += self._task_changes(report)
         concerns = {(concern.code, concern.tasks): concern.text for concern in report.concerns}
         lines += [f"look: {text}" for about, text in concerns.items() if about not in self._concerns]
@@ -163,11 +168,11 @@ class Lines:
         """Return one line per new state with its tasks; failures first, because they cause the other changes."""
         new: dict[tuple[str, str], list[str]] = {}
         for task in report.tasks:
-            now = (task.state, task.starts, ending(task))
-            if self._tasks.get(task.task, ("pending", 0, "")) != now:
-                self._tasks[task.task] = now
+            words = _describe_state(task)
+            if self._tasks.get(task.task, "pending") != words:
+                self._tasks[task.task] = words
                 if task.state != "pending":
-                    new.setdefault((task.state, _describe_state(task)), []).append(task.task)
+                    new.setdefault((task.state, words), []).append(task.task)
         failures_first = sorted(new.items(), key=lambda item: item[0][0] not in _FAILURES)
         return [f"{words}: {list_names(tasks)}" for (_, words), tasks in failures_first]
 

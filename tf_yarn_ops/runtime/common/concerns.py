@@ -15,6 +15,8 @@ WAIT_SECONDS, METRICS_PAUSE = 60.0, 600.0
 #: The part of its memory from which a task may be killed soon; the part of a deadline that is near its end; the part of
 #: the others' steps below which a task is slow.
 FULL, NEAR, SLOW = 0.9, 0.9, 0.5
+#: Seconds for which a command runs before it counts as slow; samples come every 5 s, and a program first warms up.
+SLOW_SECONDS = 60.0
 #: The metric with the number of steps of the whole training.
 STEPS = "steps"
 
@@ -96,10 +98,16 @@ def _unisolated(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
 
 
 def _slow(document: Mapping[str, Any], running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
-    names = {task["task"] for task in running}
+    """Compare the steps of commands that have run for a while; a sample may be some seconds older than the others."""
+    started = {
+        task["task"]: task["started_at"]
+        for task in running
+        if task.get("started_at") and document["at"] - task["started_at"] >= SLOW_SECONDS
+    }
     steps: Dict[str, float] = {}
     for item in document.get("series") or ():
-        if item["task"] in names:
+        # A step from before the start is that of an earlier round.
+        if item["task"] in started and (item.get("at") or 0.0) >= started[item["task"]]:
             steps[item["task"]] = max(item["step"], steps.get(item["task"], 0.0))
     if len(steps) < 3:
         return
