@@ -1,15 +1,18 @@
 """A task's log, from whichever place has it; the places are on the wire or programs on PATH."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tf_yarn_ops.follow.log_reader
 from support.fake_yarn import STAMP, application
 from support.records import add
 from support.tfile import file_of
 from tf_yarn_ops.errors import ApplicationNotFound, LogMissing, SpecInvalid, SubmissionRejected
-from tf_yarn_ops.follow.log_reader import Logs, default_task, find_log, grown, unframed
+from tf_yarn_ops.follow.log_reader import LogFile, Logs, default_task, find_log, grown, unframed
 from tf_yarn_ops.follow.log_stream import choose_tasks
 from tf_yarn_ops.follow.session import Session
 from tf_yarn_ops.follow.yarn_report import read_yarn_report
@@ -27,10 +30,11 @@ MASTER = f"container_{STAMP}_0001_01_000001"
 CONTENT = "line 1\nline 2\n\u00fc\n"
 
 
-def framed(content, trailing="\n*****\n\n"):
+def framed(content, trailing="\n*****\n\n", length=None):
+    length = len(content.encode()) if length is None else length
     return (
         f"Container: {CONTAINER} on node:1\nLogAggregationType: LOCAL\n=====\nLogType:worker.log\n"
-        f"LogLength:{len(content)}\nLogContents:\n{content}End of LogType:worker.log.This log file may not be "
+        f"LogLength:{length}\nLogContents:\n{content}\nEnd of LogType:worker.log.This log file may not be "
         f"complete.{trailing}"
     )
 
@@ -42,7 +46,7 @@ def report(url, **fields):
     return JobReport(ID, reason=Reason.TASK_FAILED, message="x", tasks=(TaskReport("ps:0"), task), **fields)
 
 
-def logs(yarn, environ=None, services=(), tail="", aggregation="SUCCEEDED", **facts):
+def logs(yarn, environ=None, services=(), tail="", aggregation="SUCCEEDED", cancelled=lambda: False, **facts):
     own = report(yarn.url, first_failure="worker:0")
     own = JobReport(**{**vars(own), "tasks": (own.tasks[0], TaskReport(**{**vars(own.tasks[1]), "log_tail": tail}))})
     yarn.add(
@@ -59,7 +63,13 @@ def logs(yarn, environ=None, services=(), tail="", aggregation="SUCCEEDED", **fa
     cluster = Cluster(
         (yarn.url,), "ann", "ann", "hdfs://n", "hdfs://n", "/user/{user}/.skein", log_services=services, **facts
     )
-    return Logs(cluster, cluster.resourcemanager(), environ=environ or {"PATH": "/none"}, sleep=lambda seconds: None)
+    return Logs(
+        cluster,
+        cluster.resourcemanager(),
+        environ=environ or {"PATH": "/none"},
+        sleep=lambda seconds: None,
+        cancelled=cancelled,
+    )
 
 
 def serve(yarn, container, name, text, base="/ws/v1/node"):
@@ -283,20 +293,52 @@ def test_default_task_without_a_failure():
     assert default_task(JobReport(ID)) == "coordinator"
 
 
+def content_of(parts, window=None):
+    """Return the content of an answer and its place in the log; the parts of the answer must follow one another."""
+    found = list(unframed(parts, window))
+    for (place, part), (following, _) in pairwise(found):
+        assert following == place + len(part)
+    return b"".join(part for _, part in found), found[0][0]
+
+
 @pytest.mark.parametrize("size", [1, 7, 100, 5000])
 def test_the_frame_is_found_however_the_text_is_cut(size):
     content = "".join(f"line {n}\n" for n in range(2000))
     text = framed(content).encode()
-    assert b"".join(unframed(text[at : at + size] for at in range(0, len(text), size))) == content.encode()
+    parts = [text[at : at + size] for at in range(0, len(text), size)]
+    assert content_of(parts) == (content.encode(), 0)
 
 
-def test_a_log_that_says_end_of_log_itself_is_whole():
-    content = "End of LogType: not yet\nx\n"
-    assert b"".join(unframed([framed(content).encode()])) == content.encode()
+@given(st.binary(max_size=3000) | st.just(b"LogContents:\nEnd of LogType:worker.log\n"), st.integers(1, 4000))
+def test_log_that_yarn_aggregates_meanwhile_comes_once(content, size):
+    """A node answers with the log on its disk, and then with the aggregated one in a frame of its own."""
+    before, behind = framed("", length=len(content)).encode().split(b"\nEnd of LogType", 1)
+    one = before + content + b"\nEnd of LogType" + behind
+    text = one + one.replace(b"LOCAL", b"AGGREGATED")
+    assert content_of([text[at : at + size] for at in range(0, len(text), size)]) == (content, 0)
+
+
+@pytest.mark.parametrize("window", [0, 10, 100, 5000])
+def test_the_end_of_a_log_comes_with_its_place(window):
+    content = bytes(range(48, 98)) * 2
+    last = content[-window:] if window else b""
+    text = framed(last.decode(), length=len(content)).encode()
+    assert content_of([text, b"more"], window) == (last, len(content) - len(last))
 
 
 def test_a_server_that_adds_nothing():
-    assert b"".join(unframed([b"x" * 5000])) == b"x" * 5000
+    assert content_of([b"x" * 5000, b"y"]) == (b"x" * 5000 + b"y", 0)
+
+
+def test_a_cancelled_reader_ends_between_two_chunks(yarn):
+    """A log of 300 MB was shown for minutes after a signal."""
+    yarn.pages[f"/ws/v1/node/containerlogs/{CONTAINER}/worker.log"] = ("text/plain", framed("x" * 10_000_000))
+    looks = iter([False] * 3)
+    reader = logs(yarn, cancelled=lambda: next(looks, True))
+    assert 0 < len("".join(reader.read(ID))) < 9_000_000
+    waiting = logs(yarn, aggregation="RUNNING", cancelled=lambda: True)
+    yarn.pages.clear()
+    assert list(waiting.content(LogFile(CONTAINER, "worker.log", None, "ann", ID), True)) == []
 
 
 @pytest.mark.parametrize("size", [1, 7, 5000])
@@ -304,11 +346,7 @@ def test_a_server_that_adds_nothing():
 @pytest.mark.parametrize("offset", [0, 5, 95, 100, 120])
 def test_read_from_an_offset_returns_the_rest_or_reports_the_gap(offset, window, size):
     content = bytes(range(48, 98)) * 2
-    text = (
-        framed(content[-window:].decode())
-        .replace(f"LogLength:{len(content[-window:])}", f"LogLength:{len(content)}")
-        .encode()
-    )
+    text = framed(content[-window:].decode(), length=len(content)).encode()
     cut = [text[at : at + size] for at in range(0, len(text), size)]
     reachable = len(content) - offset <= window
     assert grown(cut, offset, window) == (len(content), content[offset:] if reachable else b"")

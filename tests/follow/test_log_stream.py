@@ -5,6 +5,7 @@ from contextlib import closing
 import pytest
 
 import tf_yarn_ops.follow.log_reader
+import tf_yarn_ops.follow.log_stream
 from support.fake_yarn import STAMP, application
 from support.node_logs import serve_logs
 from tf_yarn_ops.errors import SpecInvalid
@@ -100,6 +101,28 @@ def test_at_the_end_the_rest_comes_with_the_last_line(yarn, nodes, stream):
     nodes[FIRST] = b"one\ntwo\nthree"
     ended = [TaskReport("worker:0", "succeeded", container_id=FIRST, starts=1)]  # a report from YARN names no node
     assert look(lines, yarn, ended, Reason.SUCCEEDED) == [("worker:0", 1, "two"), ("worker:0", 1, "three")]
+
+
+def test_of_a_long_log_the_end_is_shown_and_the_rest_named(yarn, nodes, stream, monkeypatch):
+    monkeypatch.setattr(tf_yarn_ops.follow.log_stream, "LAST_BYTES", 1000)
+    nodes[FIRST] = b"one\n"
+    lines, tasks = stream(), [task(yarn.url, "worker:0", FIRST)]
+    assert len(look(lines, yarn, tasks)) == 1
+    nodes[FIRST] = b"one\n" + b"".join(b"%07d\n" % number for number in range(250_000))
+    found = [text for _, _, text in look(lines, yarn, tasks, Reason.SUCCEEDED)]
+    assert found[0] == f"[2.0 MB of this log are left out; all of it: ytf logs {ID} --task worker:0]"
+    assert found[1:] == [f"{number:07d}" for number in range(249_876, 250_000)]
+    asked = [request for request in yarn.requests if "/containerlogs/" in request[1]][-1]
+    assert asked[2]["size"] == "-1000"  # the node sends no more
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_a_line_of_many_bytes_ends_too(yarn, nodes, stream, monkeypatch, end):
+    monkeypatch.setattr(tf_yarn_ops.follow.log_stream, "LAST_BYTES", 200_000)
+    nodes[FIRST] = b"\xff\x00" * 500_000 + end
+    found = [text for _, _, text in look(stream(), yarn, [task(yarn.url, "worker:0", FIRST)], Reason.SUCCEEDED)]
+    assert found[0].startswith("[0.8 MB of this log are left out;")
+    assert sum(map(len, found[1:])) == 200_000 - len(end) and max(map(len, found)) == 64 * 1024
 
 
 def test_a_node_that_is_away_costs_no_line(yarn, nodes, stream):

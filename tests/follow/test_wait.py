@@ -87,7 +87,7 @@ def test_a_wait_logs_the_begin_and_the_end_of_an_outage(caplog):
         assert isinstance(steps.send(None), Look)
     steps.send((RUNNING, JobReport(RUNNING["id"], state="RUNNING")))
     begin, end = caplog.messages
-    assert begin == "still waiting for application_1_0001 : away" and "again" in end
+    assert begin == "still waiting for application_1_0001: away" and "again" in end
 
 
 def test_a_wait_logs_each_refusal_of_its_kill_once(caplog):

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from support.fake_yarn import STAMP, application
+from support.node_logs import serve_logs
 from support.place import ID, REQUESTS, USER, cancel_at, job
 from support.waiting import until
 from tf_yarn_ops.errors import (
@@ -20,7 +21,7 @@ from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
+from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_diagnostics
 
 ME = Identity("a training")
 
@@ -150,6 +151,26 @@ def test_wait_reports_each_change_once_and_deletes_the_directory(place):
     assert report.reason is Reason.SUCCEEDED
     assert [change.state for change in changes] == ["ACCEPTED", "RUNNING", "FINISHED"]
     assert place.directories() == []
+
+
+def test_the_verdict_comes_before_the_log_which_a_cancel_ends(place):
+    """A log of 300 MB held the verdict back; a signal meanwhile killed what had ended."""
+    container = f"container_{STAMP}_0001_01_000002"
+    serve_logs(place.yarn)[container] = b"a line\n" * 1_000_000
+    launcher, seen = place.launcher(), []
+    launcher.submit(job())
+    finish(place, Reason.TASK_FAILED, "FAILED", first_failure="worker:0", tasks=(
+        TaskReport("worker:0", "failed", 1, container_id=container, starts=1,
+                   log_url=f"{place.yarn.url}/node/containerlogs/{container}/ann/worker.log"),))  # fmt: skip
+
+    def on_line(line):
+        seen.append(line.text)
+        launcher.cancel()
+
+    report = launcher.wait(ID, on_change=lambda report: seen.append(report.state), on_line=on_line)
+    assert report.reason is Reason.TASK_FAILED
+    assert seen == ["FINISHED", f"[2.8 MB of this log are left out; all of it: ytf logs {ID} --task worker:0]"]
+    assert place.yarn.count("PUT", f"/ws/v1/cluster/apps/{ID}/state") == 0
 
 
 def test_an_unknown_application_is_lost(place):

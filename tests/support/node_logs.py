@@ -19,10 +19,8 @@ def serve_logs(yarn):
             int(request[2].get("size", -len(content))) for request in reversed(yarn.requests) if request[1] == path
         )
         sent = content[max(0, len(content) + size) :] if size else b""
-        text = (
-            f"Container: {container} on node:1\nLogType:{name}\nLogLength:{len(content)}\nLogContents:\n"
-            f"{sent.decode()}End of LogType:{name}"
-        )
+        head = f"Container: {container} on node:1\nLogType:{name}\nLogLength:{len(content)}\nLogContents:\n"
+        text = head.encode() + sent + f"\nEnd of LogType:{name}".encode()
         return 200, {"Content-Type": "text/plain;charset=utf-8"}, text
 
     yarn.faults.append(answer)

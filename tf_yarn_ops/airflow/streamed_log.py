@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import contextvars
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import SpecInvalid, TfYarnError
 from ..follow.live_report import LiveReports
 from ..follow.log_reader import Logs, default_task
-from ..follow.log_stream import LogStream
+from ..follow.log_stream import LogLine, LogStream
 from ..follow.yarn_report import read_yarn_report
 from ..hadoop.cluster import Cluster
 from ..runtime.common.escaping import escape_controls
@@ -96,14 +96,14 @@ class ProgramLines:
         except TfYarnError as error:
             logger.debug("no lines of %s: %s", application_id, error)
             return
-        for line in lines:
-            self._log.info("%s", escape_controls(line))
         for task, number in left_out.items():
             self._log.info(
                 "%s lines of %s are left out; all of them: ytf logs %s --task %s", number, task, application_id, task
             )
+        for line in lines:
+            self._log.info("%s", escape_controls(line))
 
-    def _read(self, application_id: str) -> tuple[list[str], Counter[str]]:
+    def _read(self, application_id: str) -> tuple[Sequence[str], Counter[str]]:
         application = self._resourcemanager.get(application_id)
         report = read_yarn_report(application, self._live.fetch(application))
         if self._stream is None:
@@ -111,14 +111,13 @@ class ProgramLines:
                 return [], Counter()
             chosen = {_ALL: "*:*", _CHIEF: default_task(report)}
             self._stream = LogStream(self._logs, [chosen.get(name, name) for name in self._tasks])
-        lines: list[str] = []
+        lines: deque[LogLine] = deque()
         left_out: Counter[str] = Counter()
         for line in self._stream.look(application, report):
-            if len(lines) < MOST_LINES:
-                lines.append(f"{line.task} | {self._mask(line.text)[:LONGEST]}")
-            else:
-                left_out[line.task] += 1
-        return lines, left_out
+            lines.append(line)
+            if len(lines) > MOST_LINES:  # the end of a log says why the job failed
+                left_out[lines.popleft().task] += 1
+        return [f"{line.task} | {self._mask(line.text)[:LONGEST]}" for line in lines], left_out
 
     def close(self) -> None:
         """Close the connections."""

@@ -1,6 +1,7 @@
 """``ytf logs``: print the logs of tasks, of a running or an ended application, or follow them until the end."""
 
 import json
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import click
 from ..errors import LogMissing
 from ..follow.log_stream import LogLine, choose_tasks
 from ..launch.launcher import Launcher
+from ..runtime.common.report import JobReport
 from ..terminal.log_filter import LogFilter
 from ..terminal.output import print_json, say, show
 from ..terminal.progress import make_progress
@@ -17,6 +19,8 @@ from ..terminal.summary import indent_message
 from .command_line import ClusterCall, application_ids_only, cluster_options, read_moment
 
 _ALL = ("*:*",)
+#: Characters of the longest line.
+_LONGEST = 1 << 20
 
 
 @click.command()
@@ -72,16 +76,24 @@ def logs(
     if not follow:
         _print(launcher, application_id, tasks, chosen, tail, call.as_json)
     else:
+        ended = False
         try:
             with obj.raised(), make_progress(plain=True) as progress:
+
+                def on_change(report: JobReport) -> None:
+                    nonlocal ended
+                    ended = report.reason is not None
+                    progress.show(report)
+
                 final = launcher.follow_logs(
                     application_id,
                     tasks or _ALL,
-                    on_change=progress.show,
+                    on_change=on_change,
                     on_line=lambda line: _show(line, chosen, call.as_json),
                 )
         except Interrupted as interrupted:
-            say(f"{application_id} goes on; next: ytf logs -f {application_id}{call.next_options}")
+            how = "has ended" if ended else "goes on"
+            say(f"{application_id} {how}; next: ytf logs -f {application_id}{call.next_options}")
             return interrupted.exit_code
         reason = final.reason.value if final.reason else final.state
         say(f"{application_id} {reason}{f': {indent_message(final)}' if final.message else ''}")
@@ -115,7 +127,7 @@ def _print(
         try:
             lines: Iterable[str] = _lines(launcher.log(application_id, name), name or "", chosen)
             if tail:
-                lines = list(lines)[-tail:]
+                lines = deque(lines, tail)
             if as_json:
                 documents.append({"application_id": application_id, "task": name, "log": "".join(lines)})
                 continue
@@ -133,10 +145,12 @@ def _print(
 
 
 def _lines(chunks: Iterator[str], task: str, chosen: LogFilter) -> Iterator[str]:
-    """Yield the chosen lines with their line feeds; the last may lack it."""
+    """Yield the chosen lines with their line feeds; the last may lack it. One of more than 1 MiB becomes several."""
     rest = ""
     for chunk in chunks:
         *whole, rest = (rest + chunk).split("\n")
+        if len(rest) > _LONGEST:
+            whole, rest = [*whole, rest], ""
         yield from (f"{line}\n" for line in whole if chosen.shows(task, line))
     if rest and chosen.shows(task, rest):
         yield rest

@@ -100,7 +100,7 @@ class CommandLineRun:
             raise SpecInvalid(Fault("local", CommandLineFault.TWO_PLACES, {"other": "resourcemanager"}))
         self.settings = {**settings, **({"resourcemanager": SCHEME, "wait": True} if settings["local"] else {})}
         self.interruption = interruption
-        self._printed = ""
+        self._printed = self._ended = ""
         self._log_tasks: tuple[str, ...] = ()
         self._user: str | None = None
         self._run = EngineRun(say, lambda application_id: None, 0.2 if _is_local(self.settings) else 0.5)
@@ -145,7 +145,9 @@ class CommandLineRun:
 
         def cancel() -> None:
             # This runs in a signal handler: sys.stderr may be in the middle of a line.
-            os.write(2, f"\nytf-submit: killing {self.application_id or 'the submission'}\n".encode())
+            does = f"killing {self.application_id or 'the submission'}"
+            does = f"{self._ended} has ended; the rest of its log is not shown" if self._ended else does
+            os.write(2, f"\nytf-submit: {does}\n".encode())
             launcher.cancel()
 
         # From here a signal only sets a flag: the launcher kills the application at a point where that is safe.
@@ -184,6 +186,7 @@ class CommandLineRun:
 
             def show(report: JobReport) -> None:
                 self._print_id(report)
+                self._ended = report.application_id if report.reason else ""
                 if client is None or not client.running:
                     progress.show(report)
                 if client is not None and report.state == "RUNNING" and report.rounds:

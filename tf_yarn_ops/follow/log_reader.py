@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -36,6 +37,8 @@ from .yarn_report import read_yarn_report
 
 logger = logging.getLogger(__name__)
 LogPart = TypeVar("LogPart")
+#: A place in a log, bytes from its begin, and the bytes there.
+LogChunk = tuple[int, bytes]
 
 #: Names of the application master's own logs, beside those of the tasks.
 COORDINATOR, MASTER = "coordinator", "master"
@@ -46,9 +49,9 @@ _AGGREGATING = ("NOT_START", "RUNNING", "RUNNING_WITH_FAILURE")
 #: Seconds of that time after which a line says what is waited for.
 _SILENT = 3.0
 _YARN_TIMEOUT = 120.0
-_START, _END = b"LogContents:\n", b"End of LogType:"
+_START = b"LogContents:\n"
 _LENGTH = re.compile(rb"LogLength:\s*(\d+)")
-#: Longest text that YARN adds before and after the content of a log, bytes.
+#: Longest text that YARN adds before the content of a log, bytes.
 _FRAME = 2048
 #: Bytes from the end of a log that a look for new lines asks for, and the most that it reads at once.
 _WINDOW, _AT_ONCE = 64 * 1024, 4 * 1024 * 1024
@@ -80,21 +83,44 @@ class LogFile:
         return f"yarn logs -applicationId {self.application_id} -containerId {self.container_id} -log_files {self.name}"
 
 
-def unframed(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the content of a log without the lines that YARN adds before and after it."""
-    held, inside = b"", False
-    for chunk in chunks:
+def unframed(chunks: Iterable[bytes], window: int | None = None) -> Iterator[LogChunk]:
+    """Yield the content of a log with its place, without the lines that YARN adds before and after it.
+
+    A node may answer with the log on its disk and then with the same log, aggregated; the length ends the first.
+
+    Parameters
+    ----------
+    chunks : iterable of bytes
+        The answer.
+    window : int, optional
+        Bytes from the end that were requested. Default: all.
+    """
+    held, source = b"", iter(chunks)
+    while _START not in held and len(held) <= _FRAME and (chunk := next(source, None)) is not None:
         held += chunk
-        if not inside and _START in held:
-            held, inside = held.split(_START, 1)[1], True
-            yield b""  # there is a log; it may be empty
-        if not inside and len(held) > _FRAME:
-            inside = True  # another kind of server, which adds no lines
-        if inside and len(held) > _FRAME:
-            yield held[:-_FRAME]
-            held = held[-_FRAME:]
-    end = held.rfind(_END)
-    yield held[:end] if end >= 0 else held
+    head, start, content = held.partition(_START)
+    found = _LENGTH.search(head)
+    if not start or found is None:  # another kind of server, which adds no lines
+        yield from _placed(chain([held], source))
+        return
+    length = int(found[1])
+    left = min(length, length if window is None else window)
+    yield length - left, b""  # there is a log; it may be empty
+    for part in chain([content], source):
+        part = part[:left]
+        if part:
+            yield length - left, part
+        left -= len(part)
+        if not left:
+            return
+
+
+def _placed(chunks: Iterable[bytes]) -> Iterator[LogChunk]:
+    """Yield chunks of a whole log with their places."""
+    place = 0
+    for chunk in chunks:
+        yield place, chunk
+        place += len(chunk)
 
 
 def grown(chunks: Iterable[bytes], offset: int, window: int) -> tuple[int, bytes]:
@@ -148,6 +174,8 @@ class Logs:
         For the program ``yarn``. Default: the process's environment.
     sleep : callable, optional
         For tests.
+    cancelled : callable, optional
+        Returns whether to end a log early; asked before each chunk. Default: never.
     """
 
     def __init__(
@@ -157,6 +185,7 @@ class Logs:
         *,
         environ: Mapping[str, str] | None = None,
         sleep: Callable[[float], None] = time.sleep,
+        cancelled: Callable[[], bool] = lambda: False,
     ):
         self._cluster = cluster
         self._resourcemanager = resourcemanager
@@ -165,6 +194,7 @@ class Logs:
         self._clients: dict[str | None, Any] = {}
         self._lock = threading.Lock()
         self._sleep = sleep
+        self._cancelled = cancelled
 
     def read(self, application_id: str, task: str | None = None) -> Iterator[str]:
         """Yield a task's log in chunks of text.
@@ -195,30 +225,33 @@ class Logs:
             yield from _tail(application, report, task, file)
             return
         decoder = getincrementaldecoder("utf-8")("replace")
-        yield decoder.decode(first)
-        yield from map(decoder.decode, chunks)
+        yield from (decoder.decode(chunk) for _, chunk in chain([first], chunks))
         yield decoder.decode(b"", True)
 
-    def content(self, file: LogFile, ended: bool) -> Iterator[bytes]:
-        """Yield the whole log in chunks of bytes; yield nothing if it is nowhere.
+    def content(self, file: LogFile, ended: bool, window: int | None = None) -> Iterator[LogChunk]:
+        """Yield a log in chunks; yield nothing if it is nowhere.
 
         Parameters
         ----------
         file : LogFile
         ended : bool
             Whether the application has ended. Then wait for the aggregation, at most `AGGREGATION_TIME` seconds.
+        window : int, optional
+            Bytes from the end that are needed; a source that can't begin there yields all. Default: all.
         """
         began, last, announced = time.monotonic(), not ended, False
         with closing(LogSources(self._cluster, self._resourcemanager)) as known:
             while True:
                 for source in (self._from_node, self._from_server, self._from_file_system, self._from_yarn):
-                    chunks = source(file, known)
-                    first = next(chunks, None)
-                    if first is not None:
-                        yield first
-                        yield from chunks
+                    found = False
+                    for chunk in source(file, known, window):
+                        if self._cancelled():
+                            return
+                        found = True
+                        yield chunk
+                    if found:
                         return
-                if last:
+                if last or self._cancelled():
                     return
                 waited = time.monotonic() - began
                 last = waited > AGGREGATION_TIME or not self._is_aggregating(file)
@@ -250,7 +283,7 @@ class Logs:
         known : LogSources
         """
         if isinstance(self._resourcemanager, LocalJobs):
-            return _read_local(self._resourcemanager, file, offset)
+            return next(_read_local_log(self._resourcemanager, file, offset=offset))[1]
         if not file.node:
             return None
         address = self._resourcemanager.addresses.current()
@@ -270,25 +303,27 @@ class Logs:
                 return content
             window = length - offset + _WINDOW
 
-    def _from_node(self, file: LogFile, known: "LogSources") -> Iterator[bytes]:
+    def _from_node(self, file: LogFile, known: "LogSources", window: int | None) -> Iterator[LogChunk]:
         address = self._resourcemanager.addresses.current()
         if isinstance(self._resourcemanager, LocalJobs):
-            yield _read_local(self._resourcemanager, file)
+            yield from _read_local_log(self._resourcemanager, file, window)
         elif file.node and gateway.is_gateway(address):
             path = f"{file.container_id}/{file.user}/{file.name}"
-            yield from self._fetch(gateway.log_page(address, file.node, path), "text/html", gateway.read_log_page)
+            page = self._fetch(gateway.log_page(address, file.node, path), "text/html", gateway.read_log_page)
+            yield from _placed(page)
         elif file.node:
             yield from self._fetch(
-                f"{file.node}/ws/v1/node/containerlogs/{file.container_id}/{file.name}",
+                f"{file.node}/ws/v1/node/containerlogs/{file.container_id}/{file.name}{_size(window)}",
                 "text/plain",
-                unframed,
+                partial(unframed, window=window),
                 file.node if known.lists(file.node) else None,
             )
 
-    def _from_server(self, file: LogFile, known: "LogSources") -> Iterator[bytes]:
+    def _from_server(self, file: LogFile, known: "LogSources", window: int | None) -> Iterator[LogChunk]:
         for server in self._cluster.log_services:
             found = False
-            for chunk in self._fetch(f"{server}/containerlogs/{file.container_id}/{file.name}", "text/plain", unframed):
+            url = f"{server}/containerlogs/{file.container_id}/{file.name}{_size(window)}"
+            for chunk in self._fetch(url, "text/plain", partial(unframed, window=window)):
                 found = True
                 yield chunk
             if found:
@@ -332,7 +367,7 @@ class Logs:
             return list(self._cluster.resourcemanagers)
         return [*self._cluster.resourcemanagers, *self._cluster.log_services, *filter(None, [node])]
 
-    def _from_file_system(self, file: LogFile, known: "LogSources") -> Iterator[bytes]:
+    def _from_file_system(self, file: LogFile, known: "LogSources", window: int | None) -> Iterator[LogChunk]:
         """Yield the log out of the file into which a NodeManager has aggregated it."""
         try:
             if known.aggregated is None:
@@ -345,7 +380,7 @@ class Logs:
                 for status in found:
                     if not status.name.endswith(".tmp"):
                         read = partial(_read_range, files, f"{directory}/{status.name}")
-                        chunks = read_aggregated_log(status.length, read, file.container_id, file.name)
+                        chunks = _placed(read_aggregated_log(status.length, read, file.container_id, file.name))
                         first = next(chunks, None)
                         if first is not None:
                             yield first
@@ -354,7 +389,7 @@ class Logs:
         except (TfYarnError, NotALog) as error:
             logger.debug("no aggregated log of %s: %s", file.container_id, error)
 
-    def _from_yarn(self, file: LogFile, known: "LogSources") -> Iterator[bytes]:
+    def _from_yarn(self, file: LogFile, known: "LogSources", window: int | None) -> Iterator[LogChunk]:
         program = shutil.which("yarn", path=self._environ.get("PATH"))
         if program is None:
             return
@@ -409,12 +444,22 @@ class LogSources:
         self._stack.close()
 
 
-def _read_local(jobs: LocalJobs, file: LogFile, offset: int = 0) -> bytes:
+def _size(window: int | None) -> str:
+    return "" if window is None else f"?size=-{window}"
+
+
+def _read_local_log(jobs: LocalJobs, file: LogFile, window: int | None = None, offset: int = 0) -> Iterator[LogChunk]:
+    """Yield a log of this machine from an offset, or its last bytes, in chunks of at most 4 MiB."""
     path = jobs.log(file.application_id, file.container_id, file.name)
     try:
         with path.open("rb") as log:
-            log.seek(offset)
-            return log.read()
+            place = log.seek(offset if window is None else max(0, os.fstat(log.fileno()).st_size - window))
+            while True:
+                content = log.read(_AT_ONCE)
+                yield place, content
+                place += len(content)
+                if not content:
+                    return
     except FileNotFoundError as error:
         raise LogMissing(f"there is no log {path}") from error
 

@@ -4,6 +4,7 @@ Input: YARN's object and the report of each look at an application. Output: whol
 The stream itself never waits for the application, and never asks for its state.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from .log_reader import COORDINATOR, MASTER, LogFile, Logs, LogSources, find_log
 
 #: Logs that are read at the same time.
 _AT_ONCE = 8
+#: Bytes that the end of an ended application's log has at most; a look at a running one reads no more, either.
+LAST_BYTES = 4 * 1024 * 1024
 #: Longest line, bytes; a longer one is cut into several.
 _LONGEST = 64 * 1024
 
@@ -58,24 +61,41 @@ class _Reader:
         return self._lines(logs.new_bytes(self.file, self._offset, known) or b"")
 
     def finish(self, logs: Logs, ended: bool) -> Iterator[str]:
-        """Yield the lines behind those that were read, wherever the log is now; the last may lack its line feed."""
-        passed = 0
-        for chunk in logs.content(self.file, ended):
-            new = chunk[max(0, self._offset - passed) :]
-            passed += len(chunk)
+        """Yield the lines behind those that were read, wherever the log is now; the last may lack its line feed.
+
+        Of more than `LAST_BYTES` only the last ones; a line says what is left out.
+        """
+        kept: deque[bytes] = deque()
+        size, end = 0, self._offset
+        for place, chunk in logs.content(self.file, ended, LAST_BYTES):
+            new = chunk[max(0, self._offset - place) :]
             if new:
-                yield from self._lines(new)
+                kept.append(new)
+                size, end = size + len(new), place + len(chunk)
+            while size - len(kept[0] if kept else b"") >= LAST_BYTES:
+                size -= len(kept.popleft())
+        left_out = end - size - self._offset
+        if left_out > 0:
+            # The begin of the line that is cut goes too.
+            self._rest, kept[0] = b"", kept[0].partition(b"\n")[2] or kept[0]
+            show = f"ytf logs {self.file.application_id} --task {self.task}"
+            yield f"[{left_out / 1e6:.1f} MB of this log are left out; all of it: {show}]"
+        for new in kept:
+            yield from self._lines(new)
         if self._rest:
             yield _decode(self._rest)
             self._rest = b""
 
     def _lines(self, new: bytes) -> list[str]:
         self._offset += len(new)
-        *whole, self._rest = (self._rest + new).split(b"\n")
-        while len(self._rest) > _LONGEST:
-            whole.append(self._rest[:_LONGEST])
-            self._rest = self._rest[_LONGEST:]
-        return [_decode(line) for line in whole]
+        *whole, rest = (self._rest + new).split(b"\n")
+        cut = len(rest) // _LONGEST * _LONGEST
+        self._rest = rest[cut:]
+        return [
+            _decode(line[at : at + _LONGEST])
+            for line in (*whole, *filter(None, [rest[:cut]]))
+            for at in range(0, max(1, len(line)), _LONGEST)
+        ]
 
 
 class LogStream:

@@ -256,7 +256,7 @@ def waiting(
             if silent >= unreachable_timeout:
                 kind = TicketMissing if isinstance(error, TicketMissing | KerberosRefused) else ClusterUnreachable
                 raise kind(f"waited {silent:.0f} s for {application_id}: {error}") from error
-            outage.failed(error, "still waiting for %s : %s", application_id, error)
+            outage.failed(error, "still waiting for %s: %s", application_id, error)
         yield Pause(last)
 
 
@@ -303,6 +303,12 @@ def wait_for(
     """
     began = time.monotonic()
     seen: list[str] = [application_id]
+    ended: list[tuple[Mapping[str, Any], JobReport]] = []
+
+    def show_end() -> None:
+        """Show an application that has ended, after its verdict: its log may be long."""
+        while ended and on_look is not None:
+            on_look(*ended.pop())
 
     def answer(step: Step) -> Any:
         match step:
@@ -310,15 +316,18 @@ def wait_for(
                 seen[0] = name
                 application = session.resourcemanager.get(name)
                 report = session.look(application)
-                if on_look is not None:
+                show_end()  # it was ended in favour of this one
+                if report.reason is not None:
+                    ended.append((application, report))
+                elif on_look is not None:
                     on_look(application, report)
                 return application, report
             case FindLive(tag, user):
                 return session.resourcemanager.find(tags=[tag], states=LIVE, user=user or None)
             case Kill(name, why):
                 return kill_application(session, name, why, reason=Reason.QUEUE_TIMEOUT)
-            case Finish(ended):
-                return session.finish(ended)
+            case Finish(last_report):
+                return session.finish(last_report)
             case Renew(name, user, end, holder):
                 session.resourcemanager.set_lifetime(name, *end)
                 return holder is not None and note_holder(session.staging, name, user, holder)
@@ -340,11 +349,13 @@ def wait_for(
         else None,
     )
     try:
-        return drive(steps, answer)
+        final = drive(steps, answer)
     except (KeyboardInterrupt, SystemExit) as error:
         if ours:
             take_back(session, seen[0], error)
         raise
+    show_end()
+    return final
 
 
 def drive(steps: Generator[Step, Any, JobReport], answer: Callable[[Step], Any]) -> JobReport:

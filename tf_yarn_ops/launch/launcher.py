@@ -176,12 +176,16 @@ class Launcher(Session):
         from ..follow.log_stream import LogStream
 
         with (
-            closing(Logs(self.cluster, self.resourcemanager, environ=self._environ)) as logs,
+            closing(
+                Logs(self.cluster, self.resourcemanager, environ=self._environ, cancelled=lambda: self.cancelled)
+            ) as logs,
             closing(LogStream(logs, tasks)) as stream,
         ):
 
             def look(application: Mapping[str, Any], report: JobReport) -> None:
                 for line in stream.look(application, report):
+                    if self.cancelled:
+                        return
                     on_line(line)
 
             yield look
