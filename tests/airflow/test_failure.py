@@ -33,8 +33,7 @@ def test_printed_secret_is_masked_in_the_xcom_and_not_in_the_event(site, deferra
         deferred, _ = deferral(site.operator(deferrable=True))
         site.end(ID, **end)
         event = asyncio.run(first_event(deferred.trigger))
-        assert "geheim" not in json.dumps(event) and event["report"]["metrics"] == {"loss": 0.5}
-        assert event["report"]["message"] == "worker:1 failed with exit code 3"
+        assert event == {"application_id": ID, "ended": ID, "reason": "TASK_FAILED"}
         with pytest.raises(TfYarnJobFailed):
             site.operator().execute_complete(airflow_setup.context_of(ti), event)
     else:
@@ -77,28 +76,16 @@ def test_a_deferred_task_waits_for_yarn_to_read_the_texts_of_its_program(site, m
 def test_a_deferred_task_ends_well_without_the_texts_of_its_program(site, capsys, monkeypatch, answer, why):
     hurry(monkeypatch)
     value = resumed_with_texts(site, lambda: answer)
-    assert (value["reason"], value["metrics"]) == ("SUCCEEDED", {"loss": 0.5})
-    warned = [
-        line
-        for line in task_log(capsys)
-        if line.startswith("the texts of the program (its metrics, the log of a failed task)")
-    ]
+    assert (value["reason"], value["metrics"]) == ("SUCCEEDED", None)
+    warned = [line for line in task_log(capsys) if line.startswith("the report could not be read from YARN")]
     assert len(warned) == 1 and why in warned[0]
 
 
 def test_waiting_task_does_not_ask_yarn_again_for_the_texts(site, monkeypatch):
-    monkeypatch.delattr("tf_yarn_ops.airflow.execution.complete_report")
+    monkeypatch.delattr("tf_yarn_ops.airflow.execution.read_report_of_event")
     with site.ending(metrics={"note": "a text"}):
         value, _, _ = run(site.operator())
     assert value["metrics"] == {"note": "a text"}
-
-
-def test_an_event_of_an_older_triggerer_is_not_taken_for_whole(site):
-    deferred, context = deferral(site.operator(deferrable=True))
-    site.end(ID, metrics={"note": "a text"})
-    event = asyncio.run(first_event(deferred.trigger))
-    del event["whole"]
-    assert site.operator(deferrable=True).execute_complete(context, event)["metrics"] == {"note": "a text"}
 
 
 def test_metrics_are_masked_by_text_and_not_by_name_at_any_depth(site):
@@ -137,10 +124,11 @@ def test_the_report_of_a_failure_is_in_xcom(site):
     ],
 )
 def test_an_exit_code_may_mean_skipped(site, codes, kind):
+    _, context = deferral(site.operator(deferrable=True))
+    failed = report_of()
+    site.end(ID, reason=Reason.TASK_FAILED, tasks=failed.tasks, first_failure=failed.first_failure)
     with pytest.raises(kind):
-        site.operator(skip_on_exit_code=codes).execute_complete(
-            airflow_setup.context_of(airflow_setup.TaskInstance()), build_event(ID, report_of())
-        )
+        site.operator(skip_on_exit_code=codes).execute_complete(context, build_event(ID, failed))
 
 
 def test_only_the_programs_own_end_is_skipped():

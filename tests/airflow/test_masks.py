@@ -55,7 +55,7 @@ def test_triggerer_masks_secrets_without_having_them_as_arguments(site, tmp_path
 
     threading.Thread(target=end, daemon=True).start()
     event = asyncio.run(first_event(TensorFlowYarnTrigger(**kwargs)))
-    assert ended.wait(60) and event["report"]["reason"] == "SUCCEEDED"
+    assert ended.wait(60) and event["reason"] == "SUCCEEDED"
     assert "chief:0 | it knows ***, *** and ***, and tells 5" in seen
     assert "geheim" not in "".join([*seen, *task_log(capsys)]) and handed_over(tmp_path) == []
 
@@ -74,7 +74,7 @@ def test_triggerer_that_cannot_read_the_secrets_logs_no_line(site, tmp_path, mon
     site.end(ID, tasks=tasks_of(site.url, state="succeeded"))
     event = asyncio.run(first_event(deferred.trigger))
     told = task_log(capsys)
-    assert event["report"]["reason"] == "SUCCEEDED"
+    assert event["reason"] == "SUCCEEDED"
     assert any("its secrets are not known here" in line for line in told) == (secret is not None)
     assert ("chief:0 | geheim-9" in told) == (secret is None), "without secrets there is nothing to hide"
 

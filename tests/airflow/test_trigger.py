@@ -146,7 +146,7 @@ def test_the_cluster_is_known_again_without_asking(place):
     assert cluster_from_dict(json.loads(json.dumps(cluster_to_dict(other)))) == other
 
 
-def test_the_event_is_the_whole_report(place):
+def test_the_event_has_nothing_of_the_program(place):
     name = place.add(1)
 
     async def main():
@@ -155,11 +155,7 @@ def test_the_event_is_the_whole_report(place):
         place.end(name, metrics={"accuracy": 0.9})
         return await task
 
-    event = asyncio.run(main())
-    assert event == json.loads(json.dumps(event))
-    assert event["application_id"] == name
-    report = JobReport.from_dict(event["report"])
-    assert (report.application_id, report.reason, report.metrics) == (name, Reason.SUCCEEDED, {"accuracy": 0.9})
+    assert asyncio.run(main()) == {"application_id": name, "ended": name, "reason": "SUCCEEDED"}
 
 
 def test_fifty_triggers_share_one_poll(place):
@@ -179,7 +175,7 @@ def test_fifty_triggers_share_one_poll(place):
         return events
 
     events = asyncio.run(main())
-    assert [event["report"]["application_id"] for event in events] == names
+    assert [event["ended"] for event in events] == names
     singles = [path for method, path, *_ in place.yarn.requests if method == "GET" and path.startswith(f"{APPS}/")]
     assert len(singles) == 50  # one look at each end
 
@@ -187,27 +183,26 @@ def test_fifty_triggers_share_one_poll(place):
 def test_at_the_deadline_the_application_is_killed_and_the_event_says_why(place):
     name = place.add(1)
     event = asyncio.run(fire(place.trigger(name, deadline=time.time() + 0.5)))
-    assert (event["report"]["reason"], place.yarn.apps[name]["state"]) == ("EXECUTION_TIMEOUT", "KILLED")
-    assert "execution_timeout is over" in event["report"]["message"]
+    assert (event["reason"], place.yarn.apps[name]["state"]) == ("EXECUTION_TIMEOUT", "KILLED")
 
 
 def test_a_deadline_that_passed_while_no_triggerer_ran_counts_at_once(place):
     name = place.add(1)
     event = asyncio.run(fire(place.trigger(name, deadline=time.time() - 3600)))
-    assert event["report"]["reason"] == "EXECUTION_TIMEOUT" and place.kills() == [name]
+    assert event["reason"] == "EXECUTION_TIMEOUT" and place.kills() == [name]
 
 
 def test_what_ended_before_its_deadline_was_noticed_keeps_its_own_end(place):
     name = place.add(1)
     place.end(name, metrics={"a": 1})
     event = asyncio.run(fire(place.trigger(name, deadline=time.time() - 1)))
-    assert (event["report"]["reason"], event["report"]["metrics"]) == ("SUCCEEDED", {"a": 1})
+    assert event["reason"] == "SUCCEEDED"
 
 
 def test_at_the_deadline_it_is_left_where_it_is_to_be_left(place):
     name = place.add(1)
     event = asyncio.run(fire(place.trigger(name, deadline=time.time() + 0.2, on_kill="leave")))
-    assert event["report"]["reason"] == "EXECUTION_TIMEOUT" and "continues" in event["report"]["message"]
+    assert event["reason"] == "EXECUTION_TIMEOUT"
     assert place.yarn.apps[name]["state"] == "RUNNING" and not place.kills()
 
 
@@ -216,7 +211,7 @@ def test_kill_at_the_deadline_is_repeated_as_long_as_the_site_waits(place):
     place.yarn.faults.append(lambda method, path: (503, {}, "away") if path.endswith("/state") else None)
     began = time.monotonic()
     event = asyncio.run(fire(place.trigger(name, deadline=time.time())))
-    assert event["report"]["reason"] == "EXECUTION_TIMEOUT" and "could not be killed" in event["report"]["message"]
+    assert event["reason"] == "EXECUTION_TIMEOUT"
     assert time.monotonic() - began > 2
 
 
@@ -224,7 +219,7 @@ def test_application_forgotten_at_the_deadline_does_not_count_as_killed(place):
     name = place.add(1)
     del place.yarn.apps[name]
     event = asyncio.run(fire(place.trigger(name, deadline=time.time() - 1)))
-    assert event["report"]["reason"] == "EXECUTION_TIMEOUT" and "no longer knows" in event["report"]["message"]
+    assert event["reason"] == "EXECUTION_TIMEOUT"
 
 
 def test_the_trigger_moves_the_lease_of_its_application(place, monkeypatch):
@@ -243,7 +238,7 @@ def test_the_trigger_moves_the_lease_of_its_application(place, monkeypatch):
         place.end(name)
         return await event
 
-    assert asyncio.run(main())["report"]["reason"] == "SUCCEEDED"
+    assert asyncio.run(main())["reason"] == "SUCCEEDED"
     assert all(".777" in text for text in moves())
 
 
@@ -251,7 +246,7 @@ def test_the_queue_deadline_is_the_jobs(place):
     name = place.add(1, state="ACCEPTED")
     place.yarn.apps[name]["elapsedTime"] = 61_000
     event = asyncio.run(fire(place.trigger(name, queue_timeout=60)))
-    assert (event["report"]["reason"], place.yarn.apps[name]["state"]) == ("QUEUE_TIMEOUT", "KILLED")
+    assert (event["reason"], place.yarn.apps[name]["state"]) == ("QUEUE_TIMEOUT", "KILLED")
 
 
 def test_on_kill_kills_and_deletes_the_directory(place, tmp_path):
@@ -403,7 +398,7 @@ def test_a_resourcemanager_that_is_away_is_waited_for(place):
         place.end(name)
         return await task
 
-    assert asyncio.run(main())["report"]["reason"] == "SUCCEEDED"
+    assert asyncio.run(main())["reason"] == "SUCCEEDED"
 
 
 def lines_of_log(trigger):
@@ -505,7 +500,7 @@ def test_the_first_import_does_not_hold_up_the_other_triggers(place):
         "    while not task.done():\n"
         "        await asyncio.sleep(0.01)\n"
         "        beats += 1\n"
-        "    print(json.dumps([(await task).payload['report']['reason'], beats]))\n"
+        "    print(json.dumps([(await task).payload['reason'], beats]))\n"
         "asyncio.run(main())\n"
     )
     arguments = json.dumps(place.trigger(name).serialize()[1])

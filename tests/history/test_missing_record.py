@@ -18,6 +18,7 @@ from tf_yarn_ops.runtime.common.contract import dump_job
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.record import pack_record, snapshot_paths
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_diagnostics
+from tf_yarn_ops.runtime.common.status import Usage
 from tf_yarn_ops.staging.staging_directory import JOB_NAME, StagingDirectory
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job, plan_history
 
@@ -103,7 +104,7 @@ def leave(staging, at, **values):
         "exit_code": None,
         "finished_at": None,
         "peak_memory_mib": None,
-        "usage": {"at": at, "peak_memory_mib": 700.0},
+        "usage": Usage(at, 1.0, 600.0, 1.0, 700.0, 30.0)._asdict(),
     }
     events = [event for event in task["events"] if event["kind"] != "succeeded"]
     document |= {"tasks": [{**task, "events": events}], "reason": None, "state": "RUNNING", "written_at": at}

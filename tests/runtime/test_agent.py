@@ -106,3 +106,24 @@ def test_agent_loads_no_module_that_few_jobs_need():
     )
     ran = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, timeout=60)
     assert (ran.stdout, ran.stderr) == ("set()\n", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("leave", "metrics"),
+    [
+        ("mkfifo {result}; mkfifo {metrics}", None),
+        ("ln -s /dev/zero {result}; ln -s /dev/zero {metrics}", None),
+        ("mkdir {result} {metrics}", None),
+        ("""printf '{{"a":%.0s' $(seq 500) > {result}; printf 1 >> {result}; printf '}}%.0s' $(seq 500) >> {result}""", None),
+        ("""printf '{{"seed": 1267650600228229401496703205376, "__id__": "a\\\\u0000b"}}' > {result}""",
+         {"seed": "1267650600228229401496703205376", "_id__": "a\\u0000b"}),
+    ],
+    ids=["pipe", "device", "folder", "nested", "hostile"],
+)  # fmt: skip
+def test_no_result_file_hides_a_success_or_keeps_the_agent(run, leave, metrics):
+    command = "rm -f {metrics}; " + leave + "; exit $(cat code 2>/dev/null || (echo 0 > code; echo 3))"
+    files = {"result": "$YTF_RESULT_FILE", "metrics": "$YTF_METRICS_FILE"}
+    again = RestartPolicy(mode="cluster", max_restarts=1)
+    _, report = run(job(command.format(**files), ps=False, workers=1, restart=again))
+    assert (report.reason, report.metrics, len(report.rounds)) == (Reason.SUCCEEDED, metrics, 2)

@@ -18,7 +18,10 @@ from tf_yarn_ops.runtime.common.record import (
 
 #: 2023-11-14 22:13:20 UTC.
 AT = 1700000000.0
-TASKS = [{"task": f"worker:{index}", "state": "failed", "log_tail": "x" * 500} for index in range(8)]
+TASKS = [
+    {"task": f"worker:{index}", "state": "failed", "starts": 1, "log_tail": "x" * 500, "events": []}
+    for index in range(8)
+]
 
 
 def test_records_of_a_day_are_in_one_folder():
@@ -43,7 +46,8 @@ def test_a_packed_record_is_read_back(status, writer):
 
 @pytest.mark.parametrize(("limit", "series"), [(2000, 1), (1100, 0)], ids=["without logs", "without curves too"])
 def test_a_large_record_keeps_the_tasks_and_the_first_failure(limit, series):
-    curves = [{"name": "loss", "values": [0.5] * 60}]
+    points = [[float(step), 0.5] for step in range(60)]
+    curves = [{"task": "worker:3", "name": "loss", "points": points, "step": 59.0, "value": 0.5, "at": AT}]
     record = build_record({"first_failure": "worker:3", "tasks": TASKS, "series": curves}, COORDINATOR, AT)
     found = unpack_record(pack_record(record, limit))
     assert [bool(task["log_tail"]) for task in found["tasks"]] == [index == 3 for index in range(8)]

@@ -7,6 +7,7 @@ from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.frameworks import FRAMEWORKS
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, Round, TaskReport
+from tf_yarn_ops.runtime.common.values import plain_text
 
 #: What a process can be given, and YAML can hold: no NUL, no lone surrogates.
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=30)
@@ -83,19 +84,21 @@ def jobs(draw):
 moments = st.none() | st.floats(0, 4e9, allow_nan=False)
 #: A log may hold anything, lone surrogates of undecodable bytes included.
 logs = st.text(st.characters(exclude_categories=()), max_size=60)
+#: What every reader can hold.
+plain_texts = logs.map(plain_text)
 task_reports = st.builds(
     TaskReport, task=st.builds("{}:{}".format, names, st.integers(0, 99)),
     state=st.sampled_from(["pending", "registered", "running", "succeeded", "failed", "stopped", "lost"]),
     exit_code=st.none() | st.integers(0, 255), signal=st.none() | st.integers(1, 64), host=st.none() | names,
-    starts=st.integers(0, 5), started_at=moments, finished_at=moments, log_tail=logs,
+    starts=st.integers(0, 5), started_at=moments, finished_at=moments, log_tail=plain_texts,
 )  # fmt: skip
 reports = st.builds(
-    JobReport, application_id=st.just("application_1700000000000_0001"), name=logs, queue=names, user=names,
+    JobReport, application_id=st.just("application_1700000000000_0001"), name=plain_texts, queue=names, user=names,
     state=st.sampled_from(["ACCEPTED", "RUNNING", "FINISHED"]), final_status=st.sampled_from(["UNDEFINED", "FAILED"]),
-    reason=st.none() | st.sampled_from(list(Reason)), message=logs, submitted_at=moments,
-    rounds=st.lists(st.builds(Round, st.integers(1, 9), st.floats(0, 4e9), logs), max_size=3).map(tuple),
+    reason=st.none() | st.sampled_from(list(Reason)), message=plain_texts, submitted_at=moments,
+    rounds=st.lists(st.builds(Round, st.integers(1, 9), st.floats(0, 4e9), plain_texts), max_size=3).map(tuple),
     tasks=st.lists(task_reports, max_size=6, unique_by=lambda task: task.task).map(tuple),
     first_failure=st.none() | st.just("worker:0"),
-    metrics=st.none() | st.dictionaries(names, st.integers() | st.text(max_size=9), max_size=3),
+    metrics=st.none() | st.dictionaries(names, st.integers(-(2**63), 2**63 - 1) | plain_texts, max_size=3),
     output_path=st.none() | texts, versions=st.dictionaries(names, names, max_size=2),
 )  # fmt: skip

@@ -35,12 +35,10 @@ from .links import urls_of_ended
 from .masks import hand_over, job_secrets, masking
 from .outcome import (
     KILLED_BY_AIRFLOW,
-    complete_report,
     conclude,
     is_final,
-    is_whole,
     mask_with,
-    read_event,
+    read_report_of_event,
     sentence_of,
     to_xcom,
 )
@@ -168,10 +166,10 @@ class TaskExecution:
             self._check_state()
             self._close()
             self.operator.defer(trigger=trigger, method_name="execute_complete", timeout=self._backstop())
-        return self._finish(self._wait(report.application_id), report.application_id, whole=True)
+        return self._finish(self._wait(report.application_id), report.application_id)
 
     def resume(self, event: Mapping[str, Any]) -> Any:
-        """End the task with the report in the event of the trigger.
+        """End the task with the report of the application that the trigger has followed to its end.
 
         An event may come from the trigger of an older try: on SQLite Airflow gives a new trigger the number of a
         deleted one. Then this try attaches to its own application again.
@@ -185,7 +183,9 @@ class TaskExecution:
                 own,
             )
             return self.run()
-        return self._finish(read_event(event), event["application_id"], whole=is_whole(event))
+        self._run.application_ids.append(event["ended"])
+        report = read_report_of_event(event, self._read, self.log.warning)
+        return self._finish(report, event["application_id"])
 
     def _wait(self, application_id: str) -> JobReport:
         """Wait in this worker for the end of an application."""
@@ -207,7 +207,7 @@ class TaskExecution:
         )
         return follow_in_thread(followed, self.log, program, self._check_killed)
 
-    def _finish(self, report: JobReport, submitted: str, *, whole: bool) -> Any:
+    def _finish(self, report: JobReport, submitted: str) -> Any:
         """End the task with a report; submit again first if no task of the job has run.
 
         This worker waits for the next application: a second deferral would overwrite the log of the first trigger.
@@ -221,10 +221,7 @@ class TaskExecution:
             # The worker of the older attempt was cut off from Airflow, and ended after this attempt had attached.
             self.log.warning("%s was killed by attempt %s; submitting again", report.application_id, killer)
             return self.run(deferrable=False)
-        ended = self._try_again(report)
-        if ended is report and not whole:
-            ended = complete_report(report, self._read, self.log.warning)
-        return self._conclude(ended)
+        return self._conclude(self._try_again(report))
 
     def time_out(self) -> Any:
         """End the task after Airflow has ended the deferral at its deadline; kill the application if it still runs."""

@@ -197,7 +197,7 @@ class TensorFlowYarnOperator(BaseOperator):
         return value
 
     def execute_complete(self, context: Any, event: Mapping[str, Any]) -> Any:
-        """End the task with the report in the trigger's event."""
+        """End the task with the report of the application that the trigger's event names."""
         value = self._begin(context, deferred=True).resume(event)
         self._execution = None
         return value

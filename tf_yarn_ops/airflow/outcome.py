@@ -1,8 +1,8 @@
 """Turn a `JobReport` into the value of an XCom, the event of a trigger, lines of the log, and an exception.
 
-Airflow stores an event in its database and writes it to the triggerer's log, both as it is. A text of the program may
-hold a secret, which only the task's process can mask, so an event leaves these texts out, and the task reads the whole
-report from YARN again.
+Airflow stores an event in its database and writes it to the triggerer's log, both as it is. A value of the program may
+hold a secret, which only the task's process can mask, and one that Airflow can't pack would end the triggerer. So an
+event has no value of the program, and the task reads the report from YARN again.
 """
 
 import time
@@ -26,6 +26,8 @@ FATAL = (2, 3, 8)
 #: Reasons of errors without an application; the message has the next step, and that of the reason may be another one:
 #: an expired ticket is no wrong address.
 _COMPLETE = (Reason.CLUSTER_UNREACHABLE, Reason.SUBMISSION_REJECTED)
+#: The reason that a trigger decides on and YARN may not know, with its message.
+_DECIDED_HERE, _TIMED_OUT = Reason.EXECUTION_TIMEOUT, "The task's execution_timeout is over; it may still run"
 #: The cause of a kill by the task itself. The report names the attempt: ``killed_by_attempt``.
 KILLED_BY_AIRFLOW = "Killed by Airflow: the task was cleared, marked or timed out, or its worker was shut down"
 
@@ -147,8 +149,8 @@ def conclude(
     return mask_with(to_xcom(report), mask), exception_of(report, skip_on_exit_code, attempt)
 
 
-def build_event(application_id: str, report: JobReport) -> dict[str, Any]:
-    """Return the event for the end of an application, as plain values.
+def build_event(application_id: str, report: JobReport) -> dict[str, str]:
+    """Return the event for the end of an application: nothing in it is the program's.
 
     Parameters
     ----------
@@ -160,46 +162,42 @@ def build_event(application_id: str, report: JobReport) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``application_id``; ``report``; and ``whole``, whether the report lacks no text of the program.
+        ``application_id``; ``ended``, the application that ended; and the ``reason``.
     """
-    shown = without_texts(report)
-    return {"application_id": application_id, "report": to_xcom(shown), "whole": shown == report}
+    reason = report.reason or Reason.LOST
+    return {"application_id": application_id, "ended": report.application_id, "reason": reason.value}
 
 
-def read_event(event: Mapping[str, Any]) -> JobReport:
-    """Return the report in an event."""
-    return JobReport.from_dict(event["report"])
-
-
-def is_whole(event: Mapping[str, Any]) -> bool:
-    """Return whether the report of an event lacks no text of the program."""
-    return bool(event.get("whole"))
-
-
-def complete_report(report: JobReport, read: Callable[[str], JobReport], warn: Callable[..., None]) -> JobReport:
-    """Return the whole report of an application; if it cannot be read, return the one of the event, after a warning.
+def read_report_of_event(
+    event: Mapping[str, Any], read: Callable[[str], JobReport], warn: Callable[..., None]
+) -> JobReport:
+    """Return the report of the application in an event; with the reason alone, after a warning, if YARN has none.
 
     Parameters
     ----------
-    report : JobReport
-        The one of the event.
+    event : mapping
+        Of `build_event`.
     read : callable
         Returns the report of an application that YARN has.
     warn : callable
         Logs the warning: a format and its values.
     """
+    ended, reason = event["ended"], Reason(event["reason"])
     why: object = "YARN no longer knows the application"
     try:
-        full = read(report.application_id)
+        report = read(ended)
     except (TfYarnError, AirflowNotFoundException) as error:
         why = error
     else:
-        if full.reason is not Reason.LOST:
-            return full if full.reason is report.reason else report
+        if report.reason is reason or (report.reason not in (None, Reason.LOST) and reason is not _DECIDED_HERE):
+            return report
+        if reason is _DECIDED_HERE:
+            return replace(report, reason=reason, message=_TIMED_OUT)
     warn(
-        "the texts of the program (its metrics, the log of a failed task) could not be read from YARN (%s); "
+        "the report could not be read from YARN (%s), so the metrics and the log of a failed task are missing; "
         "to see them, if YARN still has them: ytf report %s",
         why,
-        report.application_id,
+        ended,
     )
-    return report
+    message = _TIMED_OUT if reason is _DECIDED_HERE else f"The application ended with {reason.value}"
+    return JobReport(ended, reason=reason, message=message)

@@ -125,14 +125,11 @@ class TensorFlowYarnSensor(BaseSensorOperator):
         return PokeReturnValue(True, self._ended(report))
 
     def execute_complete(self, context: Any, event: Mapping[str, Any]) -> Any:
-        """End the task with the report in the trigger's event."""
+        """End the task with the report of the application that has ended."""
         from .hook import YarnHook
-        from .outcome import complete_report, is_whole, read_event
+        from .outcome import read_report_of_event
 
-        report = read_event(event)
-        if not is_whole(event):
-            report = complete_report(report, YarnHook(self.tf_yarn_conn_id).report, self.log.warning)
-        return self._ended(report)
+        return self._ended(read_report_of_event(event, YarnHook(self.tf_yarn_conn_id).report, self.log.warning))
 
     def _ended(self, report: "JobReport") -> Any:
         from .outcome import conclude

@@ -1,6 +1,7 @@
 """`TensorFlowYarnTrigger`: follows an application while its task is deferred.
 
-Input: plain values, which Airflow's database keeps in clear text. Output: one event with the report, see `outcome`.
+Input: plain values, which Airflow's database keeps in clear text. Output: one event, which names the application that
+ended and the reason, see `outcome`.
 """
 
 import asyncio
@@ -81,7 +82,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
         }  # fmt: skip
 
     async def run(self) -> AsyncGenerator[TriggerEvent, None]:
-        """Wait for the end of the application; yield one event with its report."""
+        """Wait for the end of the application; yield one event, see `build_event`."""
         try:
             # The first import takes half a second; in a thread it does not hold up other triggers.
             followed, program = await asyncio.to_thread(lambda: (self._followed(), self._program()))

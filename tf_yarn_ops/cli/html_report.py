@@ -41,7 +41,7 @@ def read_live_report(launcher: "Launcher", application_id: str, whole: bool) -> 
         try:
             report = JobReport.from_dict(record)
             say(f"YARN no longer knows {application_id}; this is from the history")
-        except (ValueError, TypeError):
+        except ValueError:
             record = None
     if record is None and whole and report.reason is None:
         record = launcher.live.fetch_document(launcher.resourcemanager.get(application_id))

@@ -9,6 +9,7 @@ from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_httpx
 from ..hadoop.transport import RESOURCEMANAGER, client_options, explain_401, is_json
 from ..runtime.common.report import JobReport
+from ..runtime.common.status import read_status
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ class LiveReports:
         document = self._fetch(application, only="report")
         try:
             return JobReport.from_dict(document) if document else None
-        except (ValueError, TypeError, AttributeError):
+        except ValueError:
             logger.debug("the tracking page of %s has no report", application["id"])
             return None
 
@@ -75,10 +76,10 @@ class LiveReports:
             if answer is None or answer.status_code != 200 or not is_json(answer):
                 return None
             document = answer.json()
-        except (TfYarnError, ValueError) as error:
+        except (TfYarnError, ValueError, RecursionError) as error:
             logger.debug("no live report of %s: %s", application["id"], error)
             return None
-        return document if isinstance(document, dict) else None
+        return read_status(document, f"the page of {application['id']}") if isinstance(document, dict) else None
 
     def _ask(self, application: Mapping[str, Any], page: str, **query: str) -> Any:
         """Return the answer of a page below the tracking URL; None if there is none."""

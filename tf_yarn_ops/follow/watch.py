@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import ApplicationNotFound, ClusterUnreachable
+from ..errors import ApplicationNotFound
 from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_httpx
 from ..hadoop.gateway import from_outside
@@ -24,6 +24,7 @@ from ..hadoop.resourcemanager import (
     LIVE,
     find_parameters,
     lifetime,
+    parse_application,
     raise_refusal,
     read_activation,
     read_applications,
@@ -222,16 +223,14 @@ class Watcher:
             self._waiters.discard(waiter)
 
     async def _drive(self, steps: Generator[Step, Any, JobReport], waiter: _Waiter) -> JobReport:
-        """Answer each step of the one waiting loop."""
+        """Answer each step of the one waiting loop; an error that is none of YARN's ends the wait."""
         try:
             step = next(steps)
             while True:
                 try:
                     value = await self._answer(step, waiter)
-                except Exception as error:  # an answer that is not YARN's counts as none: the wait goes on
-                    step = steps.throw(
-                        error if isinstance(error, THROWN) else ClusterUnreachable(f"{type(error).__name__}: {error}")
-                    )
+                except THROWN as error:
+                    step = steps.throw(error)
                 else:
                     step = steps.send(value)
         except StopIteration as end:
@@ -355,8 +354,7 @@ class Watcher:
         async def ask(application_id: str) -> Mapping[str, Any]:
             async with limit:
                 response = await self._asker.get(f"{_APPLICATIONS}/{application_id}", {"deSelects": "resourceRequests"})
-                found: Mapping[str, Any] = read_json(response, f"asking for {application_id}", "app")
-                return found
+                return parse_application(read_json(response, f"asking for {application_id}", "app"))
 
         asked = list(application_ids)
         found = await asyncio.gather(*map(ask, asked), return_exceptions=True)

@@ -392,7 +392,7 @@ class ResourceManager:
         """
 
         def ask() -> dict[str, Any]:
-            return dict(
+            return parse_application(
                 self._get(
                     f"{CLUSTER_PATH}/apps/{application_id}",
                     f"asking for {application_id}",
@@ -553,7 +553,14 @@ def find_parameters(
 
 def read_applications(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the applications in the answer to a list call; raise OddAnswer for any other answer."""
-    return read_items(document, "apps", "app")
+    return [parse_application(item) for item in read_items(document, "apps", "app")]
+
+
+def parse_application(item: Any) -> dict[str, Any]:
+    """Return YARN's object of an application; raise OddAnswer if it lacks what each of them has."""
+    if not isinstance(item, dict) or not all(isinstance(item.get(name), str) for name in ("id", "state")):
+        raise OddAnswer(f"the ResourceManager's answer is no application: {item!r:.200}")
+    return item
 
 
 def _unclear(body: Mapping[str, Any], error: Exception) -> ClusterUnreachable:

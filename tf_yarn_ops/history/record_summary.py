@@ -1,7 +1,11 @@
 """`summarise`: what tables show of a record; pure."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+
+from ..runtime.common.status import read_status
+from ..runtime.common.values import Count, fit_document, read_value
 
 #: The most metrics in the summary of a record, the points of its curve, and the characters of its message.
 _METRICS, _POINTS, _MESSAGE = 8, 24, 300
@@ -24,6 +28,40 @@ _REPEATED = (
 )
 
 
+_Acls = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class _Derived:
+    """The fields of a summary that a record has not, or in another form, with their types."""
+
+    message: str = ""
+    tasks: Count = 0
+    rounds: Count = 0
+    metrics: Mapping[str, float] | None = None
+    curve: tuple[str, tuple[float, ...]] | None = None
+    acls: _Acls | None = None
+
+
+def read_summary(summary: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """Return a summary that others have written: what fits its fields.
+
+    Parameters
+    ----------
+    summary : mapping
+    what : str
+        What it is, for the log line about what does not fit.
+    """
+    repeated, derived = ({name: summary.get(name) for name in names} for names in (_REPEATED, _Derived.__annotations__))
+    return {**read_status(repeated, what), **fit_document(_Derived, derived, what)}
+
+
+def read_acls(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return who may see a job, by the options in its status; None if they do not say it."""
+    found: Mapping[str, Any] | None = read_value(_Acls, (record.get("options") or {}).get("acls"))
+    return found
+
+
 def summarise(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a table of records shows of one: the report's keys, ``tasks``, ``rounds``, ``metrics``, ``curve``.
 
@@ -38,7 +76,7 @@ def summarise(record: Mapping[str, Any]) -> dict[str, Any]:
     summary["tasks"], summary["rounds"] = len(record.get("tasks") or ()), len(record.get("rounds") or ())
     summary["metrics"] = last_metrics(record)
     summary["curve"] = _curve(record)
-    summary["acls"] = (record.get("options") or {}).get("acls")
+    summary["acls"] = read_acls(record)
     return summary
 
 

@@ -30,7 +30,7 @@ from ..runtime.common.record import (
     unpack_record,
 )
 from ..staging.staging_directory import StagingDirectory
-from .record_summary import summarise
+from .record_summary import read_summary, summarise
 
 logger = logging.getLogger(__name__)
 
@@ -145,10 +145,29 @@ class Records:
             document = json.loads(zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(content or b"", MAX_UNPACKED))
             if document["schema"] != INDEX_SCHEMA:
                 return {}
-            return {name: (int(modified), dict(summary)) for name, (modified, summary) in document["records"].items()}
-        except (SubmissionRejected, ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
+            found = {name: (int(modified), dict(summary)) for name, (modified, summary) in document["records"].items()}
+        except (
+            SubmissionRejected,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+            RecursionError,
+            zlib.error,
+        ) as error:
             logger.debug("the index of %s is left out: %s", day, error)
             return {}
+        if self.owned:
+            return found
+        what = f"the index {self.folder}/{day}/{status.name}"
+        return {
+            name: (
+                modified,
+                {**read_summary(summary, what), "application_id": name.removesuffix(SUFFIX)} if summary else {},
+            )
+            for name, (modified, summary) in found.items()
+        }
 
     def _write_index(
         self, day: str, known: Mapping[str, tuple[int, Mapping[str, Any]]], old: Iterable[FileStatus]

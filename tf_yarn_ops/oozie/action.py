@@ -23,7 +23,7 @@ from ..job.spec import JobSpec
 from ..launch.run import EngineRun, with_lease
 from ..runtime.common.clock import local_clock
 from ..runtime.common.reasons import Reason
-from ..runtime.common.report import JobReport, plain_values
+from ..runtime.common.report import JobReport
 from ..staging.staging_directory import REPORTS_FOLDER, StagingDirectory
 from ..terminal.output import configure_logging, say
 from ..terminal.output_properties import format_outputs, outputs_of
@@ -111,7 +111,7 @@ class ActionRun:
         assert self._cluster is not None
         folder = f"{self._cluster.staging}/{REPORTS_FOLDER}"
         path = f"{folder}/{report.application_id}.json"
-        content = json.dumps(plain_values(report.to_dict()), indent=1).encode()
+        content = json.dumps(report.to_dict(), indent=1).encode()
         try:
             staging = StagingDirectory(self._cluster)
             with closing(staging.filesystem):

@@ -15,7 +15,8 @@ import click
 from ..errors import TfYarnError
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.reasons import Reason
-from ..runtime.common.report import JobReport, plain_values
+from ..runtime.common.report import JobReport
+from ..runtime.common.values import plain_values
 
 #: The loggers of requests.
 _REQUESTS = ("tf_yarn_ops.hadoop", "tf_yarn_ops.doctor.probe")

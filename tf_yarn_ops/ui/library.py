@@ -16,6 +16,7 @@ from ..hadoop.cluster import Cluster
 from ..hadoop.resourcemanager import LIVE
 from ..history.histories import Histories
 from ..history.query import Query
+from ..history.record_summary import read_acls
 from ..runtime.common.contract import EVERYBODY
 from ..runtime.common.report import JobReport
 from ..runtime.common.status import Facts, build_status
@@ -58,8 +59,8 @@ class Library:
     def _may_see(self, job: Mapping[str, Any]) -> bool:
         if not self._reader or job.get("user") == self._reader:
             return True
-        acls = job.get("acls") or (job.get("options") or {}).get("acls") or {}
-        users, groups = ([str(name) for name in acls.get(kind) or ()] for kind in ("view_users", "view_groups"))
+        acls = job.get("acls") or read_acls(job) or {}
+        users, groups = (acls.get(kind) or () for kind in ("view_users", "view_groups"))
         return (
             EVERYBODY in (*users, *groups)
             or self._reader in users
@@ -162,7 +163,7 @@ class Library:
             return None
         try:
             seen = read_yarn_report(application, JobReport.from_dict(found))
-        except (ValueError, TypeError, AttributeError):
+        except ValueError:
             return None
         return {**found, "tracking_url": seen.tracking_url, "tensorboard_url": seen.tensorboard_url}
 

@@ -4,9 +4,11 @@ Input: the job file and the messages of `protocol`. Output: the user's process a
 `poll`: an agent costs at most 20 MiB and 60 ms of CPU.
 """
 
+import contextlib
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -31,10 +33,11 @@ from ..common.contract import (
 from ..common.masking import mask_texts, secrets_of
 from ..common.processes import descendants, find_program, send_signal, set_child_subreaper
 from ..common.roles import TENSORBOARD
+from ..common.values import check_values
 from .command import UNKILLABLE_SECONDS, Command, log_size, open_wakeup, read_log_end
 from .contact import Contact
 from .memory_cgroup import MemoryCgroup
-from .metrics import MetricsFile
+from .metrics import MetricsFile, open_regular
 
 if TYPE_CHECKING:
     from .relay import Relay
@@ -78,21 +81,30 @@ def free_port() -> int:
         return int(tried.getsockname()[1])
 
 
+def remove_path(path: str) -> None:
+    """Remove a file, or a folder that a program has made in its place."""
+    with contextlib.suppress(FileNotFoundError):
+        try:
+            os.unlink(path)
+        except IsADirectoryError:
+            shutil.rmtree(path)
+
+
 def read_result(path: str) -> Optional[Dict[str, Any]]:
     """Return the JSON object in YTF_RESULT_FILE; None without the file, and, after a log line, if it is unusable."""
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             content = file.read(MAX_RESULT + 1)
-    except OSError:
-        return None
-    try:
         if len(content) > MAX_RESULT:
             raise ValueError("it is longer than %d bytes" % MAX_RESULT)
         result = json.loads(content)
         if not isinstance(result, dict):
             raise ValueError("it is not a JSON object")
-        return result
-    except (ValueError, RecursionError) as error:
+        found: Dict[str, Any] = check_values(result)
+        return found
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
         warn("the result file is not used: %s", error)
         return None
 
@@ -322,7 +334,7 @@ class Agent:
 
     def on_trained(self, _: Message) -> None:
         """Create the file that shows an evaluator the end of the training."""
-        open(os.path.join(self.folder, TRAINED_FILE), "w").close()
+        os.close(os.open(os.path.join(self.folder, TRAINED_FILE), os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o666))
 
     def on_tail(self, message: Message) -> None:
         """Send the end of the log, without the values of secret variables; nothing if the job shows no logs."""
@@ -379,8 +391,7 @@ class Agent:
         if self.job.leads(task):
             env.setdefault("TB_PORT", str(free_port()))
         for name in (RESULT_FILE, METRICS_FILE):
-            if os.path.exists(os.path.join(self.folder, name)):
-                os.unlink(os.path.join(self.folder, name))
+            remove_path(os.path.join(self.folder, name))
         if not plan.hold_port and self.held:
             self.held.close()
             self.held = None

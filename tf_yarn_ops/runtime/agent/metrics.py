@@ -7,7 +7,10 @@ is not understood costs only itself.
 import json
 import math
 import os
-from typing import Any, Dict, List, Optional, Tuple
+import stat
+from typing import Any, BinaryIO, Dict, List, Optional, Tuple
+
+from ..common.values import plain_text
 
 #: Bytes of a look; if the file has grown by more, the older lines are skipped.
 MAX_LOOK = 256 * 1024
@@ -22,6 +25,15 @@ MAX_MESSAGE_POINTS = 320
 
 #: By name of the metric: ``[step, value]``, in the order of the file.
 Points = Dict[str, List[List[float]]]
+
+
+def open_regular(path: str) -> BinaryIO:
+    """Open a file that a program has written; raise OSError for a pipe or a device, which could keep the reader."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError("%s is no regular file" % os.path.basename(path))
+    return open(descriptor, "rb")
 
 
 class MetricsFile:
@@ -66,17 +78,18 @@ class MetricsFile:
     def _lines(self, last: bool) -> List[bytes]:
         """Return the new lines; after a jump, or in a line that is too long, skip up to its end."""
         try:
-            size = os.stat(self._path).st_size
+            file = open_regular(self._path)
+        except OSError:
+            return []
+        with file:
+            size = os.fstat(file.fileno()).st_size
             if size < self._offset:  # the program has begun the file anew
                 self._offset, self._skipping = 0, False
             if size - self._offset > MAX_LOOK:
                 self._offset, self._skipping = size - MAX_LOOK, True
                 self._left_out += 1
-            with open(self._path, "rb") as file:
-                file.seek(self._offset)
-                content = file.read(MAX_LOOK)
-        except OSError:
-            return []
+            file.seek(self._offset)
+            content = file.read(MAX_LOOK)
         *lines, rest = content.split(b"\n")
         if last and rest:
             lines.append(rest)
@@ -103,8 +116,8 @@ class MetricsFile:
             self._left_out += 1
             return
         self._step = step
-        for name, value in values.items():
-            number = _number(value)
+        for key, value in values.items():
+            name, number = plain_text(key), _number(value)
             if (
                 number is None
                 or len(name) > MAX_METRIC_NAME

@@ -41,6 +41,8 @@ From the coordinator:
 import json
 from typing import Any, Dict, Mapping
 
+from .values import plain_values
+
 #: Longest line that the coordinator reads, bytes.
 MAX_PROTOCOL_LINE = 64 * 1024
 #: Number of ports that an agent tries.
@@ -127,9 +129,9 @@ def encode(kind: str, **fields: Any) -> bytes:
 
 
 def decode(line: bytes) -> Dict[str, Any]:
-    """Return the message of a line; raise `ProtocolError` if it is not an object with a ``type``."""
+    """Return the message of a line as plain values; raise `ProtocolError` if it is not an object with a ``type``."""
     try:
-        message = json.loads(line)
+        message = plain_values(json.loads(line))
     except (ValueError, RecursionError) as error:
         raise ProtocolError("not JSON: %s" % str(error)[:100]) from None
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):

@@ -10,6 +10,8 @@ import zlib
 from typing import Any, Dict, Mapping, Tuple
 
 from .clock import utc_day
+from .status import read_status
+from .values import plain_text
 
 #: Version of the keys that a record adds to the status. A new key does not change it.
 RECORD_SCHEMA = 1
@@ -75,7 +77,7 @@ def _dump(record: Mapping[str, Any]) -> bytes:
 
 
 def unpack_record(content: bytes) -> Dict[str, Any]:
-    """Return the record of a file's content.
+    """Return the record of a file's content; what does not fit its field is left out, see `status.JobStatus`.
 
     Raises
     ------
@@ -90,4 +92,4 @@ def unpack_record(content: bytes) -> Dict[str, Any]:
         raise ValueError("not a record: %s" % error) from error
     if not isinstance(record, dict) or record.get("record_schema") != RECORD_SCHEMA:
         raise ValueError("not a record of schema %d" % RECORD_SCHEMA)
-    return record
+    return read_status(record, "the record of %s" % plain_text(str(record.get("application_id")))[:100])

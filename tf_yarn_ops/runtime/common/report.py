@@ -6,11 +6,11 @@ it there by its first key and add what YARN knows (states, times, tracking URL).
 
 import html
 import json
-import math
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from .reasons import Reason
+from .values import Amount, Count, Moment, TaskName, Url, plain_values, read_fields
 
 REPORT_SCHEMA = 1
 #: Bytes; YARN keeps 64 KB of diagnostics.
@@ -62,18 +62,18 @@ class TaskReport:
         The last lines of its log, if it failed; in a record also those of a task that succeeded or was stopped.
     """
 
-    task: str
+    task: TaskName
     state: str = "pending"
     exit_code: Optional[int] = None
-    signal: Optional[int] = None
+    signal: Optional[Count] = None
     host: Optional[str] = None
     container_id: Optional[str] = None
-    starts: int = 0
-    started_at: Optional[float] = None
-    finished_at: Optional[float] = None
-    cpu_seconds: Optional[float] = None
-    peak_memory_mib: Optional[float] = None
-    log_url: Optional[str] = None
+    starts: Count = 0
+    started_at: Optional[Moment] = None
+    finished_at: Optional[Moment] = None
+    cpu_seconds: Optional[Amount] = None
+    peak_memory_mib: Optional[Amount] = None
+    log_url: Optional[Url] = None
     log_tail: str = ""
 
 
@@ -91,8 +91,8 @@ class Round:
         Why the cluster spec was published again; ``start`` for the first.
     """
 
-    number: int
-    started_at: float
+    number: Count
+    started_at: Moment
     cause: str
 
 
@@ -114,11 +114,11 @@ class JobUsage:
         This part; 1.0 is all.
     """
 
-    cpu_cores: float = 0.0
-    memory_mib: float = 0.0
-    given_memory_mib: Optional[int] = None
+    cpu_cores: Amount = 0.0
+    memory_mib: Amount = 0.0
+    given_memory_mib: Optional[Count] = None
     fullest: Optional[str] = None
-    fullest_part: Optional[float] = None
+    fullest_part: Optional[Amount] = None
 
 
 @dataclass(frozen=True)
@@ -195,20 +195,20 @@ class JobReport:
     final_status: str = "UNDEFINED"
     reason: Optional[Reason] = None
     message: str = ""
-    tracking_url: Optional[str] = None
-    submitted_at: Optional[float] = None
-    started_at: Optional[float] = None
-    finished_at: Optional[float] = None
-    queue_seconds: Optional[float] = None
+    tracking_url: Optional[Url] = None
+    submitted_at: Optional[Moment] = None
+    started_at: Optional[Moment] = None
+    finished_at: Optional[Moment] = None
+    queue_seconds: Optional[Amount] = None
     rounds: Tuple[Round, ...] = ()
     tasks: Tuple[TaskReport, ...] = ()
-    omitted_tasks: int = 0
+    omitted_tasks: Count = 0
     first_failure: Optional[str] = None
     metrics: Optional[Mapping[str, Any]] = None
-    tensorboard_url: Optional[str] = None
+    tensorboard_url: Optional[Url] = None
     output_path: Optional[str] = None
     tensorboard_logdir: Optional[str] = None
-    killed_by_attempt: Optional[int] = None
+    killed_by_attempt: Optional[Count] = None
     usage: Optional[JobUsage] = None
     concerns: Tuple[Concern, ...] = ()
     progress: str = ""
@@ -260,18 +260,16 @@ class JobReport:
 
     def to_dict(self) -> Dict[str, Any]:
         """Return plain values for JSON, with ``schema`` as the first key and ``retryable``."""
-        values = asdict(self)
-        values["reason"] = self.reason.value if self.reason else None
         document: Dict[str, Any] = {"schema": REPORT_SCHEMA}
-        for name, value in values.items():
-            document[name] = list(value) if isinstance(value, tuple) else value
+        for name, value in plain_values(self).items():
+            document[name] = value
             if name == "message":
                 document["retryable"] = self.retryable
         return document
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> "JobReport":
-        """Return the report of a document that `to_dict` made; ignore keys of a later version.
+        """Return the report of a document; leave out what does not fit its field, and keys of a later version.
 
         Raises
         ------
@@ -280,19 +278,7 @@ class JobReport:
         """
         if document.get("schema") != REPORT_SCHEMA or not isinstance(document.get("application_id"), str):
             raise ValueError(f"not a report of schema {REPORT_SCHEMA}")
-        values = _known(cls, document)
-        reason = values.get("reason")
-        values["reason"] = Reason(reason) if reason else None
-        values["tasks"] = tuple(TaskReport(**_known(TaskReport, task)) for task in values.get("tasks") or ())
-        usage = values.get("usage")
-        values["usage"] = JobUsage(**_known(JobUsage, usage)) if usage else None
-        concerns = values.get("concerns") or ()
-        values["concerns"] = tuple(
-            Concern(str(item["code"]), str(item["text"]), tuple(item["tasks"])) for item in concerns
-        )
-        rounds = values.get("rounds") or ()
-        values["rounds"] = tuple(Round(**_known(Round, item)) for item in rounds)
-        return cls(**values)
+        return cls(**read_fields(cls, document, f"the report of {document['application_id'][:100]}"))
 
 
 def from_milliseconds(value: Any) -> Optional[float]:
@@ -328,11 +314,6 @@ def run_seconds(job: Mapping[str, Any], now: Optional[float] = None) -> Optional
     """
     begin, end = job.get("started_at") or job.get("submitted_at"), job.get("finished_at") or now
     return max(0.0, end - begin) if begin and end else None
-
-
-def _known(part: Any, document: Mapping[str, Any]) -> Dict[str, Any]:
-    names = {item.name for item in fields(part)}
-    return {name: value for name, value in document.items() if name in names}
 
 
 def compose_diagnostics(report: JobReport, limit: int = MAX_DIAGNOSTICS) -> str:
@@ -411,7 +392,7 @@ def _diagnostics(report: JobReport) -> str:
     ]
     document = json.dumps(values, separators=_SEPARATORS)
     # YARN's protocol buffers refuse text that is not UTF-8, and a program's output may not be.
-    sentence = " ".join(report.message.split()).encode("utf-8", "replace").decode()
+    sentence = " ".join(values["message"].split())
     page = f"\nIts page: {report.tracking_url}" if report.tracking_url else ""
     return f"{sentence}{page}\n{document}"
 
@@ -436,16 +417,8 @@ def parse_diagnostics(text: str) -> Optional[JobReport]:
 
 
 def small_document(report: JobReport, limit: int) -> Dict[str, Any]:
-    """Return a report as plain values of at most so many bytes of JSON, for an engine's database.
-
-    A metric that is not a finite number becomes a text (``"nan"``), which every database accepts and `float` reads.
-    """
-
-    def document(short: JobReport) -> Dict[str, Any]:
-        values: Dict[str, Any] = plain_values(short.to_dict())
-        return values
-
-    return document(shorten_report(report, limit, lambda short: json.dumps(document(short))))
+    """Return a report as plain values of at most so many bytes of JSON, for an engine's database."""
+    return shorten_report(report, limit, lambda short: json.dumps(short.to_dict())).to_dict()
 
 
 def list_names(items: Sequence[Any], name: Callable[[Any], str] = str) -> str:
@@ -461,12 +434,3 @@ def flatten(values: Mapping[str, Any], above: str = "") -> Iterator[Tuple[str, A
             yield from flatten(value, f"{above}{name}.")
         else:
             yield f"{above}{name}", value
-
-
-def plain_values(value: Any) -> Any:
-    """Return plain values that every reader of JSON accepts: infinity and NaN, which JSON lacks, as texts."""
-    if isinstance(value, Mapping):
-        return {str(key): plain_values(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain_values(item) for item in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -5,13 +5,14 @@ read it. It is a report with more keys, so that every reader of a report reads i
 seconds since the epoch, UTC.
 """
 
-from dataclasses import asdict
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from dataclasses import asdict, dataclass, field
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from .clock import duration, utc_clock
 from .concerns import describe_progress, find_concerns
 from .reasons import Reason
-from .report import JobReport, JobUsage, list_names, plain_values, run_seconds
+from .report import JobReport, JobUsage, TaskReport, list_names, run_seconds
+from .values import Amount, Count, Moment, Point, TaskName, Url, fit_document, plain_values
 
 #: Version of the keys that a status adds to the report. A new key does not change it.
 STATUS_SCHEMA = 1
@@ -43,11 +44,11 @@ class TaskEvent(NamedTuple):
     """
 
     kind: str
-    at: float
+    at: Moment
     host: Optional[str] = None
-    round: Optional[int] = None
+    round: Optional[Count] = None
     exit_code: Optional[int] = None
-    signal: Optional[int] = None
+    signal: Optional[Count] = None
     cause: Optional[str] = None
 
     def to_dict(self) -> Dict[str, Any]:
@@ -58,9 +59,9 @@ class TaskEvent(NamedTuple):
 class Given(NamedTuple):
     """What YARN gave a task: memory in MiB, vcores, GPUs."""
 
-    memory_mib: int
-    vcores: int
-    gpus: int = 0
+    memory_mib: Count
+    vcores: Count
+    gpus: Count = 0
 
 
 class Usage(NamedTuple):
@@ -90,17 +91,17 @@ class Usage(NamedTuple):
         Their names, the same in each container of a node.
     """
 
-    at: float
-    cpu_cores: float
-    memory_mib: float
-    peak_cpu_cores: float
-    peak_memory_mib: float
-    cpu_seconds: float
-    idle_seconds: float = 0.0
-    gpus: Optional[int] = None
-    gpu_percent: Optional[float] = None
-    gpu_memory_mib: Optional[float] = None
-    gpu_given_mib: Optional[float] = None
+    at: Moment
+    cpu_cores: Amount
+    memory_mib: Amount
+    peak_cpu_cores: Amount
+    peak_memory_mib: Amount
+    cpu_seconds: Amount
+    idle_seconds: Amount = 0.0
+    gpus: Optional[Count] = None
+    gpu_percent: Optional[Amount] = None
+    gpu_memory_mib: Optional[Amount] = None
+    gpu_given_mib: Optional[Amount] = None
     gpu_uuids: Optional[str] = None
 
 
@@ -113,17 +114,17 @@ class Series(NamedTuple):
     points : sequence of sequence of float
         ``[step, value]``, in the order in which the program wrote them. Thinned where there are too many.
     step, value, at : float
-        Of the last point.
+        Of the last point; the value may be infinite or no number, a text in documents.
     since : tuple of float or None
         Step and time of the first point of this start of the program.
     """
 
-    task: str
+    task: TaskName
     name: str
-    points: Sequence[Sequence[float]]
+    points: Sequence[Point]
     step: float
-    value: float
-    at: float
+    value: Union[float, str]
+    at: Moment
     since: Optional[Tuple[float, float]] = None
 
 
@@ -131,7 +132,7 @@ class Waiting(NamedTuple):
     """What the job waits for: texts such as ``worker:1 (container requested)``, and since when."""
 
     tasks: Sequence[str]
-    since: float
+    since: Moment
 
 
 class Facts(NamedTuple):
@@ -172,6 +173,51 @@ class Facts(NamedTuple):
     options: Mapping[str, Any] = {}
     deadlines: Mapping[str, Tuple[float, float]] = {}
     restarts_left: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class TaskStatus(TaskReport):
+    """The fields of a task of ``status.json``, with their types."""
+
+    events: Tuple[TaskEvent, ...] = ()
+    given: Optional[Given] = None
+    usage: Optional[Usage] = None
+
+
+@dataclass(frozen=True)
+class JobStatus(JobReport):
+    """The fields of ``status.json`` and of a record, with their types; see docs/reference/status.md."""
+
+    schema: Optional[int] = None
+    retryable: bool = False
+    tasks: Tuple[TaskStatus, ...] = ()
+    status_schema: Optional[int] = None
+    at: Optional[Moment] = None
+    sentence: str = ""
+    waiting: Optional[Waiting] = None
+    verdict: Optional[Mapping[str, Any]] = None
+    series: Tuple[Series, ...] = ()
+    metrics_left_out: Count = 0
+    cluster_spec: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    deadlines: Mapping[str, Tuple[Moment, Moment]] = field(default_factory=dict)
+    restarts_left: Optional[Count] = None
+    lasting_page: Optional[Url] = None
+    record_schema: Optional[int] = None
+    written_by: Optional[str] = None
+    written_at: Optional[Moment] = None
+
+
+def read_status(document: Mapping[str, Any], what: str) -> Dict[str, Any]:
+    """Return a document of ``status.json``, or a record, that others have written: what fits the types of `JobStatus`.
+
+    Parameters
+    ----------
+    document : mapping
+    what : str
+        What it is, for the log line about what does not fit.
+    """
+    return fit_document(JobStatus, document, what)
 
 
 def build_status(report: JobReport, facts: Facts) -> Dict[str, Any]:

@@ -20,7 +20,7 @@ from ..common.contract import MAX_STRING, Job, TaskId, cluster_spec
 from ..common.frameworks import tf_config
 from ..common.mutual_tls import client_context
 from ..common.reasons import Reason
-from ..common.report import JobReport, Round, list_names, plain_values, yarn_times
+from ..common.report import JobReport, Round, list_names, yarn_times
 from ..common.roles import EVALUATOR, TENSORBOARD
 from ..common.status import FAILED, LOST, STOPPED, SUCCEEDED, Facts, build_status
 from . import lifecycle
@@ -748,7 +748,7 @@ class Coordinator:
         """Return the report in ``status.json`` without the rest of it, as plain values for JSON."""
         report = self._full_report(True, False)
         status = build_status(report, self._facts())
-        return {**plain_values(report.to_dict()), **{name: status[name] for name in ("usage", "concerns", "progress")}}
+        return {**report.to_dict(), **{name: status[name] for name in ("usage", "concerns", "progress")}}
 
     def _full_report(self, live: bool, every_tail: bool) -> JobReport:
         report = self.report(live=live, every_tail=every_tail)

@@ -4,12 +4,12 @@ Points of the agents' samples come in; `Series` go out. A full curve is thinned 
 second point from then on, so that it always covers the whole training.
 """
 
-import math
 import time
 from array import array
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ..common.status import Series
+from ..common.values import MAX_NUMBER
 
 #: Points of a curve.
 MAX_CURVE_POINTS = 240
@@ -36,7 +36,7 @@ class Curve:
         if self.since is None or step < self.last[0]:  # the program has started again
             self.since = step, round(at, 3)
         self.last = step, value, at
-        if not math.isfinite(value):
+        if not abs(value) <= MAX_NUMBER:  # NaN, too
             return
         while len(self._steps) >= limit:
             self._steps, self._values = self._steps[::2], self._values[::2]
@@ -50,7 +50,7 @@ class Curve:
         """Return the points that are kept, and the last one."""
         points = [[step, self._values[index]] for index, step in enumerate(self._steps)]
         step, value, _ = self.last
-        if math.isfinite(value) and points and points[-1] != [step, value]:
+        if abs(value) <= MAX_NUMBER and points and points[-1] != [step, value]:
             points.append([step, value])
         return points
 
@@ -81,7 +81,7 @@ class Curves:
             for point in points[:MAX_CURVE_POINTS]:
                 try:
                     step, value = map(float, point)
-                    if not math.isfinite(step):
+                    if not abs(step) <= MAX_NUMBER:
                         raise ValueError
                 except (TypeError, ValueError, OverflowError):
                     self.left_out += 1

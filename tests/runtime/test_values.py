@@ -1,0 +1,73 @@
+"""What every reader can hold: the table of hostile values, and the laws of all readers with few examples."""
+
+import logging
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from support.hostile_values import LAWS
+from tf_yarn_ops.runtime.common.report import JobReport
+from tf_yarn_ops.runtime.common.values import MAX_DEPTH, check_values, plain_values
+
+APP = "application_1700000000000_0001"
+
+
+def nested(number):
+    return [nested(number - 1)] if number else 1
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (2**63 - 1, 2**63 - 1),
+        (2**63, "9223372036854775808"),
+        (-(2**63) - 1, "-9223372036854775809"),
+        (10**400, "inf"),
+        (float("nan"), "nan"),
+        (float("-inf"), "-inf"),
+        ("a\0b", "a\\u0000b"),
+        ("caf\udce9.csv", "caf\\udce9.csv"),
+        ("\N{GRINNING FACE}", "\N{GRINNING FACE}"),
+        ({"a\0": 1, "\udcff": 2, 3: 4}, {"a\\u0000": 1, "\\udcff": 2, "3": 4}),
+        ({"__classname__": 1, "__id__": 2, "__type": 3}, {"_classname__": 1, "_id__": 2, "_type": 3}),
+        ({"_a": 1, "__a": 2}, {"_a": 1, "_a_": 2}),
+        ((1, [True, None]), [1, [True, None]]),
+        (b"x", "b'x'"),
+    ],
+)  # fmt: skip
+def test_a_hostile_value_becomes_one_that_all_readers_hold(value, plain):
+    assert plain_values(value) == plain == plain_values(plain)
+
+
+def test_values_that_are_nested_too_deep_are_cut_or_refused():
+    assert check_values(nested(MAX_DEPTH)) == nested(MAX_DEPTH)
+    with pytest.raises(ValueError, match=f"nested more than {MAX_DEPTH} deep"):
+        check_values(nested(MAX_DEPTH + 1))
+    assert plain_values(nested(3), 2) == [["..."]]
+
+
+def test_a_report_keeps_what_fits_and_logs_the_rest_once(caplog):
+    document = {"schema": 1, "application_id": APP, "name": "digits", "finished_at": "soon", "queue_seconds": -1,
+                "reason": ["x"], "tasks": [{"task": 7}, {"task": "worker:1", "log_url": "http://[", "starts": 2}, 3],
+                "metrics": {"loss": 0.5}, "tracking_url": "javascript:alert(1)"}  # fmt: skip
+    for _ in range(2):
+        report = JobReport.from_dict(document)
+    assert (report.name, report.metrics) == ("digits", {"loss": 0.5})
+    assert (report.finished_at, report.queue_seconds, report.reason, report.tracking_url) == (None,) * 4
+    assert [(task.task, task.log_url, task.starts) for task in report.tasks] == [("worker:1", None, 2)]
+    (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert line.startswith(f"the report of {APP} has values that do not fit") and "JobReport.finished_at" in line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LAWS)
+def test_every_reader_holds_its_law(name):
+    law = LAWS[name]
+
+    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def check(data):
+        law.check(data.draw(law.strategy))
+
+    check()

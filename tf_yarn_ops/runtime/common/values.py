@@ -1,0 +1,396 @@
+"""The boundary for what programs, reports, records and pages say: values that every reader can hold.
+
+`plain_values` makes any value harmless: JSON of limited depth with integers of 64 bits, without NUL and halves of
+characters. `read_fields` and `fit_document` read the fields of a class by its annotations, which are the table of
+types, ranges and defaults. What does not fit is left out and logged once. The coordinator applies them, and each reader
+again, because reports come from YARN as text.
+"""
+
+import dataclasses
+import enum
+import functools
+import logging
+import math
+import re
+import types
+from collections import abc
+from typing import (
+    Annotated,
+    Any,
+    Callable,
+    Dict,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from .web_address import safe_url
+
+logger = logging.getLogger(__name__)
+
+#: Containers within containers of what a program says, and of a document that holds it.
+MAX_DEPTH, DOCUMENT_DEPTH = 32, 40
+#: Characters of a text.
+MAX_TEXT = 128 * 1024
+#: The integers that Java, msgpack and databases hold; a larger one becomes a text.
+MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1
+#: The largest number of a field: differences and sums of such numbers stay finite.
+MAX_NUMBER = 1e300
+#: Names of fields in a log line, at most.
+_LOGGED = 8
+_CUT = "..."
+#: PostgreSQL and UTF-8 hold neither NUL nor the halves of characters beyond 16 bits.
+_UNHELD = re.compile("[\\x00\\ud800-\\udfff]")
+_TASK = re.compile(r"[^:]+:\d{1,9}\Z")
+
+
+def plain_text(text: str) -> str:
+    """Return a text of at most `MAX_TEXT` characters, with NUL and halves of characters as in JSON, ``\\u0000``."""
+    return _UNHELD.sub(lambda found: "\\u%04x" % ord(found[0]), text)[:MAX_TEXT]
+
+
+def plain_values(value: Any, depth: int = DOCUMENT_DEPTH) -> Any:
+    """Return plain values of JSON that every reader can hold; applied again it changes nothing.
+
+    Parameters
+    ----------
+    value : object
+        Mappings, lists, tuples, data classes and scalars; anything else becomes its text.
+    depth : int, optional
+        Deeper containers become ``"..."``. Default: `DOCUMENT_DEPTH`.
+
+    Returns
+    -------
+    object
+        Infinity, NaN and integers beyond 64 bits are texts. A name that begins with two underscores has one: Airflow
+        takes ``__classname__``, ``__type`` and others for its own.
+    """
+    return _plain(value, depth, _CUT)
+
+
+def check_values(value: Any) -> Any:
+    """Return plain values as `plain_values` does; raise ValueError if they are nested more than `MAX_DEPTH` deep."""
+    return _plain(value, MAX_DEPTH, None)
+
+
+def _plain(value: Any, left: int, cut: Optional[str]) -> Any:
+    if isinstance(value, enum.Enum):
+        value = value.value
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return plain_text(value)
+    if isinstance(value, int):
+        return _plain_integer(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if dataclasses.is_dataclass(value):
+        value = vars(value)
+    if not isinstance(value, (abc.Mapping, list, tuple)):
+        return plain_text(str(value))
+    if left <= 0:
+        if cut is None:
+            raise ValueError("it is nested more than %d deep" % MAX_DEPTH)
+        return cut
+    if not isinstance(value, abc.Mapping):
+        return [_plain(item, left - 1, cut) for item in value]
+    found: Dict[str, Any] = {}
+    for key, item in value.items():
+        name = plain_text(str(key))
+        if name.startswith("__"):
+            name = "_" + name.lstrip("_")
+        while name in found:
+            name += "_"
+        found[name] = _plain(item, left - 1, cut)
+    return found
+
+
+def _plain_integer(value: int) -> Union[int, str]:
+    if MIN_INTEGER <= value <= MAX_INTEGER:
+        return value
+    # As JSON's 1e400, which is read as infinity.
+    return str(value) if value.bit_length() <= 1024 else "inf" if value > 0 else "-inf"
+
+
+class Bounds(NamedTuple):
+    """The range of a number, both ends included."""
+
+    low: float
+    high: float
+
+
+#: Seconds since the epoch, UTC, up to the year 9999.
+Moment = Annotated[float, Bounds(0, 253402300799)]
+#: Seconds, MiB, cores and parts.
+Amount = Annotated[float, Bounds(0, 1e15)]
+#: How many.
+Count = Annotated[int, Bounds(0, 2**53)]
+#: An address of a page.
+Url = Annotated[str, safe_url]
+#: ``[step, value]``.
+Point = Annotated[Sequence[float], lambda point: len(point) == 2]
+#: ``worker:1``.
+TaskName = Annotated[str, _TASK.match]
+
+
+class _Unfit(ValueError):
+    """A value that does not fit its field."""
+
+
+#: Takes a value and the list of the fields that did not fit; returns what fits or raises `_Unfit`.
+_Reader = Callable[[Any, List[str]], Any]
+
+
+def read_fields(kind: Any, document: Any, what: str) -> Dict[str, Any]:
+    """Return the arguments of a data class from a document: of each field what fits its annotation.
+
+    Parameters
+    ----------
+    kind : type
+        A data class. A field that is missing, None or unfit is left out, so that its default counts.
+    document : mapping
+        Anything; unknown keys are ignored.
+    what : str
+        What the document is, for the log line about what does not fit.
+
+    Raises
+    ------
+    ValueError
+        The document is no mapping, or lacks a field without a default.
+    """
+    unfit: List[str] = []
+    found: Dict[str, Any] = _object(kind, False)(document, unfit)
+    _log_unfit(what, unfit)
+    return found
+
+
+def fit_document(kind: Any, document: Mapping[str, Any], what: str) -> Dict[str, Any]:
+    """Return a document as plain values; of each field of a class what fits, its parts as mappings.
+
+    Parameters
+    ----------
+    kind : type
+        A data class. A part of a document gets the defaults of its own class; the document itself gets none.
+    document : mapping
+        Unknown keys stay, as plain values.
+    what : str
+        As in `read_fields`.
+    """
+    unfit: List[str] = []
+    readers, found = _fields(kind, True), {}
+    for name, value in document.items():
+        field = readers.get(name)
+        if field is None:
+            found.update(plain_values({name: value}))
+        elif value is None:
+            found[name] = None
+        else:
+            try:
+                found[name] = field.read(value, unfit)
+            except _Unfit:
+                unfit.append(name)
+    _log_unfit(what, unfit)
+    return found
+
+
+def read_value(hint: Any, value: Any) -> Any:
+    """Return the value as plain values if it fits an annotation, else None."""
+    try:
+        return _reader(hint, True)(value, [])
+    except _Unfit:
+        return None
+
+
+def _log_unfit(what: str, unfit: List[str]) -> None:
+    if unfit:
+        names = list(dict.fromkeys(unfit))
+        _log_once(what, ", ".join(names[:_LOGGED]) + (" and more" if len(names) > _LOGGED else ""))
+
+
+@functools.lru_cache(maxsize=1024)
+def _log_once(what: str, names: str) -> None:
+    logger.warning("%s has values that do not fit, which are left out: %s", what, names)
+
+
+class _Field(NamedTuple):
+    read: _Reader
+    default: Any
+    required: bool
+
+
+@functools.lru_cache(maxsize=None)
+def _fields(kind: Any, as_mapping: bool) -> Mapping[str, _Field]:
+    hints = get_type_hints(kind, include_extras=True)
+    found = {}
+    for name, default in _defaults(kind).items():
+        required = default is dataclasses.MISSING
+        found[name] = _Field(_reader(hints[name], as_mapping), None if required else plain_values(default), required)
+    return found
+
+
+def _defaults(kind: Any) -> Dict[str, Any]:
+    if hasattr(kind, "_field_defaults"):  # a NamedTuple
+        return {name: kind._field_defaults.get(name, dataclasses.MISSING) for name in kind._fields}
+    return {
+        field.name: field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        for field in dataclasses.fields(kind)
+    }
+
+
+@functools.lru_cache(maxsize=None)
+def _object(kind: Any, as_mapping: bool) -> _Reader:
+    fields = _fields(kind, as_mapping)
+
+    def read(value: Any, unfit: List[str]) -> Any:
+        if not isinstance(value, abc.Mapping):
+            raise _Unfit(kind.__name__)
+        found = {}
+        for name, (reader, default, required) in fields.items():
+            given = value.get(name)
+            if given is not None:
+                try:
+                    found[name] = reader(given, unfit)
+                    continue
+                except _Unfit:
+                    unfit.append("%s.%s" % (kind.__name__, name))
+            if required:
+                raise _Unfit("%s lacks %s" % (kind.__name__, name))
+            if as_mapping and (default is not None or name in value):
+                found[name] = default
+        return found
+
+    return read
+
+
+@functools.lru_cache(maxsize=None)
+def _reader(hint: Any, as_mapping: bool) -> _Reader:
+    """Return the reader of an annotation."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint in _SCALARS:
+        return _SCALARS[hint]
+    if origin is Annotated:
+        return _bounded(_reader(arguments[0], as_mapping), arguments[1])
+    if origin in (Union, getattr(types, "UnionType", Union)):  # the latter since Python 3.10
+        return _choice([_reader(one, as_mapping) for one in arguments if one is not type(None)])
+    if origin in (tuple, abc.Sequence):
+        if origin is tuple and arguments[-1] is not Ellipsis:
+            return _row([_reader(one, as_mapping) for one in arguments], as_mapping)
+        return _items(_reader(arguments[0], as_mapping), as_mapping)
+    if origin in (abc.Mapping, dict):
+        return _named(_reader(arguments[1], as_mapping))
+    if issubclass(hint, enum.Enum):
+        return _member(hint, as_mapping)
+    read = _object(hint, as_mapping)
+    return read if as_mapping else lambda value, unfit: hint(**read(value, unfit))
+
+
+def _bounded(read: _Reader, rule: Any) -> _Reader:
+    def bounded(value: Any, unfit: List[str]) -> Any:
+        found = read(value, unfit)
+        if rule.low <= found <= rule.high if isinstance(rule, Bounds) else rule(found):
+            return found
+        raise _Unfit
+
+    return bounded
+
+
+def _choice(readers: List[_Reader]) -> _Reader:
+    if len(readers) == 1:
+        return readers[0]
+
+    def choose(value: Any, unfit: List[str]) -> Any:
+        for read in readers:
+            try:
+                return read(value, unfit)
+            except _Unfit:
+                continue
+        raise _Unfit
+
+    return choose
+
+
+def _items(read: _Reader, as_mapping: bool) -> _Reader:
+    def items(value: Any, unfit: List[str]) -> Any:
+        if not isinstance(value, (list, tuple)):
+            raise _Unfit
+        found = []
+        for item in value:
+            try:
+                found.append(read(item, unfit))
+            except _Unfit:
+                unfit.append("an item")
+        return found if as_mapping else tuple(found)
+
+    return items
+
+
+def _row(readers: List[_Reader], as_mapping: bool) -> _Reader:
+    def row(value: Any, unfit: List[str]) -> Any:
+        if not isinstance(value, (list, tuple)) or len(value) != len(readers):
+            raise _Unfit
+        found = [read(value[index], unfit) for index, read in enumerate(readers)]
+        return found if as_mapping else tuple(found)
+
+    return row
+
+
+def _named(read: _Reader) -> _Reader:
+    def named(value: Any, unfit: List[str]) -> Any:
+        if not isinstance(value, abc.Mapping):
+            raise _Unfit
+        found = {}
+        for name, item in value.items():
+            try:
+                found[str(name)] = read(item, unfit)
+            except _Unfit:
+                unfit.append(plain_text(str(name))[:40])
+        return plain_values(found, MAX_DEPTH)
+
+    return named
+
+
+def _member(kind: Any, as_mapping: bool) -> _Reader:
+    def member(value: Any, unfit: List[str]) -> Any:
+        try:
+            return kind(value).value if as_mapping else kind(value)
+        except (ValueError, TypeError):
+            raise _Unfit from None
+
+    return member
+
+
+def _any(value: Any, unfit: List[str]) -> Any:
+    return plain_values(value, MAX_DEPTH)
+
+
+def _text(value: Any, unfit: List[str]) -> str:
+    if isinstance(value, str):
+        return plain_text(value)
+    raise _Unfit
+
+
+def _flag(value: Any, unfit: List[str]) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise _Unfit
+
+
+def _integer(value: Any, unfit: List[str]) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and MIN_INTEGER <= value <= MAX_INTEGER:
+        return value
+    raise _Unfit
+
+
+def _number(value: Any, unfit: List[str]) -> float:
+    if isinstance(value, float) and -MAX_NUMBER <= value <= MAX_NUMBER:
+        return value
+    return _integer(value, unfit)
+
+
+_SCALARS: Mapping[Any, _Reader] = {Any: _any, str: _text, bool: _flag, int: _integer, float: _number}
