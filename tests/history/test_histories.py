@@ -10,6 +10,8 @@ from support.records import DAY, application_id, keep, record
 from support.staging_place import USER, cluster_at
 from tf_yarn_ops.history.histories import Histories
 from tf_yarn_ops.history.query import Query
+from tf_yarn_ops.history.records import LOOSE
+from tf_yarn_ops.runtime.common.reasons import Reason
 
 NOW = time.time()
 #: The ends of jobs 1, 2, ...: in this month, or in the last day of the one before; in older months; in another year.
@@ -55,3 +57,30 @@ def test_all_jobs_come_in_their_order_and_once(histories, days, jobs):
     made, _ = histories
     found = [summary["application_id"] for summary in made.find(Query(since=NOW - days * DAY))]
     assert found == [application_id(10 * number + turn) for number in range(jobs) for turn in (0, 1)]
+
+
+def test_record_counts_only_in_the_history_of_its_user(tmp_path):
+    cluster = cluster_at(tmp_path)
+    with contextlib.closing(Histories(cluster, "*", cluster.open_filesystem())) as made:
+        theirs = {user: made.of(user).folder for user in ("aaron", USER, "bob")}
+        keep(cluster.open_filesystem(), theirs["bob"], record(1, user="bob", ended=NOW, reason=Reason.TASK_FAILED))
+        for number in range(1, LOOSE + 3):  # so many that a day gets an index
+            for user in ("aaron", USER):
+                keep(cluster.open_filesystem(), theirs[user], record(number, user="bob", ended=NOW))
+        keep(cluster.open_filesystem(), theirs["aaron"], record(9, user=7, ended=NOW))
+        for _ in range(2):  # the second time by the index
+            assert [(one["user"], one["reason"]) for one in made.find(Query())] == [("bob", "TASK_FAILED")]
+        for owner in ("", "bob"):
+            assert made.read(application_id(1), owner)["reason"] == "TASK_FAILED"
+            assert made.read(application_id(2), owner) is None
+        assert made.read(application_id(1), "carol") is None, "YARN has named another user"
+
+
+def test_history_of_the_application_s_user_is_searched_first(tmp_path):
+    cluster = cluster_at(tmp_path)
+    with contextlib.closing(Histories(cluster, "*", cluster.open_filesystem())) as made:
+        for user in ("aaron", USER, "carol"):
+            changed = record(1, user=user, ended=NOW) | {"application_id": application_id(7)}
+            keep(cluster.open_filesystem(), made.of(user).folder, changed)
+        found = [made.read(application_id(7), *words)["user"] for words in ((), ("carol",), ("", "carol"))]
+        assert found == [USER, "carol", "carol"]

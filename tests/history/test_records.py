@@ -7,6 +7,7 @@ import time
 import pytest
 
 from support.records import DAY, STAMP, application_id, keep, record
+from support.staging_place import USER
 from tf_yarn_ops.follow.sweep import sweep_records
 from tf_yarn_ops.history.record_summary import summarise
 from tf_yarn_ops.history.records import LOOSE, Records, records_of
@@ -56,12 +57,12 @@ def test_an_index_spares_the_reader_the_records_and_follows_them(records, stagin
     first = records.summaries("2023/11/14")
     assert [one["application_id"] for one in first] == [application_id(n) for n in reversed(range(LOOSE + 3))]
     counting = Counting(records.filesystem)
-    again = Records(counting, records.folder)
+    again = Records(counting, records.folder, USER)
     assert again.summaries("2023/11/14") == first
     assert [path.rpartition("/")[2][:7] for path in counting.read_paths] == [".index-"]
     keep(records.filesystem, records.folder, record(99, ended=STAMP + 99))
     records.filesystem.delete(f"{records.folder}/2023/11/14/{application_id(0)}.json.gz")
-    now = Records(counting, records.folder).summaries("2023/11/14")
+    now = Records(counting, records.folder, USER).summaries("2023/11/14")
     assert [one["application_id"] for one in now] == [
         application_id(99),
         *(one["application_id"] for one in first[:-1]),
@@ -72,7 +73,7 @@ def test_an_index_spares_the_reader_the_records_and_follows_them(records, stagin
 def test_only_the_owner_writes_an_index_and_there_is_one(records, root):
     for number in range(LOOSE + 1):
         keep(records.filesystem, records.folder, record(number))
-    Records(records.filesystem, records.folder).summaries("2023/11/14")
+    Records(records.filesystem, records.folder, USER).summaries("2023/11/14")
     indexes = lambda: list(root.rglob(".index-*"))  # noqa: E731
     assert indexes() == []
     records.summaries("2023/11/14")

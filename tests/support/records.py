@@ -1,5 +1,6 @@
 """Records of made-up jobs for tests of the history."""
 
+from support.staging_place import USER
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.record import COORDINATOR, build_record, pack_record, record_path
 from tf_yarn_ops.runtime.common.report import JobReport, Round, TaskReport
@@ -21,7 +22,7 @@ def record(
     ended=STAMP + 3600.0,
     reason=Reason.SUCCEEDED,
     name="digits",
-    user="ann",
+    user=USER,
     queue="default",
     took=600.0,
     waited=30.0,

@@ -19,7 +19,10 @@ def serving_pages(cluster, user_header="", boards=None):
     library, listener = Library(cluster), listen_at(LOOPBACK, 0)
     server = uvicorn.Server(
         uvicorn.Config(
-            build_application(library, KEY, user_header, boards), log_config=None, log_level="warning", lifespan="off"
+            build_application(library, KEY, user_header, boards, cluster.site.ui_realms),
+            log_config=None,
+            log_level="warning",
+            lifespan="off",
         )
     )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

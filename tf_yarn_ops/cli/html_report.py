@@ -36,7 +36,7 @@ def read_live_report(launcher: "Launcher", application_id: str, whole: bool) -> 
     report = launcher.report(application_id)
     record: Mapping[str, Any] | None = None
     if report.reason is Reason.LOST or (whole and report.reason is not None):
-        record = _record(launcher, application_id)
+        record = _record(launcher, report)
     if record is not None and report.reason is Reason.LOST:
         try:
             report = JobReport.from_dict(record)
@@ -49,9 +49,9 @@ def read_live_report(launcher: "Launcher", application_id: str, whole: bool) -> 
     return report, record or build_status(report, Facts(ended))
 
 
-def _record(launcher: "Launcher", application_id: str) -> Mapping[str, Any] | None:
+def _record(launcher: "Launcher", report: JobReport) -> Mapping[str, Any] | None:
     try:
-        return read_record(launcher.cluster, application_id)
+        return read_record(launcher.cluster, report.application_id, report.user)
     except TfYarnError as error:
         say(f"the history can't be read: {error}")
         return None

@@ -102,7 +102,7 @@ class _Site:
         if not (report.tensorboard_logdir or report.output_path):
             from ..history.histories import read_record
 
-            record = read_record(self.launcher.cluster, word)
+            record = read_record(self.launcher.cluster, word, report.user)
             report = JobReport.from_dict(record) if record else report
         place = report.tensorboard_logdir or report.output_path
         if place:

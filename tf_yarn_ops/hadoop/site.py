@@ -126,6 +126,9 @@ class Site:
         Replaces ``yarn.application.classpath`` of the cluster. Default: the cluster's value.
     ui_url : str, optional
         Address of the site's ``ytf ui``, ``https://ytf.example.com``: ended jobs lead to their pages there.
+    ui_realms : sequence of str, optional
+        Realms or domains of the users that a proxy names to ``ytf ui``: ``ann@EXAMPLE.COM`` is then the user ann.
+        Default: none, so that such a name is no user of YARN.
     log_server : str, optional
         REST base of the job history or timeline server, ``http://host:19888/ws/v1/history``.
     coordinator_ports : str, optional
@@ -177,6 +180,7 @@ class Site:
     history_days: int = 365
     application_classpath: tuple[str, ...] = ()
     ui_url: str | None = None
+    ui_realms: tuple[str, ...] = ()
     log_server: str | None = None
     coordinator_ports: str = COORDINATOR_PORTS
     am_java_options: str = AM_JAVA_OPTIONS

@@ -69,7 +69,7 @@ class Histories:
         """Return the records of a user."""
         if user not in self._known:
             folder = self.cluster.acting_for(user).history
-            self._known[user] = Records(self._filesystem, folder, owned=user == self.cluster.user)
+            self._known[user] = Records(self._filesystem, folder, user, owned=user == self.cluster.user)
         return self._known[user]
 
     def find(self, query: Query) -> Iterator[dict[str, Any]]:
@@ -117,16 +117,26 @@ class Histories:
             yield from sorted(ready, key=_ended, reverse=True)
         yield from sorted(waiting, key=_ended, reverse=True)
 
-    def read(self, application_id: str) -> dict[str, Any] | None:
+    def read(self, application_id: str, owner: str = "", first: str = "") -> dict[str, Any] | None:
         """Return the record of an application; None if there is none that we may read.
+
+        Parameters
+        ----------
+        application_id : str
+        owner : str, optional
+            The application's user, if YARN has named it: only the history of that user counts.
+        first : str, optional
+            Otherwise the user whose history is searched first. Default: our own.
 
         Raises
         ------
         ClusterUnreachable
             The file system does not answer.
         """
-        for owner in self.owners():
-            record = self.of(owner).read(application_id)
+        if owner:
+            return self.of(owner).read(application_id) if fnmatchcase(owner, self._users) else None
+        for user in sorted(self.owners(), key=lambda name: name != (first or self.cluster.user)):
+            record = self.of(user).read(application_id)
             if record is not None:
                 return record
         return None
@@ -136,14 +146,15 @@ class Histories:
         self._filesystem.close()
 
 
-def read_record(cluster: Cluster, application_id: str) -> dict[str, Any] | None:
+def read_record(cluster: Cluster, application_id: str, owner: str = "") -> dict[str, Any] | None:
     """Return the record of an ended application, our own or one that we may read; None if there is none.
 
-    Its keys are those of ``status.json``; `JobReport.from_dict` reads it too.
+    Its keys are those of ``status.json``; `JobReport.from_dict` reads it too. The owner is the user that YARN has
+    named, or empty, see `Histories.read`.
     """
     histories = Histories(cluster, "*")
     try:
-        return histories.read(application_id)
+        return histories.read(application_id, owner)
     finally:
         histories.close()
 
@@ -153,7 +164,7 @@ def with_recorded_tasks(cluster: Cluster, report: JobReport) -> JobReport:
     if not report.omitted_tasks:
         return report
     try:
-        recorded = JobReport.from_dict(read_record(cluster, report.application_id) or {})
+        recorded = JobReport.from_dict(read_record(cluster, report.application_id, report.user) or {})
     except (TfYarnError, OSError, ValueError, TypeError) as error:
         logger.debug("no record has the omitted tasks of %s: %s", report.application_id, error)
         return report

@@ -51,19 +51,21 @@ _PARTS = (re.compile(r"\d{4}\Z"), re.compile(r"\d{2}\Z"), re.compile(r"\d{2}\Z")
 
 
 class Records:
-    """The records of one user.
+    """The records of one user: a record that names another one does not count, because the owner has written it.
 
     Parameters
     ----------
     filesystem : FileSystem
     folder : str
         `Cluster.history` of that user.
+    owner : str
+        That user.
     owned : bool, optional
         Whether we may write there: indexes of days are written, and abandoned files deleted. Default False.
     """
 
-    def __init__(self, filesystem: FileSystem, folder: str, owned: bool = False):
-        self.filesystem, self.folder, self.owned = filesystem, folder, owned
+    def __init__(self, filesystem: FileSystem, folder: str, owner: str, owned: bool = False):
+        self.filesystem, self.folder, self.owner, self.owned = filesystem, folder, owner, owned
         self._read: dict[str, tuple[int, dict[str, Any]]] = {}
 
     def days(self) -> list[str]:
@@ -123,21 +125,26 @@ class Records:
             self._write_index(day, known, indexes)
         if self.owned:
             self._clean(day, entries)
-        found = [summary for _, summary in known.values() if summary]
+        found = [summary for _, summary in known.values() if summary.get("user") == self.owner]
         return sorted(found, key=lambda summary: summary.get("finished_at") or 0.0, reverse=True)
 
     def _summary(self, day: str, name: str) -> dict[str, Any]:
         """Return the summary of a record; empty if it can't be read."""
-        record = self._load(f"{self.folder}/{day}/{name}")
-        return summarise({**record, "application_id": name.removesuffix(SUFFIX)}) if record else {}
+        record = self._load(f"{self.folder}/{day}/{name}", name.removesuffix(SUFFIX))
+        return summarise(record) if record else {}
 
-    def _load(self, path: str) -> dict[str, Any] | None:
+    def _load(self, path: str, application_id: str) -> dict[str, Any] | None:
+        """Return the record in a file; None if it can't be read, or names another user than the owner."""
         try:
             content = self.filesystem.read(path)
-            return None if content is None else unpack_record(content)
+            record = None if content is None else unpack_record(content)
         except (SubmissionRejected, ValueError) as error:
             logger.debug("%s is left out: %s", path, error)
             return None
+        if record is not None and record.get("user") != self.owner:
+            logger.debug("%s is left out: it names the user %r", path, record.get("user"))
+            return None
+        return record and {**record, "application_id": application_id}
 
     def _read_index(self, day: str, status: FileStatus) -> dict[str, tuple[int, dict[str, Any]]]:
         try:
@@ -210,7 +217,7 @@ class Records:
                 paths = [f"{self.folder}/{day}/{name}" for day in days[start : start + _CHUNK]]
                 for path, status in zip(paths, pool.map(self._status, paths), strict=True):
                     if status is not None:
-                        return self._load(path)
+                        return self._load(path, application_id)
         return None
 
     def _status(self, path: str) -> FileStatus | None:
@@ -221,7 +228,8 @@ class Records:
 
     def snapshot(self, application_id: str) -> dict[str, Any] | None:
         """Return what the coordinator of a job has left last while the job ran; None if there is nothing."""
-        found = [record for record in map(self._load, snapshot_paths(self.folder, application_id)) if record]
+        paths = snapshot_paths(self.folder, application_id)
+        found = [record for path in paths if (record := self._load(path, application_id))]
         return max(found, key=lambda record: record.get("written_at") or 0.0, default=None)
 
     def snapshots(self) -> dict[str, int]:
@@ -302,4 +310,4 @@ def _above(day: str) -> Iterator[str]:
 
 def records_of(staging: StagingDirectory) -> Records:
     """Return the history of the user of a staging directory."""
-    return Records(staging.filesystem, staging.cluster.history, owned=True)
+    return Records(staging.filesystem, staging.cluster.history, staging.cluster.user, owned=True)

@@ -67,7 +67,7 @@ def ui(resourcemanager: str | None, user: str, port: int, host: str, user_header
             + (f", and everybody who reaches {host} can name any user in {user_header}" if user_header else "")
             + ": listen on 127.0.0.1 behind a reverse proxy with TLS"
         )
-    application = build_application(library, key, user_header, boards)
+    application = build_application(library, key, user_header, boards, cluster.site.ui_realms)
     config = uvicorn.Config(application, log_config=None, access_log=False, lifespan="off", server_header=False)
     say(f"serving {url} until Ctrl-C")
     if browser and not user_header:

@@ -1,9 +1,10 @@
 """`build_application`: the pages of ``ytf ui`` as an ASGI application; every page only reads jobs."""
 
 import functools
+import re
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timezone
 from importlib.resources import files
 from typing import Any
@@ -64,6 +65,10 @@ _HEADERS = {
 }
 
 
+#: One user, perhaps with a realm.
+_READER = re.compile(r"[^\s,;@]+(@[^\s,;@]+)?")
+
+
 class _InvalidQuery(ValueError):
     """A value in the address that can't be used."""
 
@@ -109,23 +114,31 @@ class _Key:
 class _Team:
     """Let readers in that the reverse proxy in front of the pages names; nobody else may reach this server."""
 
-    def __init__(self, app: ASGIApp, header: str):
-        self._app, self._header = app, header
+    def __init__(self, app: ASGIApp, header: str, realms: Sequence[str]):
+        self._app, self._header, self._realms = app, header, {realm.lower() for realm in realms}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            reader = Request(scope).headers.get(self._header, "").partition("@")[0].strip()
-            if not reader:
+            named = [name.strip() for name in Request(scope).headers.getlist(self._header)]
+            # A proxy that adds its header to that of the reader lets readers choose their name.
+            if len(named) != 1 or not _READER.fullmatch(named[0]):
                 refused = PlainTextResponse(
-                    f"The request has no header {self._header}: open the pages through their proxy.\n", 403
+                    f"The request must have the header {self._header} once, with one user: open the pages through "
+                    "their proxy, which replaces the header.\n",
+                    403,
                 )
                 return await refused(scope, receive, send)
-            scope["reader"] = reader
+            user, _, realm = named[0].partition("@")
+            scope["reader"] = user if realm.lower() in self._realms else named[0]
         await self._app(scope, receive, send)
 
 
 def build_application(
-    library: Library, key: str = "", user_header: str = "", boards: Boards | None = None
+    library: Library,
+    key: str = "",
+    user_header: str = "",
+    boards: Boards | None = None,
+    realms: Sequence[str] = (),
 ) -> Starlette:
     """Return the application.
 
@@ -138,6 +151,8 @@ def build_application(
         Instead of the key: the header in which a reverse proxy names the reader, who sees what the view ACLs allow.
     boards : Boards, optional
         The TensorBoards that readers may start. Default: readers may start none.
+    realms : sequence of str, optional
+        With ``user_header``: the realms that are left off a reader's name, see `Site.ui_realms`. Default: none.
     """
     pages = {
         "/": _list,
@@ -159,7 +174,7 @@ def build_application(
     # A page of another site must not read jobs by a name of its own for this address.
     hosts = ["127.0.0.1", "localhost", "[::1]"]
     gate = (
-        [Middleware(_Team, header=user_header)]
+        [Middleware(_Team, header=user_header, realms=realms)]
         if user_header
         else [Middleware(TrustedHostMiddleware, allowed_hosts=hosts), Middleware(_Key, key=key)]
     )
