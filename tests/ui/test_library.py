@@ -1,11 +1,21 @@
 """The jobs that the pages show: ended and live, and only those that their reader may see."""
 
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
 import httpx
 import pytest
 
 from support.fake_yarn import application
+from support.hostile_page import KINDS, hostile_page
 from support.records import application_id, keep, record
 from support.records_served import serving_pages
+from support.ui_site import NOW
+from tf_yarn_ops.hadoop.site import Site
+from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
+from tf_yarn_ops.runtime.common.status import Facts, build_status
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
 
 
@@ -25,11 +35,12 @@ def team(place, yarn):
     acls = {"acls": {"view_users": ["ann"]}}
     for made in (record(1, user="ann"), record(2, user="bob"), record(3, user="bob", options=acls, name="shared")):
         keep(files, place.acting_for(made["user"]).history, made)
+    site = Site(ui_realms=("example.com",))
     with (
-        serving_pages(place, user_header="X-Forwarded-User") as url,
+        serving_pages(replace(place, site=site), user_header="X-Forwarded-User") as url,
         httpx.Client(base_url=url.partition("?")[0], trust_env=False) as client,
     ):
-        yield lambda path, reader: client.get(path, headers={"X-Forwarded-User": reader} if reader else {})
+        yield lambda path, *readers: client.get(path, headers=[("X-Forwarded-User", one) for one in readers if one])
 
 
 def test_reader_of_a_team_sees_what_the_view_acls_allow(team, yarn):
@@ -48,3 +59,52 @@ def test_reader_of_a_team_sees_what_the_view_acls_allow(team, yarn):
     assert team(f"/compare?app={application_id(1)}&app={application_id(2)}", "ann").status_code == 404
     refused = team("/", "")
     assert refused.status_code == 403 and "X-Forwarded-User" in refused.text
+
+
+@pytest.mark.parametrize(
+    "named", [("ann", "ann"), ("ann", "bob"), ("ann, bob",), ("ann bob",), ("@EXAMPLE.COM",), ("a@b@c",)]
+)
+def test_request_that_names_several_readers_is_refused(team, named):
+    assert team("/", *named).status_code == 403
+
+
+def test_user_of_another_realm_is_another_user(team):
+    assert application_id(1) in team("/", "ann@EXAMPLE.COM").text
+    for reader in ("ann@OTHER.REALM", "ann@EXAMPLE.COM.evil.example"):
+        assert application_id(1) not in team("/", reader).text
+        assert team(f"/jobs/{application_id(1)}", reader).status_code == 404
+
+
+def test_team_believes_neither_records_nor_pages_of_others(team, place, yarn):
+    files = StagingDirectory(place).filesystem
+    for made in (record(1, user="ann", name="forged"), record(4, user="ann", name="forged")):
+        keep(files, place.acting_for("aaron").history, made)
+    yarn.add(application(9, "RUNNING", name="his", user="bob", trackingUrl=f"{yarn.url}/proxy/x/"))
+    forged = build_status(JobReport(application_id(1), name="forged", user="ann"), Facts(NOW))
+    yarn.pages["/proxy/x/pages/ytf/status.json"] = "application/json", json.dumps(forged)
+    for path in ("/", f"/jobs/{application_id(1)}", f"/jobs/{application_id(4)}", f"/jobs/{application_id(9)}"):
+        assert "forged" not in team(path, "ann").text
+    assert team(f"/jobs/{application_id(9)}", "ann").status_code == 404
+    assert ">his" in (text := team(f"/jobs/{application_id(9)}", "bob").text) and "forged" not in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_page_of_another_job_holds_up_no_reader(site, yarn, kind):
+    yarn.add(application(9, "RUNNING", user="ann", name="good", trackingUrl=f"{yarn.url}/proxy/x/"))
+    report = build_status(
+        JobReport(application_id(9), tasks=(TaskReport("worker:0", "running", host="goodhost"),)), Facts(NOW)
+    )
+    yarn.pages["/proxy/x/pages/ytf/status.json"] = "application/json", json.dumps(report)
+    with hostile_page(kind) as url, ThreadPoolExecutor(12) as pool:
+        for number in range(10, 22):
+            yarn.add(application(number, "RUNNING", user="mallory", trackingUrl=url))
+        hostile = [pool.submit(site, f"/jobs/{application_id(10)}", timeout=120) for _ in range(12)]
+        began = time.monotonic()
+        assert "goodhost" in site(f"/jobs/{application_id(9)}", timeout=120).text
+        good = time.monotonic() - began
+        assert all(application_id(number) in site("/", timeout=120).text for number in (9, 10, 1))
+        listed = time.monotonic() - began - good
+        assert all(one.result().status_code == 200 for one in hostile), "with what YARN knows"
+        ended = time.monotonic() - began
+    assert (good < 20, listed < 40, ended < 90) == (True, True, True), (good, listed, ended)

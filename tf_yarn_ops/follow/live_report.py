@@ -1,13 +1,14 @@
 """`LiveReports`: the coordinator's report of a running application, fetched through YARN's proxy."""
 
 import logging
+import threading
 from collections.abc import Mapping
 from typing import Any
 
 from ..errors import TfYarnError
 from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_httpx
-from ..hadoop.transport import RESOURCEMANAGER, client_options, explain_401, is_json
+from ..hadoop.transport import PAGE_LIMITS, RESOURCEMANAGER, client_options, explain_401, is_json
 from ..runtime.common.report import JobReport
 from ..runtime.common.status import read_status
 
@@ -15,13 +16,13 @@ logger = logging.getLogger(__name__)
 
 #: The pages below the tracking URL that the coordinator serves.
 PAGE, LOG = "pages/ytf/status.json", "pages/ytf/log.txt"
-#: Seconds for the page; without it a report still has YARN's own data.
+#: Seconds that the page may be silent; without it a report still has YARN's own data.
 _TIMEOUT = 2.0
 _MAX_HOPS = 3
 
 
 class LiveReports:
-    """Reads the live reports of running applications.
+    """Reads the live reports of running applications; safe for several threads.
 
     Parameters
     ----------
@@ -39,6 +40,7 @@ class LiveReports:
         self._addresses = (*cluster.resourcemanagers, *cluster.proxies)
         self._ca_file = cluster.site.ca_file
         self._client: Any = None
+        self._opening = threading.Lock()
 
     def fetch(self, application: Mapping[str, Any]) -> JobReport | None:
         """Return the coordinator's report; None when it does not answer in time.
@@ -87,11 +89,10 @@ class LiveReports:
         if application.get("state") != "RUNNING" or "://" not in url:
             return None
         httpx = import_httpx()
-        if self._client is None:
-            options = client_options(self._authentication, self._addresses, _TIMEOUT, self._ca_file)
-            self._client = httpx.Client(**options | {"follow_redirects": True, "max_redirects": _MAX_HOPS})
         try:
-            answer = self._client.get(f"{url.rstrip('/')}/{page}", params=query | self._authentication.parameters())
+            answer = self._open_client().get(
+                f"{url.rstrip('/')}/{page}", params=query | self._authentication.parameters()
+            )
         except (httpx.HTTPError, httpx.InvalidURL, TfYarnError, ValueError) as error:
             logger.debug("no live report of %s: %s", application["id"], error)
             self.obstacle = f"{url}: {error}" if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) else ""
@@ -105,6 +106,15 @@ class LiveReports:
             )
         )
         return answer
+
+    def _open_client(self) -> Any:
+        with self._opening:
+            if self._client is None:
+                options = client_options(
+                    self._authentication, self._addresses, _TIMEOUT, self._ca_file, limits=PAGE_LIMITS
+                )
+                self._client = import_httpx().Client(**options | {"follow_redirects": True, "max_redirects": _MAX_HOPS})
+            return self._client
 
     def close(self) -> None:
         """Close the connections."""

@@ -349,7 +349,7 @@ class Logs:
         with self._lock:
             if node not in self._clients:
                 options = client_options(
-                    self._cluster.authentication, self._trusted(node), site.request_timeout, site.ca_file
+                    self._cluster.authentication, self._trusted(node), site.request_timeout, site.ca_file, limits=None
                 )
                 self._clients[node] = httpx.Client(**options | {"follow_redirects": True})
             return self._clients[node]

@@ -5,7 +5,7 @@ A `Launcher` is a session that submits. The functions that wait and kill need a 
 
 import logging
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Any
 
@@ -23,8 +23,8 @@ from .yarn_report import lost_report, read_yarn_report
 
 logger = logging.getLogger(__name__)
 
-#: Running applications of a list whose coordinators are asked what deserves a look, and how many at the same time.
-LISTED, LISTED_AT_ONCE = 20, 8
+#: Running applications of a list whose coordinators are asked, all at once, what deserves a look; the seconds for it.
+LISTED, LISTED_SECONDS = 20, 3.0
 
 
 class Session:
@@ -113,13 +113,11 @@ class Session:
     def concerns(self, applications: Iterable[Mapping[str, Any]]) -> dict[str, tuple[Concern, ...]]:
         """Return by id what deserves a look at running applications: of the first `LISTED` that answer."""
         running = [application for application in applications if application["state"] == "RUNNING"][:LISTED]
-        with ThreadPoolExecutor(LISTED_AT_ONCE) as pool:
-            reports = pool.map(self.live.fetch, running)
-            return {
-                str(application["id"]): report.concerns
-                for application, report in zip(running, reports, strict=True)
-                if report
-            }
+        pool = ThreadPoolExecutor(LISTED)
+        asked = {pool.submit(self.live.fetch, application): str(application["id"]) for application in running}
+        answered = wait(asked, LISTED_SECONDS).done
+        pool.shutdown(wait=False)  # a page that drips ends by its own limits
+        return {asked[one]: report.concerns for one in answered if (report := one.result())}
 
     def read(self, application: Mapping[str, Any]) -> JobReport:
         """Return the report of YARN's object; delete the directory of an application that has ended."""

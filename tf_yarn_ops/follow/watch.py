@@ -29,7 +29,7 @@ from ..hadoop.resourcemanager import (
     read_activation,
     read_applications,
 )
-from ..hadoop.transport import Addresses, Failover, client_options, read_json
+from ..hadoop.transport import DOCUMENT_LIMITS, Addresses, Failover, client_options, read_json
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from .kill import kill_application
@@ -103,22 +103,19 @@ class _Asker:
 
     async def ask(self, method: str, path: str, parameters: Mapping[str, str], body: Any = None) -> Any:
         """Send a request, and repeat it until a ResourceManager answers; return the answer."""
-        httpx = import_httpx()
+        httpx, seconds = import_httpx(), self.cluster.site.request_timeout
         if self.client is None:
-            self.client = httpx.AsyncClient(
-                **client_options(
-                    self.cluster.authentication,
-                    self.cluster.resourcemanagers,
-                    self.cluster.site.request_timeout,
-                    self.cluster.site.ca_file,
-                )
+            options = client_options(
+                self.cluster.authentication, self.cluster.resourcemanagers, seconds, self.cluster.site.ca_file
             )
+            self.client = httpx.AsyncClient(**options | {"transport": None})
         failover = Failover(self.addresses)
         asked = {**self.cluster.authentication.parameters(), **parameters}
         while True:
             try:
-                response = await self.client.request(method, failover.place(path), params=asked, json=body)
-            except (httpx.TransportError, httpx.InvalidURL) as error:
+                sent = self.client.request(method, failover.place(path), params=asked, json=body)
+                response = await asyncio.wait_for(sent, seconds * DOCUMENT_LIMITS.timeouts)
+            except (httpx.TransportError, httpx.InvalidURL, asyncio.TimeoutError) as error:
                 delay = failover.failed(error)
                 if delay is None:
                     raise await asyncio.to_thread(failover.unreachable) from error

@@ -33,6 +33,8 @@ CALL_PATIENCE = 5.0
 MAX_HOPS = 4
 #: Hadoop's filter against cross-site requests refuses requests without the first header.
 HEADERS = {"X-XSRF-HEADER": "tf_yarn_ops", "Accept": "application/json"}
+#: A compressed answer of 8 MiB may be one of 8 GiB.
+_UNCOMPRESSED = {"Accept-Encoding": "identity"}
 
 #: What a standby ResourceManager says of a delegation token that the active one has issued.
 _UNKNOWN_TOKEN = "can't be found in cache"
@@ -67,6 +69,29 @@ class OddAnswer(ClusterUnreachable):
 
 class KerberosDemanded(LoginRefused):
     """An address asks for a Kerberos ticket and got none: we have none yet, or the address may not see one."""
+
+
+class AnswerLimits(NamedTuple):
+    """What one answer may take.
+
+    Attributes
+    ----------
+    timeouts : int
+        So many times the seconds that the server may be silent.
+    size : int
+        Bytes.
+    """
+
+    timeouts: int
+    size: int
+
+
+#: A page of an application, which is its user's program.
+PAGE_LIMITS = AnswerLimits(3, 8 << 20)
+#: A daemon's document. YARN's list of 10,000 applications has about 20 MiB.
+DOCUMENT_LIMITS = AnswerLimits(6, 256 << 20)
+#: A file's content through WebHDFS; what reads it asks for ranges of some MiB.
+FILE_LIMITS = AnswerLimits(60, 1 << 30)
 
 
 class Service(NamedTuple):
@@ -473,9 +498,15 @@ def _shown(url: "httpx.URL") -> str:
 
 
 def client_options(
-    authentication: Authentication, urls: Iterable[str], timeout: float, ca_file: str | None
+    authentication: Authentication,
+    urls: Iterable[str],
+    timeout: float,
+    ca_file: str | None,
+    limits: AnswerLimits | None = DOCUMENT_LIMITS,
 ) -> dict[str, Any]:
-    """Return the options of a ``httpx.Client`` or ``httpx.AsyncClient``: deadlines, no proxies, TLS, authentication.
+    """Return the options of a ``httpx.Client``: deadlines, limits, no proxies, TLS, authentication.
+
+    A ``httpx.AsyncClient`` needs a transport of its own, and whoever awaits it a deadline.
 
     Parameters
     ----------
@@ -483,9 +514,11 @@ def client_options(
     urls : iterable of str
         The addresses that may see a ticket, or the login of a gateway.
     timeout : float
-        Seconds for one request.
+        Seconds that the server may be silent.
     ca_file : str or None
         Certificates (PEM) for https. None: the machine's.
+    limits : AnswerLimits or None, optional
+        Of each answer. None: no limits, for a log that the caller takes piece by piece. Default: `DOCUMENT_LIMITS`.
 
     Raises
     ------
@@ -493,6 +526,8 @@ def client_options(
         The file can't be read, or holds no certificates.
     """
     httpx = import_httpx()
+    from .limited_answers import DeadlineTransport, limit_bytes
+
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_HIDE_SECRETS)
     try:
@@ -501,7 +536,7 @@ def client_options(
         )
     except OSError as error:  # ssl.SSLError is one
         raise tls.not_certificates(str(ca_file), error) from error
-    return {
+    found = {
         "trust_env": False,
         "verify": verify,
         "headers": HEADERS,
@@ -510,6 +545,17 @@ def client_options(
         "event_hooks": {"request": [_note_start], "response": [_log_answer]},
         **authentication.http_options(urls),
     }
+    if limits is None:
+        return found
+    size = limits.size
+
+    def limit(response: Any) -> _Done:
+        limit_bytes(response, size)
+        return _Done()
+
+    found["headers"] = HEADERS | _UNCOMPRESSED
+    found["event_hooks"]["response"].append(limit)
+    return {**found, "transport": DeadlineTransport(verify, limits.timeouts * timeout)}
 
 
 def send_request(

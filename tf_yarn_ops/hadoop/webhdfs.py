@@ -24,6 +24,7 @@ from .fast_import import import_httpx
 from .security.authentication import Authentication
 from .transport import (
     CONNECT_TIMEOUT,
+    FILE_LIMITS,
     NAMENODE,
     Addresses,
     Failover,
@@ -75,7 +76,7 @@ class WebHdfs:
         httpx = import_httpx()
         self._addresses = Addresses(urls, NAMENODE)
         self._parameters = {name.lower(): value for name, value in authentication.parameters().items()}
-        self._client = httpx.Client(**client_options(authentication, urls, timeout, ca_file))
+        self._client = httpx.Client(**client_options(authentication, urls, timeout, ca_file, FILE_LIMITS))
         self._client.headers.update(_HEADERS)
         self._slow = httpx.Timeout(timeout * SLOW_DATANODE, connect=min(CONNECT_TIMEOUT, timeout))
         self._datanodes = UnreachableDatanodes()

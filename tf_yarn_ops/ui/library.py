@@ -2,7 +2,6 @@
 
 import copy
 import logging
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds for which the list of live jobs is shown again without asking YARN.
 _FRESH = 2.0
+#: What a status has from YARN, and not from the page of the application: whose job it is, and where it is seen.
+_OF_YARN = ("application_id", "name", "queue", "user", "tracking_url", "tensorboard_url")
 #: Seconds for which YARN may keep a page waiting.
 _PATIENCE = 2.0
 
@@ -44,8 +45,7 @@ class Library:
         quick = replace(cluster, site=replace(cluster.site, history_days=0))  # a look must not write records
         self._session = Session.hasty(quick, _PATIENCE, _PATIENCE)
         self._histories = Histories(cluster, users)
-        self._asking = threading.Lock()
-        self._live: list[Any] = [0.0, [], ""]
+        self._live: list[tuple[float, list[JobReport], str]] = [(0.0, [], "")]  # shared by all readers
         self._reader = ""
 
     def seen_by(self, reader: str) -> "Library":
@@ -82,31 +82,33 @@ class Library:
         """Return every ended job that a query wants; raise as `page`."""
         return list(filter(self._may_see, self._histories.find(query)))
 
-    def record(self, application_id: str) -> dict[str, Any] | None:
-        """Return the record of an ended job; None if there is none that we may read. Raise as `page`."""
-        found = self._histories.read(application_id)
+    def record(self, application_id: str, owner: str = "") -> dict[str, Any] | None:
+        """Return the record of an ended job; None if there is none that we may read. Raise as `page`.
+
+        The owner is the user that YARN has named, if it knows the application.
+        """
+        found = self._histories.read(application_id, owner, self._reader)
         return found if found and self._may_see(found) else None
 
     def live(self) -> tuple[list[JobReport], str]:
         """Return the live jobs that YARN shows us, the latest first; and why it does not answer, else an empty text."""
-        with self._asking:
-            at, reports, why = self._live
-            if time.monotonic() - at > _FRESH:
-                try:
-                    found = self._session.resourcemanager.find(states=LIVE)
-                    concerns = self._session.concerns(filter(_is_job, found))
-                    reports, why = (
-                        [
-                            replace(read_yarn_report(item), concerns=concerns.get(str(item["id"]), ()))
-                            for item in found
-                            if _is_job(item)
-                        ],
-                        "",
-                    )
-                except TfYarnError as error:
-                    reports, why = [], str(error)
-                reports = sorted(reports, key=lambda report: report.submitted_at or 0.0, reverse=True)
-                self._live[:] = time.monotonic(), reports, why
+        at, reports, why = self._live[0]
+        if time.monotonic() - at > _FRESH:
+            try:
+                found = self._session.resourcemanager.find(states=LIVE)
+                concerns = self._session.concerns(filter(_is_job, found))
+                reports, why = (
+                    [
+                        replace(read_yarn_report(item), concerns=concerns.get(str(item["id"]), ()))
+                        for item in found
+                        if _is_job(item)
+                    ],
+                    "",
+                )
+            except TfYarnError as error:
+                reports, why = [], str(error)
+            reports = sorted(reports, key=lambda report: report.submitted_at or 0.0, reverse=True)
+            self._live[0] = time.monotonic(), reports, why
         # YARN's list has no ACLs: a reader of a team sees the own jobs there, and others by their addresses.
         return [report for report in reports if self._may_see(vars(report))], why
 
@@ -119,8 +121,10 @@ class Library:
             The file system does not answer.
         """
         application = self._application(application_id)
-        found = self._status(application) if application else None
-        return self._seen(found or self.record(application_id) or (_short(application) if application else None))
+        if application is None:
+            return self.record(application_id)
+        found = self._status(application) or self.record(application_id, str(application.get("user")))
+        return self._seen(found or _short(application))
 
     def news(self, application_id: str) -> Mapping[str, Any] | None:
         """Return what is new of a job whose page is open; None while YARN or its coordinator does not answer.
@@ -133,39 +137,37 @@ class Library:
         if application.get("state") == "RUNNING":
             return self._seen(self._status(application))
         ended = read_yarn_report(application).reason is not None
-        return (self.record(application_id) if ended else None) or self._seen(_short(application))
+        record = self.record(application_id, str(application.get("user"))) if ended else None
+        return record or self._seen(_short(application))
 
     def log_end(self, application_id: str, task: str) -> str | None:
         """Return the end of the log of a task that runs; None if the coordinator or the agent does not answer."""
         if self._reader and self.document(application_id) is None:
             return None
         application = self._application(application_id)
-        with self._asking:
-            return self._session.live.fetch_log(application, task) if application else None
+        return self._session.live.fetch_log(application, task) if application else None
 
     def _seen(self, document: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         return document if document and self._may_see(document) else None
 
     def _application(self, application_id: str) -> Mapping[str, Any] | None:
         try:
-            with self._asking:
-                found: Mapping[str, Any] = self._session.resourcemanager.get(application_id)
-                return found
+            found: Mapping[str, Any] = self._session.resourcemanager.get(application_id)
+            return found
         except TfYarnError as error:
             logger.debug("no report of %s: %s", application_id, error)
             return None
 
     def _status(self, application: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return the coordinator's status, with the addresses by which the reader of YARN sees the job."""
-        with self._asking:
-            found = self._session.live.fetch_document(application)
+        """Return the coordinator's status, with what YARN itself knows: the page is the application's own."""
+        found = self._session.live.fetch_document(application)
         if found is None:
             return None
         try:
             seen = read_yarn_report(application, JobReport.from_dict(found))
         except ValueError:
             return None
-        return {**found, "tracking_url": seen.tracking_url, "tensorboard_url": seen.tensorboard_url}
+        return found | {name: getattr(seen, name) for name in _OF_YARN}
 
     def close(self) -> None:
         """Close the connections; it is the last call."""
