@@ -2,11 +2,14 @@
 
 import contextlib
 import json
+import os
 import re
+import resource
 import socket
 import ssl
 import struct
 import threading
+import urllib.request
 from dataclasses import replace
 from pathlib import Path
 
@@ -157,8 +160,8 @@ def test_connections_that_say_nothing_are_few_and_do_not_last(tmp_path):
         silent = [stack.enter_context(socket.create_connection(("127.0.0.1", port_of(am)), 10)) for _ in range(66)]
         late = stack.enter_context(socket.create_connection(("127.0.0.1", port_of(am)), 10))
         am.log_says("66 connections wait for their handshake")
-        assert late.recv(1) == b""
-        for connection in silent:
+        assert silent[0].recv(1) == b"", "the oldest makes room"
+        for connection in (*silent, late):
             connection.settimeout(20)
             assert connection.recv(1) == b""
         (tmp_path / "own").mkdir()
@@ -257,3 +260,26 @@ def test_all_ports_taken_ends_the_job_and_says_so(tmp_path, monkeypatch):
         report = am.wait()
     assert report.reason is Reason.AM_FAILED
     assert f"the ports {base} to {base + 1} are all taken" in report.message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["page", "agents"])
+def test_idle_connections_stop_neither_the_page_nor_the_agents_port(tmp_path, target):
+    spec = job("until [ -e go ]; do sleep 0.05; done", ps=False, workers=1)
+    with AppMaster(tmp_path / "job", spec) as am, contextlib.ExitStack() as stack:
+        page = int(until(lambda: am.pages.get("ytf")).rpartition(":")[2])
+        am.log_says("Published the cluster spec")
+        child = int(Path(f"/proc/{am.coordinator.pid}/task/{am.coordinator.pid}/children").read_text().split()[0])
+        resource.prlimit(child, resource.RLIMIT_NOFILE, (1024, 1024))
+        ports = {"page": page, "agents": port_of(am)}
+        for _ in range(2):
+            for _ in range(600):
+                idle = stack.enter_context(socket.create_connection(("127.0.0.1", ports[target]), 10))
+                idle.sendall(b"GET / HTTP/1.1\r\n" if target == "page" else b"")
+            assert len(os.listdir(f"/proc/{child}/fd")) < 512
+            Stranger(am, None, tmp_path).socket.close()
+            with urllib.request.urlopen(f"http://127.0.0.1:{page}/status.json", timeout=10) as answer:
+                assert answer.status == 200
+        assert am.coordinator_log.stat().st_size < 100_000
+        (am.container("worker_0").folder / "go").touch()
+        assert am.wait().reason is Reason.SUCCEEDED

@@ -10,7 +10,8 @@ import errno
 import logging
 import socket
 import ssl
-from typing import Any, Awaitable, Callable, Dict, Optional, Sequence, Set
+import time
+from typing import Any, Awaitable, Callable, Dict, Optional, Sequence, Set, cast
 
 from ..common.protocol import FIRST_LINE_SECONDS, HANDSHAKE_SECONDS, MAX_PROTOCOL_LINE, ProtocolError, decode
 
@@ -18,6 +19,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds to wait after a connection that could not be accepted.
 ACCEPT_PAUSE = 0.2
+#: Seconds between two warnings of connections that are dropped.
+WARNING_SECONDS = 5.0
 #: What asyncio reads at once from a TLS connection, bytes. By default each connection holds a buffer of 256 KiB (since
 #: Python 3.11): 250 MiB for 1,000 agents that send a line every few seconds.
 READ_BUFFER = 16 * 1024
@@ -91,30 +94,39 @@ class Server:
     ):
         self._greet, self._heard, self._gone, self._failed = greet, heard, gone, failed
         self._strangers = strangers
-        self._waiting = 0
+        self._waiting: Dict["asyncio.Task[None]", None] = {}  # the oldest first
         self._tasks: Set["asyncio.Task[None]"] = set()
+        self._warn_at = 0.0
 
     async def serve(self, listener: socket.socket, context: ssl.SSLContext) -> None:
         """Accept connections until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             try:
-                sock, address = await loop.sock_accept(listener)
+                sock, _ = await loop.sock_accept(listener)
             except OSError as error:  # too many open files, a reset before its turn
-                logger.warning("A connection could not be accepted: %s", error)
+                self._warn("A connection could not be accepted: %s", error)
                 await asyncio.sleep(ACCEPT_PAUSE)
                 continue
-            if self._waiting >= self._strangers:
-                logger.warning("Dropped %s: %d connections wait for their handshake", address, self._waiting)
-                sock.close()
-                continue
-            self._waiting += 1
+            if len(self._waiting) >= self._strangers:
+                self._warn("Dropped a connection: %d connections wait for their handshake", len(self._waiting))
+                oldest = next(iter(self._waiting))  # an agent needs milliseconds
+                del self._waiting[oldest]
+                oldest.cancel()
             task = loop.create_task(self._serve(sock, context))
+            self._waiting[task] = None
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
+    def _warn(self, message: str, value: object) -> None:
+        """Log a warning, each 5 s at most: a flood of connections must not fill the log."""
+        now = time.monotonic()
+        if now >= self._warn_at:
+            logger.warning(message, value)
+            self._warn_at = now + WARNING_SECONDS
+
     async def _serve(self, sock: socket.socket, context: ssl.SSLContext) -> None:
-        loop = asyncio.get_running_loop()
+        loop, task = asyncio.get_running_loop(), cast("asyncio.Task[None]", asyncio.current_task())
         writer: Optional[asyncio.StreamWriter] = None
         agent = None
         try:
@@ -129,7 +141,7 @@ class Server:
                 connection = Connection(writer)
                 first = decode(await asyncio.wait_for(reader.readline(), FIRST_LINE_SECONDS))
             finally:
-                self._waiting -= 1
+                self._waiting.pop(task, None)
             agent = await self._greet(connection, first)
             while agent is not None:
                 line = await reader.readline()

@@ -10,7 +10,7 @@ import ssl
 from typing import Callable, Optional
 
 from .viewers import Viewers
-from .web import TEXT, compose
+from .web import TEXT, Admission, compose
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +43,7 @@ class Tunnel:
         self._context = context
         self._why_silent, self._viewers = why_silent, viewers
         self._server: Optional[asyncio.base_events.Server] = None
+        self._admission = Admission()
 
     async def reach(self, address: str, wanted: Callable[[], bool]) -> bool:
         """Wait until the front at an address accepts connections; return False once it is not ``wanted``."""
@@ -70,15 +71,15 @@ class Tunnel:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), FRONT_CONNECT_SECONDS)
-            refusal = await self._viewers.why_not(head)
-            if refusal is not None:
-                writer.write(compose("403 Forbidden", TEXT, refusal.encode()))
-            else:
-                await self._pass_on(head, reader, writer)
-            await writer.drain()
+            async with self._admission.read_head(reader, writer, FRONT_CONNECT_SECONDS) as head:
+                refusal = await self._viewers.why_not(head)
+                if refusal is not None:
+                    writer.write(compose("403 Forbidden", TEXT, refusal.encode()))
+                else:
+                    await self._pass_on(head, reader, writer)
+                await writer.drain()
         except (OSError, EOFError, asyncio.LimitOverrunError, asyncio.TimeoutError):
-            pass
+            writer.transport.abort()
         except asyncio.CancelledError:
             pass  # as in `web.Website.serve`
         finally:

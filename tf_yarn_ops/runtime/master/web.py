@@ -10,10 +10,11 @@ application ends.
 """
 
 import asyncio
+import contextlib
 import gzip
 import json
 import time
-from typing import Any, Awaitable, Callable, Dict, Mapping, Optional, Set, Tuple, TypeVar, cast
+from typing import Any, AsyncIterator, Awaitable, Callable, Dict, Mapping, Optional, Set, Tuple, TypeVar, cast
 from urllib.parse import parse_qs, urlsplit
 
 from ..common.escaping import escape_controls
@@ -24,6 +25,10 @@ from .viewers import Viewers
 FRESH = 1.0
 #: Seconds for a client to send its request.
 REQUEST_SECONDS = 5.0
+#: Seconds for a client to take an answer.
+SENDING_SECONDS = 30.0
+#: Connections of the page, and as many of the way to TensorBoard; the agents' port needs the other files.
+MAX_CONNECTIONS = 128
 #: Bytes from which an answer is compressed.
 PACKED_BYTES = 1024
 #: The most seconds for which a request is held, and the most requests held at a time.
@@ -38,6 +43,41 @@ _REPORT = "status.json?only=report"
 #: Status line, content type, content.
 PageAnswer = Tuple[str, str, bytes]
 _Made = TypeVar("_Made")
+
+
+class Admission:
+    """Limits the connections of a server on the loopback interface, which each process of the host can open."""
+
+    def __init__(self) -> None:
+        self._open = 0
+        self._waiting: Dict[asyncio.StreamWriter, None] = {}
+
+    @contextlib.asynccontextmanager
+    async def read_head(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seconds: float
+    ) -> AsyncIterator[bytes]:
+        """Yield request line and headers. Above the limit the connection ends that waits longest for its request.
+
+        Raises
+        ------
+        OSError, asyncio.TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError
+            There is no whole head in time, or all connections have requests.
+        """
+        if self._open >= MAX_CONNECTIONS:
+            oldest = next(iter(self._waiting), None)
+            if oldest is None:
+                raise ConnectionRefusedError(f"{self._open} connections are open")
+            del self._waiting[oldest]
+            oldest.transport.abort()
+        self._open += 1
+        self._waiting[writer] = None
+        try:
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), seconds)
+            self._waiting.pop(writer, None)
+            yield head
+        finally:
+            self._waiting.pop(writer, None)
+            self._open -= 1
 
 
 class Website:
@@ -67,6 +107,7 @@ class Website:
     ):
         self._status, self._tail, self._report, self._viewers, self._clock = status, tail, report, viewers, clock
         self._made: Dict[str, Tuple[float, Any]] = {}
+        self._admission = Admission()
         self._held: Set["asyncio.Future[None]"] = set()
         self._news, self._final = 0, False
         self._makers: Dict[str, Callable[[], PageAnswer]] = {
@@ -143,23 +184,31 @@ class Website:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one connection."""
         try:
-            request = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), REQUEST_SECONDS)
-            method, target = (request.split(b" ", 2) + [b"", b""])[:2]
-            why_not = await self._viewers.why_not(request)
-            if why_not is not None:
-                answer = compose("403 Forbidden", TEXT, why_not.encode())
-            elif method not in (b"GET", b"HEAD"):
-                answer = compose("405 Method Not Allowed", TEXT, b"The pages can only be read.\n", "Allow: GET, HEAD")
-            else:
-                answer = compose_packed(request, *await self.answer(target.decode("latin-1")))
-            writer.write(answer if method != b"HEAD" else answer[: answer.index(b"\r\n\r\n") + 4])
-            await writer.drain()
+            async with self._admission.read_head(reader, writer, REQUEST_SECONDS) as request:
+                method, target = (request.split(b" ", 2) + [b"", b""])[:2]
+                why_not = await self._viewers.why_not(request)
+                if why_not is not None:
+                    answer = compose("403 Forbidden", TEXT, why_not.encode())
+                elif method not in (b"GET", b"HEAD"):
+                    answer = compose(
+                        "405 Method Not Allowed", TEXT, b"The pages can only be read.\n", "Allow: GET, HEAD"
+                    )
+                else:
+                    answer = compose_packed(request, *await self.answer(target.decode("latin-1")))
+                writer.write(answer if method != b"HEAD" else answer[: answer.index(b"\r\n\r\n") + 4])
+                await asyncio.wait_for(_flush(writer), SENDING_SECONDS)
         except (OSError, ValueError, asyncio.TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass
+            writer.transport.abort()
         except asyncio.CancelledError:
             pass  # the coordinator ends; before 3.12 asyncio would log an error
         finally:
             writer.close()
+
+
+async def _flush(writer: asyncio.StreamWriter) -> None:
+    """Wait until the client has taken everything: a closed connection would wait for it without a deadline."""
+    writer.transport.set_write_buffer_limits(0)
+    await writer.drain()
 
 
 def compose(status: str, kind: str, content: bytes, *headers: str) -> bytes:
