@@ -6,7 +6,9 @@ import pty
 import re
 import signal
 import subprocess
+from pathlib import Path
 
+import httpx
 import pytest
 
 from support.programs import SUBMIT, YTF
@@ -296,3 +298,25 @@ def test_client_is_not_part_of_the_cluster_and_has_no_port(environ, tmp_path):
         assert client[name] == worker[name], name
     assert "client" not in json.loads(client["CLUSTER_SPEC"]) and "DTF_CLIENT_HOSTS" not in worker
     assert "YTF_PORT" not in client and worker["YTF_PORT"]
+
+
+def test_job_of_this_machine_is_open_to_this_machine_only(call):
+    application_id = call(
+        SUBMIT, "--resourcemanager", "local://", "-r", "worker:1", "-n", "digits", "exec tail -f /dev/null"
+    ).stdout.strip()
+
+    def running():
+        shown = json.loads(call(YTF, "status", "--json", application_id).stdout)
+        return shown if shown["tracking_url"] and shown["tasks"][0]["state"] == "running" else None
+
+    page = until(running, what="the start of the task")["tracking_url"].rstrip("/") + "/pages/ytf/status.json"
+    for host, status in (("", 200), ("localhost:1", 200), ("evil.example", 403), ("127.0.0.1.evil.example", 403)):
+        assert httpx.get(page, headers={"Host": host} if host else {}, trust_env=False).status_code == status
+    pids = [
+        path.parent for path in Path("/proc").glob("[0-9]*/cmdline") if application_id.encode() in path.read_bytes()
+    ]
+    inodes = {os.readlink(link).partition("[")[2].rstrip("]") for pid in pids for link in (pid / "fd").iterdir()}
+    rows = [line.split() for table in ("tcp", "tcp6") for line in Path(f"/proc/net/{table}").read_text().splitlines()]
+    listening = [row[1].partition(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes]
+    assert len(listening) >= 2 and set(listening) == {"0100007F"}, "the page and the agents' port, on 127.0.0.1"
+    assert call(YTF, "kill", application_id).returncode == 0

@@ -59,3 +59,13 @@ def test_groups_that_hadoop_does_not_name_are_those_of_the_node():
 @pytest.mark.parametrize("plan", [None, ViewersPlan(users=("*",)), ViewersPlan(groups=("*",))])
 def test_without_acls_and_with_a_star_everybody_may_view(plan):
     assert why_not(plan) is None and why_not(plan, "Cookie: proxy-user=eve") is None
+
+
+@pytest.mark.parametrize("host, seen", [("127.0.0.1:8042", True), ("localhost", True), ("LOCALHOST:1", True), ("[::1]:80", True),
+                                        ("evil.example", False), ("evil.example:8042", False), ("127.0.0.1.evil.example", False),
+                                        ("localhost.evil", False), ("127.0.0.1@evil.example", False), ("", False),
+                                        ("127.0.0.1\r\nHost: evil.example", False)])  # fmt: skip
+def test_page_of_a_local_job_answers_its_own_name_only(host, seen):
+    head = f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+    assert (asyncio.run(Viewers(wire.job(), "local_1_0001").why_not(head)) is None) == seen
+    assert asyncio.run(Viewers(wire.job(), ID).why_not(head)) is None, "YARN's proxy sends names of its own"

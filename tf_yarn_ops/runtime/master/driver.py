@@ -15,6 +15,7 @@ import time
 from typing import Any, List, Optional
 
 from ..common.contract import Job, read_job
+from ..common.local_job import is_local
 from ..common.mutual_tls import server_context
 from ..common.processes import set_parent_death_signal
 from ..common.reasons import Reason
@@ -93,7 +94,7 @@ async def coordinate(coordinator: Coordinator) -> None:
     began = time.monotonic()
     job, application_id, containers = coordinator.job, coordinator.application_id, coordinator.containers
     try:
-        listener = listen_on_first_free(job.ports)
+        listener = listen_on_first_free(job.ports, "127.0.0.1" if is_local(application_id) else "")
         logger.info("Listening on port %d for %d tasks", listener.getsockname()[1], len(job.tasks()))
     except PortsTaken as error:
         listener = None

@@ -50,13 +50,19 @@ class Connection:
         self._writer.close()
 
 
-def listen_on_first_free(ports: Sequence[int]) -> socket.socket:
-    """Listen on the first free port, at all addresses of both families; raise `PortsTaken` if none is free."""
-    both = socket.has_dualstack_ipv6()
+def listen_on_first_free(ports: Sequence[int], host: str = "") -> socket.socket:
+    """Listen on the first free port of an IPv4 address, or at all addresses of both families.
+
+    Raises
+    ------
+    PortsTaken
+        None is free.
+    """
+    both = not host and socket.has_dualstack_ipv6()
     for port in ports:
         try:
             listener = socket.create_server(
-                ("", port), family=socket.AF_INET6 if both else socket.AF_INET, backlog=1024, dualstack_ipv6=both
+                (host, port), family=socket.AF_INET6 if both else socket.AF_INET, backlog=1024, dualstack_ipv6=both
             )
         except OSError as error:
             if error.errno not in (errno.EADDRINUSE, errno.EACCES):

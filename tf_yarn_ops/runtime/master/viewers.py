@@ -13,9 +13,13 @@ from typing import FrozenSet, Optional
 from urllib.parse import unquote_plus
 
 from ..common.contract import EVERYBODY, Job
+from ..common.local_job import is_local
 from ..common.report import list_names
 from ..common.user_groups import groups_on_node
 
+#: A page of another site can give itself a name with this machine's address, which the browser then sends.
+_HOST = re.compile(rb"^host:[ \t]*([^\r\n]*?)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
+_OWN = re.compile(rb"(?:127\.0\.0\.1|localhost|\[::1\])(?::\d+)?", re.IGNORECASE)
 _USER = re.compile(rb"^cookie:(?:[^\r\n]*?;)??[ \t]*proxy-user=([^;\s]+)", re.IGNORECASE | re.MULTILINE)
 
 
@@ -36,11 +40,15 @@ class Viewers:
     async def why_not(self, head: bytes) -> Optional[str]:
         """Return why the sender of a request may not view the job; None if it may.
 
+        A job of this machine is not behind YARN's proxy: its page answers requests to the machine's own name only.
+
         Parameters
         ----------
         head : bytes
             Request line and headers.
         """
+        if is_local(self._application_id) and [host for host in _HOST.findall(head) if not _OWN.fullmatch(host)]:
+            return "The page of a job of this machine has the address 127.0.0.1 or localhost.\n"
         plan, found = self._plan, _USER.search(head)
         if plan is None or EVERYBODY in (*plan.users, *plan.groups):
             return None

@@ -79,9 +79,13 @@ def main(arguments: List[str]) -> int:
 
 
 def serve_front(job: Job, port: int) -> None:
-    """Start the front: plain HTTP on the node's name if the site wants that, else mutual TLS for the coordinator."""
+    """Start the front: plain HTTP on the node's name if the site wants that, else mutual TLS for the coordinator.
+
+    The front of a job of this machine listens on the loopback interface only, as the coordinator does.
+    """
     assert job.tensorboard is not None
-    address = os.environ["YTF_HOST"] if job.tensorboard.direct else ""
+    host = os.environ["YTF_HOST"]
+    address = host if job.tensorboard.direct or host == "127.0.0.1" else ""
     front = Front((address, int(os.environ["YTF_PORT"])), port, None if job.tensorboard.direct else server_context())
     threading.Thread(target=front.serve_forever, daemon=True).start()
 
