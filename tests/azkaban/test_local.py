@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from support.azkaban_process import Job
+from support.secret_spellings import job_of_secrets
 from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import local
 
@@ -39,6 +40,15 @@ def test_training_ends_with_its_outputs_and_the_bare_id(start, tmp_path):
     assert outputs["tf.result.metrics.accuracy"] == "0.9"
     assert outputs["tf.result.application_id"] in job.lines and job.lines[-1].startswith("SUCCEEDED")
     assert states(tmp_path / "state") == [("FINISHED", "SUCCEEDED")]
+
+
+def test_log_and_outputs_show_no_secret(start, tmp_path):
+    secret = job_of_secrets(tmp_path, waits=False)
+    variables = {f"tf.env.{name}": value for name, value in secret.env.items()}
+    job = start(**{"tf.command": secret.command, "tf.report_log_tail": "8192", **variables})
+    assert job.end() == 1, job.lines
+    assert job.lines[-1].startswith("TASK_FAILED: worker:0 failed with exit code 4")
+    assert secret.found_in({"log": "\n".join(job.lines), "outputs": job.outputs.read_text()}) == {}
 
 
 def test_cancelled_job_kills_the_training(start, tmp_path):

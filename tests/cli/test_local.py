@@ -1,17 +1,20 @@
 """``ytf-submit --local``, and the commands of ``ytf`` on jobs of this machine."""
 
+import gzip
 import json
 import os
 import pty
 import re
 import signal
 import subprocess
+import urllib.request
 from pathlib import Path
 
 import httpx
 import pytest
 
 from support.programs import SUBMIT, YTF
+from support.secret_spellings import job_of_secrets
 from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import local
 from tf_yarn_ops.hadoop.local_jobs import LocalJobs
@@ -196,6 +199,44 @@ def test_commands_know_a_local_job_by_its_id(call):
     assert "Killed by ytf kill" in call(YTF, "report", application_id).stdout
     assert call(YTF, "wait", application_id).returncode == 8
     assert application_id in call(YTF, "history", "--resourcemanager", "local://").stdout
+
+
+def test_no_output_about_a_job_shows_a_secret(environ, call, tmp_path):
+    """Its command, variables, result, log and last line have every spelling; the pages are read while it runs."""
+    job = job_of_secrets(tmp_path)
+    words = ["--local", "-n", "leaky", *job.words]
+    seen = {"dry run": call(SUBMIT, "--dry_run", *words, job.command).stdout}
+    client = subprocess.Popen(
+        [*SUBMIT, *words, job.command],
+        env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    listed = until(
+        lambda: (found := json.loads(call(YTF, "list", "--json", "--resourcemanager", "local://").stdout)) and found,
+        what="the job in the list",
+    )
+    application_id = listed[0]["application_id"]
+    url = until(lambda: json.loads(call(YTF, "status", "--json", application_id).stdout)["tracking_url"])
+    log = until(lambda: (text := read(f"{url}/log.txt?task=worker:0")) and "all are printed" in text and text)
+    seen |= {"log.txt": log, **{name or "page": read(f"{url}/{name}") for name in ("", "status.json", "parts.json")}}
+    (tmp_path / "go").touch()
+    client.communicate(timeout=120)
+    assert client.returncode == 1
+    seen |= {
+        "status": call(YTF, "status", application_id).stdout,
+        "report": call(YTF, "report", "--json", application_id).stdout,
+        "history": call(YTF, "history", "--json", "--resourcemanager", "local://").stdout,
+    }
+    assert call(YTF, "report", "--html", str(tmp_path / "report.html"), application_id).returncode == 0
+    seen["html"] = (tmp_path / "report.html").read_text()
+    records = [path for path in tmp_path.rglob("*.json.gz") if application_id in path.name]
+    seen["record"] = "".join(gzip.decompress(path.read_bytes()).decode() for path in records)
+    assert all(map(len, seen.values())) and "leaky" in seen["record"] and "***" in seen["report"]
+    assert job.found_in(seen) == {}
+
+
+def read(url):
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        return answer.read().decode()
 
 
 def test_unknown_local_job_is_not_looked_for_in_yarn(call):

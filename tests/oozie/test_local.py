@@ -7,7 +7,9 @@ import sys
 
 import javaproperties
 import pytest
+import yaml
 
+from support.secret_spellings import job_of_secrets
 from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import local
 
@@ -18,9 +20,9 @@ JOB = "command: {command}\ntasks: {{worker: 1}}\nfiles: {{day.txt: day.txt}}\n"
 def start(tmp_path):
     """Return a function that starts the action on a command; its jobs lie below ``state``."""
 
-    def start(command):
+    def start(command, document=""):
         (tmp_path / "day.txt").write_text("the data of")
-        (tmp_path / "job.yaml").write_text(JOB.format(command=command))
+        (tmp_path / "job.yaml").write_text(document or JOB.format(command=command))
         environ = {
             "PATH": os.environ["PATH"],
             "HOME": str(tmp_path),
@@ -53,6 +55,15 @@ def test_each_start_trains_and_prints_the_outputs(start, tmp_path):
         outputs = javaproperties.loads(out)
         assert (outputs["status"], outputs["metric.rate"]) == ("SUCCEEDED", "0.5")
         assert states(tmp_path / "state") == [("FINISHED", "SUCCEEDED")] * trainings
+
+
+def test_log_and_outputs_show_no_secret(start, tmp_path):
+    secret = job_of_secrets(tmp_path, waits=False)
+    document = {"command": secret.command, "tasks": {"worker": 1}, "env": secret.env, "report_log_tail": 8192}
+    action = start("", yaml.safe_dump(document))
+    out, shown = action.communicate(timeout=120)
+    assert action.returncode == 1 and "TASK_FAILED: worker:0 failed with exit code 4" in shown, shown
+    assert secret.found_in({"outputs": out, "log": shown}) == {}
 
 
 def test_ctrl_c_kills_the_training(start, tmp_path):

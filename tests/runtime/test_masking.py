@@ -1,7 +1,10 @@
 """Secrets are known by the names of their variables, and masked wherever their values stand."""
 
+import json
+
 import pytest
 
+from support.secret_spellings import spell_secrets
 from tf_yarn_ops import validation
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.runtime.common.masking import (
@@ -9,6 +12,7 @@ from tf_yarn_ops.runtime.common.masking import (
     is_secret,
     mask_command,
     mask_options,
+    mask_output,
     mask_texts,
     secrets_of,
 )
@@ -126,7 +130,47 @@ def test_options_show_no_secrets_wherever_they_stand():
     assert job["env"]["API_TOKEN"] == "letmein99"  # type: ignore[index]
 
 
-@pytest.mark.parametrize("piece", ["x", "x-", "a=", "--a ", "-", "9", "TOKEN", " ", "'", '"', "://a:", "é"])
+@pytest.mark.parametrize(("text", "secret", "whole"), [pytest.param(*row[1:], id=row[0]) for row in spell_secrets()])
+def test_secret_is_masked_however_it_is_spelt(text, secret, whole):
+    """Also where the text is JSON in a text of JSON, and where the program prints the secret alone."""
+    assert secret not in mask_command(text)
+    assert secret not in str(mask_options({"env": {"OPTIONS": text}, "command": f"echo '{text}'"}))
+    assert secret not in mask_texts(f"printed {whole}.", secrets_of({"command": text}))
+    assert secret not in mask_command(json.dumps(json.dumps({"options": text})))
+    assert secret not in str(mask_output({"free": text, "of": [text]}, ()))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "KeyError: 'loss'",
+        "ValueError: unknown key: learning_rate",
+        "invalid token: 'foo' in line 3",
+        "tokens: 512, max_tokens=512, keys: 3",
+        "PWD=/data/app OLDPWD=/ HOME=/root",
+        "train --auth kerberos --auth=basic",
+        "docker run --user 1000:1000 -u 0 image",
+        "http://host:8080/path@2x http://host:80?mail=a@b hdfs://nn:8020/user/ann@x",
+        "ssh://git@host/x hdfs://user@ns/x s3a://bucket@y",
+        "basic training, Basic authentication failed",
+        "author: Ann, compass=north, bypass: 1",
+        "at step 3: loss=0.25, accuracy: 0.9",
+    ],
+)
+def test_text_without_a_secret_stays(text):
+    assert mask_command(text) == text
+
+
+def test_named_values_of_a_result_are_masked_and_numbers_and_names_stay():
+    result = {"api_token": "abc", "token_count": 512, "note": "x hunter2 y", "hunter2": 1, "url": "https://u:pw@h/x"}
+    assert mask_output(result, {"hunter2"}) == {
+        "api_token": MASK, "token_count": 512, "note": "x *** y", "hunter2": 1, "url": "https://u:***@h/x",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "piece", ["x", "x-", "a=", "--a ", "-", "9", "TOKEN", " ", "'", '"', "://a:", "é", "\\", '\\"', "aA", "://a@"]
+)
 def test_long_values_are_searched_in_linear_time(piece):
     """A value of 9 KiB took seconds, and this one would take a quarter of an hour."""
     text = piece * (2**18 // len(piece))

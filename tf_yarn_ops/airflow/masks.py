@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from ..errors import SpecInvalid, SubmissionRejected
 from ..hadoop.cluster import Cluster
 from ..job.spec import JobSpec
-from ..runtime.common.masking import SHORTEST, mask_texts, secrets_of, texts_of
+from ..runtime.common.masking import SHORTEST, mask_output, secrets_of, texts_of
 from ..staging.staging_directory import PASSABLE, StagingDirectory
 from .versions import redact
 
@@ -50,7 +50,7 @@ def masking(secrets: Collection[str]) -> Callable[[str], str]:
     """Return a function that masks these secrets in a line, and those that Airflow knows in this process."""
 
     def mask(line: str) -> str:
-        return str(redact(mask_texts(line, secrets)))
+        return str(redact(mask_output(line, secrets)))
 
     return mask
 

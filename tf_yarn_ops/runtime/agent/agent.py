@@ -30,7 +30,7 @@ from ..common.contract import (
     runtime_command,
     task_environment,
 )
-from ..common.masking import mask_texts, secrets_of
+from ..common.masking import mask_output, secrets_of
 from ..common.processes import descendants, find_program, send_signal, set_child_subreaper
 from ..common.roles import TENSORBOARD
 from ..common.values import check_values
@@ -338,7 +338,7 @@ class Agent:
 
     def on_tail(self, message: Message) -> None:
         """Send the end of the log, without the values of secret variables; nothing if the job shows no logs."""
-        text = mask_texts(read_log_end(TAIL_CHARACTERS), self.secrets) if self.job.report_log_tail else ""
+        text = mask_output(read_log_end(TAIL_CHARACTERS), self.secrets) if self.job.report_log_tail else ""
         line = protocol.encode("log", id=message["id"], text=text)
         while len(line) >= protocol.MAX_PROTOCOL_LINE:
             text = text[len(text) // 2 + 1 :]
@@ -416,9 +416,9 @@ class Agent:
     def read_result(self) -> Optional[Dict[str, Any]]:
         """Return the program's result with the values of its secret variables masked; names stay."""
         result = read_result(os.path.join(self.folder, RESULT_FILE))
-        masked: Optional[Dict[str, Any]] = mask_texts(result, self.secrets, names=False)
+        masked: Optional[Dict[str, Any]] = mask_output(result, self.secrets)
         if masked != result:
-            warn("the result file has values of variables whose names suggest a secret: the report shows them as ***")
+            warn("the result file has values that look like secrets: the report shows them as ***")
         return masked
 
     def report(self, command: Command) -> None:
@@ -429,7 +429,7 @@ class Agent:
             select.select([], [], [], SIGNAL_PAUSE if ending.signal else 0)
             if self.terminated:
                 return
-        tail = mask_texts(command.log_tail(self.job.report_log_tail), self.secrets)
+        tail = mask_output(command.log_tail(self.job.report_log_tail), self.secrets)
         sample = self.sample(command, last=True)
         how = "signal %d" % ending.signal if ending.signal else "exit code %s" % ending.code
         log("the command ended with %s after %.1f seconds", how, ending.seconds)

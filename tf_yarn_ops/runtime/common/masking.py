@@ -1,33 +1,71 @@
 """Mask secrets in what a job shows: values whose names suggest a secret, wherever they stand.
 
-The dry run, the live page, the history, reports and logs use the same rule.
+The dry run, the live page, the history, reports, results and logs use the same rule.
 """
 
 import re
 from typing import Any, Dict, Iterable, Iterator, Mapping, Set, Tuple
+from urllib.parse import unquote
 
 #: Stands for a secret.
 MASK = "***"
 #: Characters of the shortest value that is looked for in texts; a shorter one stands in every text by chance.
 SHORTEST = 6
-#: The credentials of an HTTP header, behind their scheme.
-_HEADER = re.compile(r"(?i)(?<=authorization:)\s*(?:[a-z]+\s+)?(?P<value>[^\s\"']+)")
-#: The password in scheme://user:password@host.
-_PASSWORD = re.compile(r"(?<=://)[^/\s:@]*:(?P<value>[^/\s@]+)@")
+#: Parts of a name that suggest a secret anywhere; as the end of a word; as the last word.
+_ANYWHERE = ("SECRET", "PASSW", "PASSPHRASE", "PASSCODE", "CREDENTIAL", "SIGNATURE")
+_ENDS = ("TOKEN", "KEY")
+_LAST = {"AUTH", "AUTHORIZATION", "BEARER", "COOKIE", "CRED", "CREDS", "JWT", "PASS", "PW", "PWD"}
+#: Words where a capital letter begins a new one: dbPass.
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+#: Names of shells, and words in sentences: "unknown key: x".
+_NOT_SECRET = {"PWD", "OLDPWD"}
+_PROSE = {"key", "token", "pass", "auth"}
+#: What says how somebody logs in.
+_METHODS = {"basic", "bearer", "digest", "false", "kerberos", "ldap", "negotiate", "none", "null", "simple", "true"}
 #: What may stand before a secret, if the name suggests one: an option, an assignment, a header or a key of JSON, as in
-#: --api-key=x, --password x, TOKEN=x, X-Api-Key: x. The search tries beginnings of words only, because values are long.
+#: --api-key=x, --password x, TOKEN=x, X-Api-Key: x, {\"key\" : \"x\"}. A backslash continues a line. The search tries
+#: beginnings of words only, because values are long.
 _NAME = re.compile(
     r"(?<![\w-])(?P<option>--?(?=[A-Za-z]))?(?:(?![A-Za-z])[\w-])*(?P<name>[A-Za-z][\w-]*)"
-    r"(?:=|:\s+|[\"']:\s*|(?(option)\s+(?!-)|(?!)))"
+    r"(?:(?P<json>\\*[\"'](?:\s|\\+[nrt])*(?::|=>?)(?:\s|\\+[nrt])*)|(?P<colon>:[ \t]+)|(?P<tight>:)"
+    r"|[ \t]+=[ \t]+|=(?!=)|(?(option)(?:[ \t]|\\\r?\n|\\{3,}n)+(?!-)|(?!)))"
 )
-_VALUE = re.compile(r"(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"';|&]+)")
+#: A quoted value, one that its end cuts off, and parts of a word in a shell: a"b"'c'.
+_QUOTED = re.compile(r"(?P<quote>\\*[\"']).*?(?<!\\)(?P=quote)", re.DOTALL)
+_QUOTED_IN_JSON = re.compile(r"(?P<quote>\\*[\"'])[^\r\n]*?(?<!\\)(?P=quote)")
+_CUT = re.compile(r"\\*[\"'][^\r\n]*")
+_WORD = re.compile(r"(?:\{[^}\s]*\}|\\+[^\"'\n\\]|[^\s\"';|&\\])+")
+_WORD_OF_JSON = re.compile(r"[^\s\"',;|&}\]\\]+")
+#: The credentials of an HTTP header, behind their scheme; the value of a cookie; a credential that names its scheme.
+_HEADER = re.compile(
+    r"(?i)(?<=authorization)(?:\\*[\"'])?\s*[:=]\s*(?:\\*[\"'])?(?:[a-z]+\s+)?(?P<value>[^\s\"'\\]+)"
+    r"|\b(?:cookie|cookie2):[ \t]*(?P<cookie>[^\s\"'\\][^\"'\\\r\n]*)"
+    r"|\b(?:bearer|basic)[ \t]+(?P<scheme>(?=[\w.~+/-]*[\d=])[\w.~+/-]{8,}=*)"
+)
+#: The beginning of the credentials of a URL, scheme://user:, and what may be its rest; a token in place of a user.
+_URL = re.compile(r"://(?P<user>[^/\s:@\"'<>]{0,200})(?P<mark>[:@])")
+_REST = re.compile(r"[^\s\"'<>\\]{0,1000}")
+_PORT = re.compile(r"\d{0,5}(?:[/?#,]|\Z)")
+#: Credentials with a colon or in a place of their own: curl -u name:x, sshpass -p x, jdbc:oracle:thin:name/x@host.
+_PAIR = re.compile(
+    r"(?<![\w-])(?:-u|-U|--user|--proxy-user)(?:[ \t]+|=)\\*[\"']?[^\s:\"'\\=/]+:(?P<value>(?!\d+(?!\S))[^\s\"'\\]+)"
+    r"|\bsshpass[ \t]+-p[ \t]*\\*[\"']?(?P<ssh>[^\s\"'\\]+)"
+    r"|\bjdbc:oracle:\w+:[^\s/@\"']{1,100}/(?P<oracle>[^\s\"'/@]+)@"
+)
+#: Where a value lies in a text: its first character, and the first one behind it.
+_Span = Tuple[int, int]
 
 
 def is_secret(variable: str) -> bool:
     """Return whether the name of a variable suggests a secret: ``API_KEY`` does, ``MAX_TOKENS`` does not."""
-    name = variable.upper()
-    return any(word in name for word in ("SECRET", "PASSW", "CREDENTIAL", "SIGNATURE")) or any(
-        part.endswith(("TOKEN", "KEY")) for part in name.split("_")
+    if variable in _NOT_SECRET:
+        return False
+    name = variable.upper().replace("-", "_")
+    last = _CAMEL.sub("_", variable).upper().replace("-", "_").rpartition("_")[2]
+    return (
+        any(word in name for word in _ANYWHERE)
+        or any(part.endswith(_ENDS) for part in name.split("_"))
+        or last in _LAST
     )
 
 
@@ -50,10 +88,19 @@ def secrets_of(value: Any) -> Set[str]:
     """Return the secrets of plain values, such as the options of a job, that can be looked for in texts."""
     found: Set[str] = set()
     for name, text in texts_of(value):
-        found |= (
-            {text} if is_secret(name) else {match["value"].strip("\"'") for find in _FINDERS for match in find(text)}
-        )
+        if is_secret(name):
+            found.add(text)
+        else:
+            for begin, end in _find_secrets(text):
+                found |= _spellings(text[begin:end])
     return {secret for secret in found if len(secret) >= SHORTEST}
+
+
+def _spellings(value: str) -> Set[str]:
+    """Return how the value of a command may be written elsewhere: without quotes and the marks of a shell or URL."""
+    plain = value.replace("\\\n", "").strip("\"'\\")
+    bare = re.sub(r"\\(.)", r"\1", re.sub(r"(?<!\\)[\"']", "", value))
+    return {plain, plain.rstrip(",}])"), plain.strip("{}"), bare, unquote(plain)}
 
 
 def mask_texts(value: Any, secrets: Iterable[str], *, names: bool = True) -> Any:
@@ -78,23 +125,102 @@ def _masked(value: Any, secrets: Iterable[str], names: bool) -> Any:
 
 def mask_command(text: str) -> str:
     """Return a command, URL or other text without the values of what suggests a secret by its name or its place."""
-    for find in _FINDERS:
-        for match in reversed(list(find(text))):
-            text = text[: match.start("value")] + MASK + text[match.end("value") :]
-    return text
+    pieces, after = [], 0
+    for begin, end in _joined(sorted(_find_secrets(text))):
+        pieces += [text[after:begin], MASK]
+        after = end
+    return "".join([*pieces, text[after:]])
 
 
-def _find_named(text: str) -> Iterator["re.Match[str]"]:
-    start = 0
+def mask_output(value: Any, secrets: Iterable[str]) -> Any:
+    """Return what a program has written, a text or plain values, as `mask_texts` and `mask_command`; names stay."""
+    return mask_texts(_outputs(value), secrets, names=False)
+
+
+def _outputs(value: Any, name: str = "") -> Any:
+    if isinstance(value, Mapping):
+        return {key: _outputs(item, str(key)) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_outputs(item, name) for item in value]
+    if not isinstance(value, str):
+        return value
+    return MASK if value and is_secret(name) else mask_command(value)
+
+
+def _joined(spans: Iterable[_Span]) -> Iterator[_Span]:
+    """Yield spans that are apart: those that overlap become one."""
+    before = (0, 0)
+    for begin, end in spans:
+        if begin >= before[1]:
+            if before[1]:
+                yield before
+            before = (begin, end)
+        else:
+            before = (before[0], max(before[1], end))
+    if before[1]:
+        yield before
+
+
+def _find_secrets(text: str) -> Iterator[_Span]:
+    """Yield where the secrets of a text lie, in any order."""
+    yield from _find_named(text)
+    yield from _find_in_urls(text)
+    for pattern in (_HEADER, _PAIR):
+        for match in pattern.finditer(text):
+            yield match.span(match.lastgroup or 0)
+
+
+def _find_named(text: str) -> Iterator[_Span]:
+    start, counted, opened = 0, 0, {"'": 0, '"': 0}
     while named := _NAME.search(text, start):
         start = named.end()  # the value of another name may hold a secret: --options "--api-key=x"
-        if is_secret(named["name"].replace("-", "_")) and (match := _VALUE.match(text, start)):
-            yield match
-            start = match.end()
+        name = named["name"]
+        if not is_secret(name):
+            continue
+        if not named["option"] and (
+            (named["tight"] and "-" not in name) or (named["colon"] and name.lower() in _PROSE)
+        ):
+            continue
+        line = text.rfind("\n", counted, start) + 1
+        if line:
+            counted, opened = line, {"'": 0, '"': 0}
+        for quote in opened:
+            opened[quote] += text.count(quote, counted, start) - text.count("\\" + quote, counted, start)
+        counted = start
+        inside = "".join(quote for quote, number in opened.items() if number % 2)
+        end = _end_of_value(text, start, "\"'" if named["json"] else inside)
+        if end > start and text[start:end].strip("\"'\\").lower() not in _METHODS:
+            yield start, end
+            start = end
 
 
-#: Each yields matches whose ``value`` is a secret; those of two of them may overlap.
-_FINDERS = (_HEADER.finditer, _find_named, _PASSWORD.finditer)
+def _end_of_value(text: str, start: int, ends: str) -> int:
+    """Return the end of the value that begins here; a quote of ``ends`` is behind it and begins no part of a word."""
+    json, end = len(ends) == 2, start
+    while not (end > start and (json or text[end : end + 1] in ends)):
+        quoted, word = (_QUOTED_IN_JSON, _WORD_OF_JSON) if json else (_QUOTED, _WORD)
+        part = quoted.match(text, end) or word.match(text, end)
+        part = part or _CUT.match(text, end)
+        if part is None:
+            break
+        end = part.end()
+    return end
+
+
+def _find_in_urls(text: str) -> Iterator[_Span]:
+    for match in _URL.finditer(text):
+        if match["mark"] == "@":
+            if len(match["user"]) >= 16 and re.search(r"\d", match["user"]):  # a token in place of the user's name
+                yield match.span("user")
+            continue
+        start = match.end()
+        rest = _REST.match(text, start)
+        found = rest[0] if rest else ""
+        authority = re.split(r"[/?#]", found, maxsplit=1)[0]
+        if "@" in authority:
+            yield start, start + authority.rindex("@")
+        elif "@" in found and not _PORT.match(found):  # the password has a character that belongs in %2F
+            yield start, start + found.index("@")
 
 
 def mask_options(job: Mapping[str, Any]) -> Dict[str, Any]:
