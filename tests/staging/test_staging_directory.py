@@ -3,6 +3,7 @@
 import hashlib
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -164,6 +165,26 @@ def test_a_directory_that_lies_there_open_is_refused(staging, root):
     (root / f"user/{USER}/.skein/{ID}").mkdir(mode=0o755)
     with pytest.raises(SubmissionRejected, match="is not ours alone"):
         staging.directory(ID).make()
+
+
+@pytest.mark.parametrize(
+    "mode, user, message",
+    [
+        (0o755, "carol", rf"belongs to {USER}, who could exchange .*-chown carol /user/.*staging: /path"),
+        (0o777, USER, r"every user can write the staging directory .* hdfs dfs -chmod go-w /user"),
+        (0o1777, USER, ""),
+        (0o775, USER, ""),
+    ],
+)
+def test_staging_directory_that_another_user_controls_is_refused(root, mode, user, message):
+    place = f"/user/{USER}/.skein"
+    (root / place[1:]).mkdir(parents=True, exist_ok=True)
+    (root / place[1:]).chmod(mode)
+    check = StagingDirectory(replace(cluster_at(root), user=user, staging_template=place)).check_owner
+    if not message:
+        return check()
+    with pytest.raises(SubmissionRejected, match=message):
+        check()
 
 
 def test_two_submitters_of_one_id_do_not_touch_each_other(staging, root):

@@ -14,7 +14,7 @@ import pytest
 
 from support.runtime_jobs import FOREVER, QUICK, job
 from support.waiting import until
-from tf_yarn_ops.errors import ApplicationNotFound, SpecInvalid
+from tf_yarn_ops.errors import ApplicationNotFound, SpecInvalid, SubmissionRejected
 from tf_yarn_ops.hadoop.cluster import local
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.launch.launcher import Launcher
@@ -70,6 +70,21 @@ def started(launcher, spec):
 
     until(all_run, what="the start of all tasks")
     return application_id
+
+
+@pytest.mark.parametrize("place", ["state", "state/jobs"])
+@pytest.mark.parametrize("kind", ["owner", "mode"])
+def test_folder_that_another_user_made_first_is_refused(launcher, tmp_path, monkeypatch, place, kind):
+    (tmp_path / "state/jobs").mkdir(parents=True)
+    if kind == "mode":
+        (tmp_path / place).chmod(0o777)
+    elif os.geteuid() == 0:
+        os.chown(tmp_path / place, 12345, -1)
+    else:
+        monkeypatch.setattr("os.geteuid", lambda: 12345)
+    with pytest.raises(SubmissionRejected, match=rf"{tmp_path}/{place} belongs to uid .*; chmod 700 .*XDG_STATE_HOME"):
+        run(launcher, JobSpec(command="true", tasks={"worker": TaskSpec(instances=1)}))
+    assert list((tmp_path / "state/jobs").iterdir()) == []
 
 
 def test_kill_right_after_the_submission_counts(launcher):

@@ -35,7 +35,7 @@ PASSABLE, _READABLE, _OURS_ALONE = 0o711, 0o755, 0o700
 _PUBLIC_FILE, _PRIVATE_FILE = 0o644, 0o600
 #: What lies in the staging directory besides the directories of applications.
 CACHE_FOLDER, CLAIMS_FOLDER, LEASES_FOLDER, REPORTS_FOLDER = "cache", "claims", "leases", "reports"
-_WRITABLE_BY_OTHERS = 0o022
+_WRITABLE_BY_OTHERS, _STICKY = 0o022, 0o1000
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]")
 #: Characters of a name in the cache; HDFS and YARN put more around it, and take at most 255.
 _LONGEST_NAME = 100
@@ -199,6 +199,28 @@ class StagingDirectory:
                     "(staging: /path/{user})"
                 ) from error
             self._look([path for path, status in self._known.items() if status is None], pool)
+
+    def check_owner(self) -> None:
+        """Raise SubmissionRejected if another user could exchange the directories of applications.
+
+        Who owns a directory, or may write it while it is not sticky, can rename what lies in it and put something else
+        in its place, however closed that is.
+        """
+        path, user = self.cluster.staging, self.cluster.user
+        status = self._status(path)
+        if status is None:
+            return
+        if status.owner not in self._trusted:
+            raise SubmissionRejected(
+                f"the staging directory {path} belongs to {status.owner}, who could exchange the files of your jobs. "
+                f"Let the administrator delete it or give it to you (hdfs dfs -chown {user} {path}), or set another "
+                "directory in site.yaml (staging: /path/{user})"
+            )
+        if status.permission & 0o002 and not status.permission & _STICKY:
+            raise SubmissionRejected(
+                f"every user can write the staging directory {path} ({status.describe()}) and exchange the files of "
+                f"your jobs. Close it: hdfs dfs -chmod go-w {path}"
+            )
 
     def _look(self, paths: Iterable[str], pool: Executor) -> None:
         missing = list(dict.fromkeys(paths))

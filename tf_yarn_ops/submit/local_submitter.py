@@ -8,6 +8,7 @@ import itertools
 import logging
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import time
@@ -138,6 +139,8 @@ class LocalSubmitter:
                 f"the folder of local jobs, {jobs.parent}, can't be written: {error.strerror}; "
                 "name another: --resourcemanager local:///folder, or $XDG_STATE_HOME"
             ) from error
+        for folder in (jobs.parent, jobs.parent.parent):
+            _check_folder(folder)
         for ended in self._jobs.find(states=ENDED):
             if ended["finishedTime"] < 1000 * (time.time() - KEPT_DAYS * DAY):
                 shutil.rmtree(self._jobs.folder(ended["id"]), ignore_errors=True)
@@ -211,3 +214,14 @@ class LocalSubmitter:
 def interpreter(placed: ContainerEnvironment) -> str:
     """Return the Python of the coordinator: that of the environment, else ours."""
     return placed.interpreter if os.path.isabs(placed.interpreter) else sys.executable
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise SubmissionRejected if another user could exchange what lies in a folder."""
+    status = folder.stat()
+    if status.st_uid not in (os.geteuid(), 0) or (status.st_mode & 0o002 and not status.st_mode & stat.S_ISVTX):
+        raise SubmissionRejected(
+            f"another user can exchange the files of local jobs: {folder} belongs to uid {status.st_uid} and has mode "
+            f"{stat.S_IMODE(status.st_mode):o}. Take it over (chown {os.geteuid()} {folder}; chmod 700 {folder}), or "
+            "name another folder: --resourcemanager local:///folder, or $XDG_STATE_HOME"
+        )

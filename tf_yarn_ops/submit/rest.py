@@ -202,6 +202,7 @@ class RestSubmitter:
                 JOB_NAME: dump_job(build_runtime_job(spec, context)),
             }
             self._staging.prepare(pool)
+            self._staging.check_owner()
             directory.make()
             self._checkpoint()
             writes = [pool.submit(directory.put, name, data) for name, data in own.items()]
