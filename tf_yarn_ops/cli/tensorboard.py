@@ -99,12 +99,12 @@ class _Site:
         if not match:
             return Shown(word.rstrip("/").rpartition("/")[2] or word, word)
         report = self.launcher.report(word)
-        if not (report.tensorboard_logdir or report.output_path):
+        if not _place_of(report):
             from ..history.histories import read_record
 
             record = read_record(self.launcher.cluster, word, report.user)
             report = JobReport.from_dict(record) if record else report
-        place = report.tensorboard_logdir or report.output_path
+        place = _place_of(report)
         if place:
             number = match[1 if word.startswith("local") else 2]
             return Shown(f"{report.name}-{number}" if report.name else word, place)
@@ -115,3 +115,8 @@ class _Site:
 
 def _has_screen() -> bool:
     return bool(sys.platform == "darwin" or {"BROWSER", "DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ))
+
+
+def _place_of(report: JobReport) -> str | None:
+    """Return the folder with a job's event files; None if none is known."""
+    return report.tensorboard_logdir or report.working_path or report.output_path

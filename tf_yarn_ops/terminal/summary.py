@@ -88,6 +88,7 @@ def describe(
         "tracking URL": report.tracking_url or "",
         "TensorBoard": describe_tensorboard(report),
         "output": report.output_path or "",
+        "work": report.working_path or "",
         "metrics": describe_metrics(report),
         "usage": describe_usage(report),
         "progress": report.progress,

@@ -326,7 +326,8 @@ def _board(document: Mapping[str, Any], request: Request) -> str:
 
 
 def _event_files(document: Mapping[str, Any]) -> str:
-    return str(document.get("tensorboard_logdir") or document.get("output_path") or "")
+    names = ("tensorboard_logdir", "working_path", "output_path")
+    return next((str(document[name]) for name in names if document.get(name)), "")
 
 
 def _board_path(request: Request) -> str:

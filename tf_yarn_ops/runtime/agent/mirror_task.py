@@ -445,7 +445,7 @@ def main(arguments: List[str]) -> int:
             evaluates = task.type == EVALUATOR
             mirror = OutputMirror(
                 store_of(job, plan.output_namenodes),
-                urlsplit(job.output or "").path,
+                urlsplit(env["DTF_OUTPUT_PATH"]).path,
                 folder,
                 task,
                 writes=plan.writers == "all" or evaluates or job.leads(task),

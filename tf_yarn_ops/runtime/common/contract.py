@@ -10,6 +10,7 @@ import re
 import sys
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
+from .committed_output import CommitPlan
 from .frameworks import FRAMEWORKS, TENSORFLOW, find_position
 from .masking import secrets_of
 from .roles import EVALUATOR
@@ -236,6 +237,8 @@ class Job(NamedTuple):
         Whether the tasks need the node's Hadoop client.
     links : mapping of str to str
         Real names of files in the working directory by the name under which YARN links them.
+    commit : CommitPlan or None
+        None gives the programs the output itself.
     """
 
     version: int
@@ -269,6 +272,11 @@ class Job(NamedTuple):
     namenodes: Mapping[str, Sequence[str]] = {}
     libhdfs: bool = False
     links: Mapping[str, str] = {}
+    commit: Optional[CommitPlan] = None
+
+    def working_output(self, application_id: str) -> Optional[str]:
+        """Return where the tasks of an application write: the output, or the folder that is committed."""
+        return self.commit.working_url(application_id) if self.commit else self.output
 
     def lasting_page(self, application_id: str) -> Optional[str]:
         """Return the address of the job's page after the end; None if the site has no such pages."""
@@ -316,6 +324,7 @@ _PLANS: Mapping[str, Any] = {
     "tensorboard": TensorBoardPlan,
     "mirror": MirrorPlan,
     "viewers": ViewersPlan,
+    "commit": CommitPlan,
 }
 
 
@@ -435,8 +444,8 @@ def task_environment(
     optional: Tuple[Tuple[str, Optional[str]], ...] = (
         (SCRIPT_VARIABLE, job.script),
         ("DTF_INPUT_PATH", job.input),
-        ("DTF_OUTPUT_PATH", job.output),
-        ("DTF_OUT_PATH", job.output),
+        ("DTF_OUTPUT_PATH", job.working_output(application_id)),
+        ("DTF_OUT_PATH", job.working_output(application_id)),
         ("DTF_DOCKER_IMAGE", job.docker_image),
         ("YTF_HOST", host),
         ("YTF_PORT", port),

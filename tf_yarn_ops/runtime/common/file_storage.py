@@ -4,6 +4,7 @@ The coordinator, the task of TensorBoard and all clients use the same calls. `hd
 and `tf_yarn_ops.hadoop.webhdfs.WebHdfs` at a client, which needs more of them (`tf_yarn_ops.hadoop.filesystem`).
 """
 
+import errno
 import logging
 import os
 import shutil
@@ -23,6 +24,10 @@ PIECE = 4 * 1024 * 1024
 
 class StorageRefused(OSError):
     """The file system does not answer, or refuses; the text says why, without a token."""
+
+
+class StorageAway(StorageRefused):
+    """No NameNode answers, or none can do it now; the same call may succeed later."""
 
 
 class FileStatus(NamedTuple):
@@ -234,6 +239,22 @@ class LocalFolder:
 
     def let_read(self, path: str, users: Sequence[str], groups: Sequence[str]) -> str:
         return ""
+
+    def move(self, source: str, target: str) -> None:
+        """Rename a file or directory to a path that nothing has; its parent exists.
+
+        Raises
+        ------
+        FileNotFoundError, FileExistsError
+        """
+        try:
+            if os.path.lexists(self._path(target)):
+                raise FileExistsError(errno.EEXIST, "it exists", target)
+            self._path(source).rename(self._path(target))
+        except OSError as error:
+            if error.errno == errno.ENOTEMPTY:
+                raise FileExistsError(errno.EEXIST, "it exists", target) from None
+            raise
 
     def rename(self, source: str, target: str) -> bool:
         with self._translated("renaming %s" % source):

@@ -23,7 +23,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from .container_http import connection_to, container_tokens, opener_of
 from .datanodes import DATANODE_CONNECT_SECONDS, DatanodeUnreachable, Transferred, UnreachableDatanodes
-from .file_storage import Content, FileStatus, StorageRefused, read_file_status
+from .file_storage import Content, FileStatus, StorageAway, StorageRefused, read_file_status
 from .tokens import HDFS_KIND
 
 #: Seconds for one request.
@@ -233,6 +233,29 @@ class Hdfs:
     def rename(self, source: str, target: str) -> bool:
         return bool(self._ask("PUT", source, "RENAME", destination=target).document().get("boolean"))
 
+    def move(self, source: str, target: str) -> None:
+        """Rename a file or directory to a path that nothing has; its parent exists.
+
+        Raises
+        ------
+        FileNotFoundError, FileExistsError
+        """
+        if self.exists(target):
+            raise FileExistsError("RENAME %s: %s exists" % (source, target))
+        # Without the option HDFS would move the source into a directory that has appeared meanwhile.
+        answer = self._ask("PUT", source, "RENAME", destination=target, renameoptions="NONE")
+        # An HttpFS doesn't know the option, and answers as without it.
+        renamed = answer.document().get("boolean")
+        inside = "%s/%s" % (target, source.rpartition("/")[2])
+        if renamed and self.exists(inside):
+            self._ask("PUT", inside, "RENAME", destination=source)
+        elif renamed is False:
+            self.status(source)
+            self.status(target.rpartition("/")[0] or "/")
+        else:
+            return
+        raise FileExistsError("RENAME %s: %s exists" % (source, target))
+
     def move_over(self, source: str, target: str) -> None:
         """Rename a file or directory; a file takes the place of another one at once.
 
@@ -272,7 +295,7 @@ class Hdfs:
                     try:
                         answer = self._send(method, "%s/webhdfs/v1%s?%s" % (url, quote(path), query))
                     except OSError as error:
-                        fault = StorageRefused("%s: %s: %s" % (what, url, getattr(error, "reason", error)))
+                        fault = StorageAway("%s: %s: %s" % (what, url, getattr(error, "reason", error)))
                         later = True
                         break
                     if answer.status in (200, 201, 307):
@@ -283,8 +306,10 @@ class Hdfs:
                     if answer.exception() in _ERRORS:
                         raise fault
                     later = later or answer.exception() in _LATER
-            if not later or time.monotonic() > until:
+            if not later:
                 raise fault
+            if time.monotonic() > until:
+                raise StorageAway(str(fault))
             time.sleep(_PAUSE)
 
     def _send(self, method: str, url: str) -> _Answer:

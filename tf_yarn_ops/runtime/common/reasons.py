@@ -48,6 +48,8 @@ class Reason(str, enum.Enum):
     EXECUTION_TIMEOUT = "EXECUTION_TIMEOUT"
     TOTAL_TIMEOUT = "TOTAL_TIMEOUT"
     LEASE_EXPIRED = "LEASE_EXPIRED"
+    COMMIT_FAILED = "COMMIT_FAILED"
+    COMMIT_REFUSED = "COMMIT_REFUSED"
     KILLED = "KILLED"
     SUPERSEDED = "SUPERSEDED"
     LOST = "LOST"
@@ -95,6 +97,10 @@ OUTCOMES = {
     Reason.LEASE_EXPIRED: Outcome(
         5, True, "Find out why the client in the message ended, or could not reach YARN, and submit again."
     ),
+    Reason.COMMIT_FAILED: Outcome(
+        5, True, "Check the file system of the output and submit again; the working folder keeps the work."
+    ),
+    Reason.COMMIT_REFUSED: Outcome(3, False, "Correct what the message names; the working folder keeps the work."),
     Reason.KILLED: Outcome(8, False, "Submit again if the kill was a mistake; the message says who, if YARN knows."),
     Reason.SUPERSEDED: Outcome(8, False, "Follow the newer application of the same training."),
     Reason.LOST: Outcome(9, False, "Look for the output before you submit again: YARN has forgotten the application."),

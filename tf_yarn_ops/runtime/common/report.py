@@ -171,6 +171,8 @@ class JobReport:
         The JSON object that the chief (without a chief: worker 0) wrote into YTF_RESULT_FILE, with the values of the
         job's secret variables masked.
     tensorboard_url, output_path : str or None
+    working_path : str or None
+        Where the work of a job with ``commit`` lies that is not committed.
     tensorboard_logdir : str or None
         The folder that TensorBoard shows, if it is not ``output_path``.
     killed_by_attempt : int or None
@@ -207,6 +209,7 @@ class JobReport:
     metrics: Optional[Mapping[str, Any]] = None
     tensorboard_url: Optional[Url] = None
     output_path: Optional[str] = None
+    working_path: Optional[str] = None
     tensorboard_logdir: Optional[str] = None
     killed_by_attempt: Optional[Count] = None
     usage: Optional[JobUsage] = None
@@ -382,6 +385,7 @@ def _bare(report: JobReport) -> JobReport:
         message=report.message[:200],
         name=report.name[:200],
         output_path=report.output_path and report.output_path[:200],
+        working_path=report.working_path and report.working_path[:300],
     )
 
 

@@ -6,6 +6,7 @@ It runs in the application master. It turns messages of agents and Skein's list 
 
 import asyncio
 import dataclasses
+import functools
 import importlib.metadata
 import logging
 import math
@@ -24,6 +25,7 @@ from ..common.report import JobReport, Round, list_names, yarn_times
 from ..common.roles import EVALUATOR, TENSORBOARD
 from ..common.status import FAILED, LOST, STOPPED, SUCCEEDED, Facts, build_status
 from . import lifecycle
+from .commit import Ending, commit_of, persist
 from .containers import FINISHED, Container, Containers
 from .curves import Curves
 from .lifecycle import Decision, Event, Exited, Expired, Lost, Registered, Verdict
@@ -97,6 +99,7 @@ class Coordinator:
         self.known: Dict[str, Container] = {}
         self.containers = containers
         self._rules = lifecycle.rules_of(job)
+        self._output = commit_of(job, application_id)
         self._server = Server(self.greet, self.heard, self.gone, self.failed, 2 * len(self.state.phases) + 64)
         self._started_at = time.time()
         self._began = time.monotonic()
@@ -573,6 +576,24 @@ class Coordinator:
         logger.info("Verdict: %s: %s", self.state.verdict.reason.value, self.state.verdict.message)
         self._decided.set()
 
+    # -- the output -------------------------------------------------------------------------
+
+    async def prepare_output(self) -> None:
+        """Make the working folder of a job whose output is committed; end a job whose result is there already."""
+        if self._output is not None:
+            ending = await persist(self._output.prepare)
+            if ending is not None:
+                self.apply(Expired(*ending))
+
+    async def _commit_output(self) -> None:
+        """Commit the output of a training that has succeeded; a commit that fails is the verdict."""
+        if self._output is not None and self._has_succeeded():
+            document = plain_values(self._full_report(False, False).to_dict())
+            ending = await persist(functools.partial(self._output.commit, document))
+            if isinstance(ending, Ending):
+                logger.error("%s", ending.message)
+                self.state = self.state._replace(verdict=Verdict(*ending))
+
     # -- the end ----------------------------------------------------------------------------
 
     async def verdict(self) -> Verdict:
@@ -582,7 +603,10 @@ class Coordinator:
         return self.state.verdict
 
     async def stop_tasks(self) -> None:
-        """End the commands that still run; after a success first evaluators and then TensorBoard have their time."""
+        """End the commands that still run, and commit the output.
+
+        After a success evaluators have their time before the commit, and TensorBoard after it.
+        """
         self._stopping = True
         peers = self.registry.peers.values()
         stays = {EVALUATOR: self.job.deadlines["evaluator_grace"], TENSORBOARD: self.job.linger}
@@ -596,6 +620,8 @@ class Coordinator:
             await self._stay(staying, seconds)
             self._staying = [peer for peer in self._staying if peer not in staying]
             await self._stop(staying)
+            if task_type == EVALUATOR:
+                await self._commit_output()
         for peer in peers:
             peer.send("bye")
 
@@ -690,6 +716,7 @@ class Coordinator:
         if verdict and not live:
             phases = {task: lifecycle.LOST if phase == lifecycle.RUNNING else phase for task, phase in phases.items()}
         final = "SUCCEEDED" if self._has_succeeded() else "FAILED"
+        working = self._output.working_url if self._output else None
         return JobReport(
             application_id=self.application_id,
             name=job.name,
@@ -705,10 +732,11 @@ class Coordinator:
             rounds=tuple(self._rounds),
             tasks=self.registry.reports(phases, every_tail),
             first_failure=str(verdict.task) if verdict and verdict.task else None,
-            metrics=self.registry.metrics(self._curves),
+            metrics=self.registry.metrics(self._curves) or (self._output.metrics if self._output else None),
             tensorboard_url=self._tensorboard_url(),
-            output_path=job.output,
-            tensorboard_logdir=board.logdir if board and board.logdir != job.output else None,
+            output_path=(self._output and self._output.url) or job.output,
+            working_path=working,
+            tensorboard_logdir=(board.logdir if board.logdir != job.output else working) if board else None,
             excluded_nodes=dict(self._excluded),
             versions={"tf_yarn_ops": job.version_of_package, "python": platform.python_version()},
         )

@@ -110,6 +110,7 @@ async def coordinate(coordinator: Coordinator) -> None:
     )
     times.add_done_callback(lambda known: coordinator.take_times(known.result()))
     background: List["asyncio.Future[Any]"] = [asyncio.ensure_future(coordinator.watch())]
+    await coordinator.prepare_output()
     if listener:
         background.append(asyncio.ensure_future(coordinator.serve(listener, context)))
     website = web.Website(coordinator.status, coordinator.tail, coordinator.live_report, coordinator.viewers)

@@ -181,6 +181,8 @@ def _head(document: Mapping[str, Any], board: str) -> str:
         facts.append(text(document["progress"]))
     if document.get("output_path"):
         facts.append(f"output {text(document['output_path'])}")
+    if document.get("working_path"):
+        facts.append(f"work {text(document['working_path'])}")
     if document.get("tensorboard_url") and not reason:
         facts.append(f'<a href="{text(board)}">TensorBoard</a>')
     start = ""

@@ -30,10 +30,15 @@ class EventCopies:
         The folder, absolute.
     folder : str
         The local folder; it is made.
+
+    Attributes
+    ----------
+    path : str
+        The folder; after a change the copies go on with the same files there.
     """
 
     def __init__(self, source: Storage, path: str, folder: str):
-        self._source, self._path, self._folder = source, path.rstrip("/") or "/", folder
+        self._source, self.path, self._folder = source, path.rstrip("/") or "/", folder
         os.makedirs(folder, exist_ok=True)
         self._copied: Dict[str, int] = {}
 
@@ -43,7 +48,7 @@ class EventCopies:
         fetched, waiting = 0, [""]
         while waiting:
             below = waiting.pop()
-            for entry in self._source.list(os.path.join(self._path, below) if below else self._path):
+            for entry in self._source.list(os.path.join(self.path, below) if below else self.path):
                 name = os.path.join(below, entry.name)
                 if entry.is_directory:
                     if not entry.name.startswith((".", "_")):
@@ -64,7 +69,7 @@ class EventCopies:
         if copied == entry.length and not _may_grow_unseen(entry, copied):
             return 0
         fetched = 0
-        while piece := self._source.read_news(os.path.join(self._path, name), copied + fetched, entry.length, PIECE):
+        while piece := self._source.read_news(os.path.join(self.path, name), copied + fetched, entry.length, PIECE):
             with open(self._local(name), "ab") as file:
                 file.write(piece)
             fetched += len(piece)

@@ -8,10 +8,13 @@ import shlex
 import subprocess
 import threading
 import time
-from typing import List, Optional
+from functools import partial
+from typing import Callable, List, Optional, Union
 from urllib.parse import urlsplit
 
+from ..common.committed_output import SUCCESS_FILE, VERSION, CommitPlan
 from ..common.contract import Job, read_job
+from ..common.file_storage import LocalFolder
 from ..common.hdfs import Hdfs
 from ..common.mutual_tls import server_context
 from .event_copies import COPY_INTERVAL, COPY_REST, EventCopies
@@ -20,6 +23,8 @@ from .tensorboard_program import until_it_listens
 
 #: The folder in the working directory with the copies of event files.
 COPIES = "tensorboard-events"
+#: The link in the working directory to an output of the nodes that is committed.
+LINK = "tensorboard-output"
 
 
 def log_line(text: str, *args: object) -> None:
@@ -43,13 +48,22 @@ def main(arguments: List[str]) -> int:
     job = read_job()
     plan = job.tensorboard
     assert plan is not None
-    logdir, mirror = plan.logdir, None
+    logdir, mirror, moves = plan.logdir, None, None
+    if job.commit and logdir == job.output:
+        moves, logdir = job.commit, job.commit.working_url(os.environ["YTF_APPLICATION_ID"])
     namenodes = job.namenodes.get(urlsplit(logdir).netloc) if urlsplit(logdir).scheme == "hdfs" else None
+    follow: Callable[[], None] = stay
     if namenodes:
-        mirror = EventCopies(Hdfs(namenodes, job.user, os.environ, job.authorities), urlsplit(logdir).path, COPIES)
+        files = Hdfs(namenodes, job.user, os.environ, job.authorities)
+        mirror = EventCopies(files, urlsplit(logdir).path, COPIES)
         log_line("event files below %s are copied into this container", logdir)
-        copy(mirror)
+        follow = partial(follow_copies, mirror, files, moves)
+        copy(mirror, follow)
         logdir = COPIES
+    elif moves and not moves.location:
+        os.symlink(logdir, LINK)
+        follow = partial(follow_link, logdir, moves)
+        logdir = LINK
     held = reserve_loopback_port()
     port = held.getsockname()[1]
     words = [
@@ -70,8 +84,8 @@ def main(arguments: List[str]) -> int:
     except OSError as error:
         log_line("tensorboard can't be started: %s; install it into the environment of the job", error.strerror)
         return 127
-    if mirror:
-        threading.Thread(target=keep_copying, args=(mirror,), daemon=True).start()
+    if mirror or moves:
+        threading.Thread(target=keep_copying, args=(mirror, follow), daemon=True).start()
     if until_it_listens(board, port):
         serve_front(job, port)
     code = board.wait()
@@ -90,22 +104,52 @@ def serve_front(job: Job, port: int) -> None:
     threading.Thread(target=front.serve_forever, daemon=True).start()
 
 
-def keep_copying(mirror: EventCopies) -> None:
+def find_result(files: Union[Hdfs, LocalFolder], plan: CommitPlan) -> Optional[str]:
+    """Return where the output has been committed; None while there is no result."""
+    if plan.mode != VERSION:
+        return plan.path if any(status.name == SUCCESS_FILE for status in files.list(plan.path)) else None
+    numbers = [int(status.name) for status in files.list(plan.path) if status.name.isdigit()]
+    return plan.result(max(numbers)) if numbers else None
+
+
+def stay() -> None:
+    """Read on where TensorBoard reads."""
+
+
+def follow_copies(mirror: EventCopies, files: Hdfs, plan: Optional[CommitPlan]) -> None:
+    """Let the copies follow the working folder to the place where it is committed."""
+    if plan and not files.exists(mirror.path) and (result := find_result(files, plan)):
+        mirror.path = result
+
+
+def follow_link(working: str, plan: CommitPlan) -> None:
+    """Let the link, which TensorBoard reads, follow the working folder to the place where it is committed."""
+    if os.path.exists(working):
+        return
+    result = find_result(LocalFolder("/"), plan)
+    if result and os.readlink(LINK) != result:
+        os.symlink(result, LINK + ".new")
+        os.replace(LINK + ".new", LINK)
+
+
+def keep_copying(mirror: Optional[EventCopies], follow: Callable[[], None]) -> None:
     """Copy new event files for ever."""
     while True:
         began = time.monotonic()
-        copy(mirror)
+        copy(mirror, follow)
         time.sleep(max(COPY_INTERVAL, COPY_REST * (time.monotonic() - began)))
 
 
 _last_fault: Optional[str] = None
 
 
-def copy(mirror: EventCopies) -> None:
+def copy(mirror: Optional[EventCopies], follow: Callable[[], None]) -> None:
     """Copy new event files once; log a fault when it is another one than last time."""
     global _last_fault
     try:
-        mirror.refresh()
+        follow()
+        if mirror:
+            mirror.refresh()
         fault = None
     except OSError as error:
         fault = str(error)
