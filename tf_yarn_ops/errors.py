@@ -233,6 +233,12 @@ class LogMissing(ApplicationNotFound):
         )
 
 
+class CommitRefused(TfYarnError, RuntimeError):
+    """The output of a job can't be committed: it exists, another training writes it, or its folder is not ours."""
+
+    reason = Reason.COMMIT_REFUSED
+
+
 class Superseded(TfYarnError, RuntimeError):
     """A newer generation of the same training exists; it was left alone."""
 

@@ -4,11 +4,14 @@ Every door (command line, Airflow, Azkaban, a YAML file) makes one; everything b
 of a job are reported together, each with the path of its value.
 """
 
+import posixpath
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Fault, FaultCode
+from ..runtime.common.committed_output import LONGEST_NAME, MODES, OFF, VERSION, split_location
 from ..runtime.common.contract import MAX_STRING, SERVER_COMMAND
 from ..runtime.common.frameworks import FRAMEWORKS, TENSORFLOW
 from ..runtime.common.roles import CHIEF, EVALUATOR, TENSORBOARD, Role
@@ -51,6 +54,8 @@ MAX_LOG_TAIL = 8192
 #: The shortest lease, seconds: a client moves it after a quarter, and YARN looks every three seconds.
 LEAST_LEASE = 20.0
 _RESOURCES = ("memory", "vcores", "gpus")
+#: Folders that no job has for itself: the root, homes of users, folders of the system.
+_SHARED = re.compile(r"/(?:(?:user|home)(?:/[^/]*)?|tmp|root|var|usr|etc)?\Z")
 
 
 class JobFault(FaultCode):
@@ -67,6 +72,15 @@ class JobFault(FaultCode):
     NEEDS_CHIEF = "chief needs a task of type chief"
     NEEDS_OUTPUT = "needs {other}, the folder that TensorBoard reads"
     NEEDS_LOCATION = "needs {other}: hdfs://... or an absolute path of the nodes; given: {given!r}"
+    NO_ATOMIC_RENAME = (
+        "needs {other}: hdfs://... or an absolute path that all nodes share; given: {given!r}. Other file systems have "
+        "no rename that happens at once or not at all"
+    )
+    SHARED_FOLDER = "{given!r} is not a folder of this output alone; commit would rename it. Give a folder below it"
+    NOT_NORMAL = "{given!r} has an empty part, . or .. in its path; give the path without it"
+    OVERLAPS = "{given!r} and {other} {there!r} overlap; commit would move the one with the other"
+    LONG_NAME = "the last part of {given!r} has {length} bytes; with commit at most {most} are possible"
+    NEEDS_VERSION = "needs commit: version; given: {given!r}"
     NEEDS_LEADER = "chief needs a task of type chief or worker; give all, and every task writes"
     TENSORBOARD_TYPE = "tensorboard can't be a task type; the option {other} adds it"
     TOO_MANY_TAGS = "{given} given, at most {most} allowed"
@@ -323,6 +337,27 @@ class JobSpec(Part):
         value="<output_path>",
         short="-o",
     )
+    commit: str = option(
+        OFF,
+        kinds.choice(*MODES),
+        "Publish the output at once when the training has succeeded, with a file _SUCCESS. The tasks write into a "
+        "folder beside it. new: the output must not exist. replace: it takes the place of an older one. version: it "
+        "becomes a numbered folder in the output path, whose file LATEST then names it.",
+        section="program",
+    )
+    commit_version: int | None = option(
+        None,
+        kinds.count(1),
+        "With commit version: the number of this version.",
+        section="program",
+        in_words="the next one",
+    )
+    commit_keep: int = option(
+        5,
+        kinds.count(1),
+        "With commit version: how many versions stay, the new one included.",
+        section="program",
+    )
     mirror: str = option(
         "off",
         kinds.choice("off", "chief", "all"),
@@ -418,6 +453,9 @@ class JobSpec(Part):
             script: str | None = ...,
             input: str | None = ...,
             output: str | None = ...,
+            commit: str = ...,
+            commit_version: int | None = ...,
+            commit_keep: int = ...,
             mirror: str = ...,
             mirror_input: int | str | None = ...,
             libhdfs: bool = ...,
@@ -554,6 +592,30 @@ def _mirror_faults(job: JobSpec) -> Iterator[Fault]:
         yield Fault("mirror", JobFault.NEEDS_LEADER)
 
 
+def _commit_faults(job: JobSpec) -> Iterator[Fault]:
+    if job.commit_version is not None and job.commit != VERSION:
+        yield Fault("commit_version", JobFault.NEEDS_VERSION, {"given": job.commit})
+    if job.commit == OFF:
+        return
+    given = job.output or ""
+    place = split_location(given)
+    if place is None:
+        yield Fault("commit", JobFault.NO_ATOMIC_RENAME, {"other": "output", "given": given})
+        return
+    path = place[1]
+    if path != posixpath.normpath(path) or path.startswith("//"):
+        yield Fault("output", JobFault.NOT_NORMAL, {"given": given})
+    elif _SHARED.match(path):
+        yield Fault("output", JobFault.SHARED_FOLDER, {"given": given})
+    if (length := len(path.rpartition("/")[2].encode())) > LONGEST_NAME:
+        yield Fault("output", JobFault.LONG_NAME, {"given": given, "length": length, "most": LONGEST_NAME})
+    read = split_location(job.input or "")
+    if read is not None and read[0] == place[0]:
+        one, other = (posixpath.normpath(name).rstrip("/") + "/" for name in (path, read[1]))
+        if one.startswith(other) or other.startswith(one):
+            yield Fault("output", JobFault.OVERLAPS, {"given": given, "other": "input", "there": job.input})
+
+
 def _tag_faults(job: JobSpec) -> Iterator[Fault]:
     if len(job.tags) > MAX_TAGS_USER:
         yield Fault("tags", JobFault.TOO_MANY_TAGS, {"given": len(job.tags), "most": MAX_TAGS_USER})
@@ -613,6 +675,7 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[JobSpec], Iterator[Fault]]], ...]
     (("tasks", "success"), _success_faults),
     (("tensorboard", "output"), _tensorboard_faults),
     (("tasks", "mirror", "mirror_input", "input", "output"), _mirror_faults),
+    (("commit", "commit_version", "output", "input"), _commit_faults),
     (("tags",), _tag_faults),
     (("report_log_tail",), _log_tail_faults),
     (("lease",), _lease_faults),

@@ -20,6 +20,7 @@ from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from .claims import Claims
+from .committed import committed_instead
 from .identity import Identity, may_try_again
 from .submission import AUTO, Ensure, Route, Submission
 
@@ -360,7 +361,7 @@ class Launcher(Session):
                     tasks=tasks,
                 )
             ended.append(report)
-        return ended[-1]
+        return committed_instead(self, spec, identity.tags if identity else (), ended[-1])
 
     def _pause_after(self, ended: Sequence[JobReport]) -> None:
         """Let time pass before the job is submitted again, because no task of it has run."""

@@ -39,6 +39,7 @@ from ..runtime.common.report import JobReport
 from ..submit.placement import check_placement, read_surroundings
 from ..submit.preflight import check_environment, check_files
 from .claims import Claim, Claims
+from .committed import PlannedOutput
 from .identity import (
     WAIT,
     Action,
@@ -166,6 +167,7 @@ class Submission:
 
     def _send_rest(self, submitter: "RestSubmitter | LocalSubmitter") -> JobReport | None:
         submitter.check(self._spec)
+        PlannedOutput(self._session, self._spec).check()
         self._session.checkpoint()
         application_id = submitter.reserve(self._spec)
         self._announce(application_id)
@@ -325,6 +327,7 @@ class Ensure(Submission):
     ):
         super().__init__(session, route, spec, on_reserved)
         self._identity = identity
+        self._output = PlannedOutput(session, spec, identity.tags)
         self._submitted = ""
         self._logged: set[str] = set()
 
@@ -466,6 +469,10 @@ class Ensure(Submission):
         newer, claim = claims.newer(), claims.latest()
         if newer is not None:
             self._give_way(newer.application_id)
+        committed = self._output.find_report()
+        if committed is not None:  # also where YARN has forgotten the application
+            self._announce(committed.application_id)
+            return committed
         if claim is not None:
             own = claim.generation == self._identity.generation
             application = self._seen(claim)
@@ -496,6 +503,7 @@ class Ensure(Submission):
 
     def _new_claim(self, submitter: "RestSubmitter | LocalSubmitter", claims: Claims, number: int) -> Claim | None:
         submitter.check(self._spec)
+        self._output.check()
         self._session.checkpoint()
         application_id = submitter.reserve(self._spec)
         if not claims.make(number, application_id):

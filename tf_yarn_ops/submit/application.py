@@ -4,6 +4,7 @@ Input: a valid spec. Output: the Skein application, whose files still have to be
 coordinator and agents read.
 """
 
+import posixpath
 import re
 import shlex
 from collections.abc import Iterable, Mapping
@@ -20,6 +21,7 @@ from ..hadoop.site import Site
 from ..hadoop.tls import read_authorities
 from ..job.parts import Acls, Resources
 from ..job.spec import JobFault, JobSpec, TaskSpec
+from ..runtime.common.committed_output import NEW, OFF, REPLACE, CommitPlan, split_location, training_of
 from ..runtime.common.contract import (
     EVERYBODY,
     JOB_FILE,
@@ -80,6 +82,8 @@ class JobContext:
         HTTP addresses of the NameNodes by the authority of URLs. Default: none; programs can't open ``hdfs://``.
     mirror : MirrorPlan, optional
         Which tasks work on local copies of their paths. Default: none.
+    commit : CommitPlan, optional
+        How the output is committed. Default: the tasks write into it.
     viewers : ViewersPlan, optional
         Who may open the pages besides the owner. Default: everybody who reaches them.
     tensorboard_direct : bool, optional
@@ -98,6 +102,7 @@ class JobContext:
     tensorboard_direct: bool = False
     ui_url: str = ""
     mirror: MirrorPlan | None = None
+    commit: CommitPlan | None = None
 
 
 def build(spec: JobSpec, site: Site | None = None, *, asks_acls: bool = False) -> "skein.ApplicationSpec":
@@ -120,7 +125,7 @@ def build(spec: JobSpec, site: Site | None = None, *, asks_acls: bool = False) -
     """
     skein = import_skein()
     site = site or Site()
-    placed = build_container_environment(spec.environment, (spec.input, spec.output), site.docker_folders)
+    placed = build_container_environment(spec.environment, _mounted(spec), site.docker_folders)
     ours = {
         RUNTIME_FILE: skein.File(RUNTIME_SOURCE, type="file"),
         JOB_FILE: skein.File(JOB_SOURCE, type="file", visibility="application"),
@@ -167,7 +172,7 @@ def build(spec: JobSpec, site: Site | None = None, *, asks_acls: bool = False) -
     )
 
 
-def context_of(cluster: Cluster, spec: JobSpec, number: int) -> JobContext:
+def context_of(cluster: Cluster, spec: JobSpec, number: int, tags: Iterable[str] = ()) -> JobContext:
     """Return what a cluster adds to the file of a job.
 
     Parameters
@@ -176,6 +181,8 @@ def context_of(cluster: Cluster, spec: JobSpec, number: int) -> JobContext:
     spec : JobSpec
     number : int
         Chooses the coordinator's ports: the number in the application id, or a random one.
+    tags : iterable of str, optional
+        Those of the application's identity. Default: it has none.
     """
     site, resourcemanagers = cluster.site, cluster.resourcemanagers if cluster.inside is None else cluster.inside
     places = (
@@ -190,6 +197,7 @@ def context_of(cluster: Cluster, spec: JobSpec, number: int) -> JobContext:
     namenodes = {urlsplit(url).netloc: urls for url in places if (urls := cluster.namenodes_of(url))}
     history = plan_history(cluster)
     mirror = plan_mirror(cluster, spec)
+    # The coordinator asks the NameNodes of the output, too: `namenodes` has them.
     asked = (
         *resourcemanagers,
         *chain(*namenodes.values()),
@@ -208,6 +216,7 @@ def context_of(cluster: Cluster, spec: JobSpec, number: int) -> JobContext:
         site.tensorboard_direct,
         site.ui_url or "",
         mirror,
+        plan_commit(cluster, spec, tags),
     )
 
 
@@ -241,6 +250,32 @@ def plan_mirror(cluster: Cluster, spec: JobSpec) -> MirrorPlan | None:
     return MirrorPlan(spec.mirror, spec.mirror_input or 0, found[spec.output or ""], found[spec.input or ""])
 
 
+def plan_commit(cluster: Cluster, spec: JobSpec, tags: Iterable[str] = ()) -> CommitPlan | None:
+    """Return how the output of a job is committed; None for a job without ``commit``.
+
+    Raises
+    ------
+    SpecInvalid
+        A path ``hdfs:///`` on a cluster whose default file system is not HDFS, or the staging directory.
+    """
+    place = split_location(spec.output or "")
+    if spec.commit == OFF or place is None:
+        return None
+    location, path = place
+    namenodes = cluster.namenodes_of(spec.output or "")
+    faults = []
+    if location and not namenodes:
+        needs = {"other": "an HDFS with a name", "given": spec.output}
+        faults.append(Fault("commit", JobFault.NEEDS_LOCATION, needs))
+    if f"{cluster.staging}/".startswith(f"{path}/") or f"{path}/".startswith(f"{cluster.staging}/"):
+        faults.append(Fault("output", JobFault.SHARED_FOLDER, {"given": spec.output}))
+    check_faults(faults)
+    training, generation = training_of(tags)
+    return CommitPlan(
+        spec.commit, path, location, training[:16], generation, namenodes, spec.commit_version or 0, spec.commit_keep
+    )
+
+
 def plan_viewers(cluster: Cluster, spec: JobSpec) -> ViewersPlan | None:
     """Return who may open the pages of a job; None if neither the cluster nor the job asks for view ACLs."""
     acls, administrators = spec.acls, cluster.administrators
@@ -257,7 +292,7 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
 
     It holds the user's variables, so only the job's user may read the file.
     """
-    placed = build_container_environment(spec.environment, (spec.input, spec.output))
+    placed = build_container_environment(spec.environment, _mounted(spec))
     framework = FRAMEWORKS[spec.framework]
     types = {
         name: TypePlan(
@@ -305,10 +340,18 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
         ui_url=context.ui_url,
         framework=spec.framework,
         mirror=context.mirror,
+        commit=context.commit,
         namenodes=context.namenodes,
         libhdfs=spec.libhdfs,
         links=link_keys(user_files(spec, placed)),
     )
+
+
+def _mounted(spec: JobSpec) -> tuple[str | None, str | None]:
+    """Return the paths of the nodes that a Docker container needs: the input, and where the output is written."""
+    if spec.output and spec.commit in (NEW, REPLACE):
+        return spec.input, posixpath.dirname(spec.output.rstrip("/"))  # the working folder is made later
+    return spec.input, spec.output
 
 
 def _command(spec: JobSpec, task_type: str) -> str:

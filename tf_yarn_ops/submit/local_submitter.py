@@ -168,7 +168,7 @@ class LocalSubmitter:
         shutil.rmtree(folder / FILES, ignore_errors=True)
         (folder / FILES).mkdir()
         placed = lay_out(spec, folder / FILES, self._cluster)
-        context = replace(context_of(self._cluster, spec, int(application_id.split("_")[1])), viewers=None)
+        context = replace(context_of(self._cluster, spec, int(application_id.split("_")[1]), tags), viewers=None)
         credentials = mint()
         for name, content in (
             (JOB_FILE, dump_job(build_runtime_job(spec, context))),

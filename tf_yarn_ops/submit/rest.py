@@ -185,7 +185,7 @@ class RestSubmitter:
         self, spec: JobSpec, application_id: str, directory: ApplicationDirectory, tags: Iterable[str]
     ) -> dict[str, Any]:
         """Write all files; return the body of the submission."""
-        context = context_of(self._cluster, spec, int(application_id.rsplit("_", 1)[-1]))
+        context = context_of(self._cluster, spec, int(application_id.rsplit("_", 1)[-1]), tags)
         ended = threading.Event()
 
         def checkpoint() -> None:

@@ -588,7 +588,7 @@ class Coordinator:
     async def _commit_output(self) -> None:
         """Commit the output of a training that has succeeded; a commit that fails is the verdict."""
         if self._output is not None and self._has_succeeded():
-            document = plain_values(self._full_report(False, False).to_dict())
+            document = self._full_report(False, False).to_dict()
             ending = await persist(functools.partial(self._output.commit, document))
             if isinstance(ending, Ending):
                 logger.error("%s", ending.message)

@@ -1,0 +1,148 @@
+"""What clients check and find of a committed output: jobs of this machine on its own file system."""
+
+import contextlib
+import json
+import os
+
+import pytest
+
+from support.cluster_jobs import job
+from support.waiting import until
+from tf_yarn_ops.errors import CommitRefused, SpecInvalid
+from tf_yarn_ops.hadoop.cluster import local
+from tf_yarn_ops.job.spec import JobFault
+from tf_yarn_ops.launch.committed import PlannedOutput, committed_instead
+from tf_yarn_ops.launch.identity import Identity
+from tf_yarn_ops.launch.launcher import Launcher
+from tf_yarn_ops.runtime.common.committed_output import Success, dump_success
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import JobReport
+
+TAGS = Identity("training").tags
+ID = "local_1700000000000_1"
+
+
+@pytest.fixture
+def launcher(tmp_path):
+    with contextlib.closing(Launcher(local(tmp_path / "jobs"))) as launcher:
+        yield launcher
+
+
+@pytest.fixture
+def output(tmp_path):
+    (tmp_path / "models" / "digits").mkdir(parents=True)
+    return tmp_path / "models" / "digits"
+
+
+def planned(launcher, output, tags=TAGS, **fields):
+    return PlannedOutput(launcher, job(output=str(output), commit="replace", **fields), tags)
+
+
+def marked(output, report, application_id=ID, training=None):
+    training = Identity("training").hash[:16] if training is None else training
+    (output / "_SUCCESS").write_bytes(dump_success(Success(application_id, training, 0, report)))
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        {},
+        {"schema": 1},
+        {"schema": 1, "application_id": "application_1_1", "reason": "SUCCEEDED"},
+        {"schema": 1, "application_id": ID, "reason": "TASK_FAILED"},
+        {"schema": 1, "application_id": ID, "reason": ["x"]},
+        {"schema": 1, "application_id": ID, "tasks": 7, "reason": "SUCCEEDED"},
+    ],
+)
+def test_hostile_report_beside_a_result_is_a_plain_success(launcher, output, report):
+    marked(output, report)
+    found = planned(launcher, output).find_report()
+    assert (found.application_id, found.reason, found.tasks) == (ID, Reason.SUCCEEDED, ())
+
+
+@pytest.mark.parametrize("training", ["", "f" * 16])
+def test_result_of_another_training_is_not_found(launcher, output, training):
+    marked(output, {}, training=training)
+    assert planned(launcher, output).find_report() is None
+    assert planned(launcher, output, ()).find_report() is None
+    assert planned(launcher, output, ()).find_report(ID).application_id == ID
+
+
+@pytest.mark.parametrize(
+    ("reason", "found"),
+    [(Reason.AM_FAILED, Reason.SUCCEEDED), (Reason.LOST, Reason.SUCCEEDED), (Reason.KILLED, Reason.KILLED)],
+)
+def test_end_between_commit_and_verdict_is_a_success(launcher, output, reason, found):
+    marked(output, {})
+    spec = job(output=str(output), commit="replace")
+    assert committed_instead(launcher, spec, (), JobReport(ID, reason=reason)).reason is found
+
+
+def test_folder_without_write_right_is_refused_before_anything_runs(launcher, output):
+    spec = job(output="/proc/models/digits", commit="new")
+    with pytest.raises(CommitRefused, match=r"/proc can't be written, and commit renames folders there"):
+        launcher.run(spec)
+    assert launcher.list(states=["FINISHED", "FAILED", "RUNNING"]) == []
+
+
+@pytest.mark.slow
+def test_output_of_a_live_training_is_refused_to_another(launcher, output):
+    application = launcher.submit(job("exec tail -f /dev/null", output=str(output), commit="replace"))
+    claim = f"_digits.claim-alone-0-{application}"
+    until(lambda: claim in os.listdir(output.parent), 60, 0.1)
+    with pytest.raises(CommitRefused, match=rf"{application} of another training writes .*/digits now"):
+        launcher.run(job(output=str(output), commit="replace"))
+    launcher.kill(application)
+    assert launcher.run(job(output=str(output), commit="replace")).reason is Reason.SUCCEEDED
+
+
+@pytest.mark.slow
+def test_retry_of_a_committed_training_starts_no_application(launcher, output, tmp_path):
+    spec = job(
+        "touch $DTF_OUTPUT_PATH/model; exit $(cat " + str(tmp_path / "code") + ")",
+        output=str(output / "x"),
+        commit="new",
+    )
+    (tmp_path / "code").write_text("3")
+    failed = launcher.run(spec, Identity("training"))
+    assert failed.reason is Reason.TASK_FAILED and os.listdir(failed.working_path) == ["model"]
+    (tmp_path / "code").write_text("0")
+    done = launcher.run(spec, Identity("training", attempt=1))
+    assert json.loads((output / "x" / "_SUCCESS").read_bytes())["application_id"] == done.application_id
+    launcher.resourcemanager.folder(done.application_id).rename(tmp_path / "forgotten")
+    assert launcher.run(spec, Identity("training", attempt=2)).application_id == done.application_id
+
+
+@pytest.mark.parametrize(
+    ("fields", "path", "code"),
+    [
+        ({"output": None}, "commit", JobFault.NO_ATOMIC_RENAME),
+        ({"output": "s3://bucket/models/digits"}, "commit", JobFault.NO_ATOMIC_RENAME),
+        ({"output": "models/digits"}, "commit", JobFault.NO_ATOMIC_RENAME),
+        ({"output": "/"}, "output", JobFault.SHARED_FOLDER),
+        ({"output": "/tmp"}, "output", JobFault.SHARED_FOLDER),
+        ({"output": "hdfs:///user/ann"}, "output", JobFault.SHARED_FOLDER),
+        ({"output": "hdfs:///user/ann/"}, "output", JobFault.SHARED_FOLDER),
+        ({"output": "/models/../digits"}, "output", JobFault.NOT_NORMAL),
+        ({"output": "/models//digits"}, "output", JobFault.NOT_NORMAL),
+        ({"output": "/data/digits", "input": "/data/digits"}, "output", JobFault.OVERLAPS),
+        ({"output": "/data/digits/model", "input": "/data/digits/"}, "output", JobFault.OVERLAPS),
+        ({"output": "/data", "input": "/data/digits"}, "output", JobFault.OVERLAPS),
+        ({"output": "/models/" + "é" * 73}, "output", JobFault.LONG_NAME),
+        ({"output": "/models/x", "commit_version": 3}, "commit_version", JobFault.NEEDS_VERSION),
+    ],
+)
+def test_output_that_can_not_be_committed_is_one_fault(fields, path, code):
+    with pytest.raises(SpecInvalid) as refused:
+        job(**{"commit": "new", **fields})
+    assert [(fault.path, fault.code) for fault in refused.value.faults] == [(path, code)]
+
+
+@pytest.mark.parametrize("given", ["/data/digits", "/data2", "hdfs:///data", "hdfs://other/data/x"])
+def test_output_beside_the_input_is_no_fault(given):
+    assert job(output=given, input="/data/digits-input", commit="replace").output == given
+
+
+def test_staging_directory_is_no_output(launcher):
+    with pytest.raises(SpecInvalid, match="is not a folder of this output alone"):
+        PlannedOutput(launcher, job(output="/staging/models", commit="new"))

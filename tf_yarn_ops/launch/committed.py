@@ -1,0 +1,192 @@
+"""The committed output of a job as its clients see it: the checks before a submission, and the result of a training.
+
+`runtime.master.commit` checks again in the cluster: a client can't see a folder that only the nodes share.
+"""
+
+import logging
+import posixpath
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+
+from ..errors import ApplicationNotFound, CommitRefused, SubmissionRejected, TfYarnError
+from ..follow.session import Session
+from ..hadoop.filesystem import FileSystem, MountedFileSystem
+from ..hadoop.resourcemanager import ENDED
+from ..hadoop.transport import RestUnavailable
+from ..job.spec import JobSpec
+from ..runtime.common.committed_output import (
+    CLAIM,
+    MOST_SUCCESS,
+    NEW,
+    SUCCESS_FILE,
+    VERSION,
+    CommitPlan,
+    Success,
+    exists_message,
+    find_beside,
+    read_success,
+)
+from ..runtime.common.reasons import Reason
+from ..runtime.common.report import JobReport
+from ..submit.application import plan_commit
+
+logger = logging.getLogger(__name__)
+
+#: The newest versions among which a client looks for the result of a training.
+_VERSIONS = 20
+#: Applications with a claim beside the output, of which a client asks YARN.
+_CLAIMS = 20
+
+
+class PlannedOutput:
+    """The place of a job's committed output.
+
+    Parameters
+    ----------
+    session : Session
+    spec : JobSpec
+    tags : iterable of str, optional
+        Those of the identity. Default: there is none.
+    """
+
+    def __init__(self, session: Session, spec: JobSpec, tags: Iterable[str] = ()):
+        self._session, self._spec = session, spec
+        self._cluster = session.cluster.acting_for(spec.user or session.cluster.user)
+        self._plan = plan_commit(self._cluster, spec, tags)
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[CommitPlan, FileSystem] | None]:
+        """Yield the plan and its file system; None for a job without, and for a folder that only the nodes share."""
+        plan = self._plan
+        if plan is None or not (plan.location or self._cluster.is_local):
+            yield None
+            return
+        try:
+            files = self._cluster.open_path(self._spec.output or "")[0] if plan.location else MountedFileSystem("/")
+        except RestUnavailable as error:
+            logger.info("the coordinator alone checks the output: %s", error)
+            yield None
+            return
+        with closing(files):
+            yield plan, files
+
+    def find_report(self, application_id: str = "") -> JobReport | None:
+        """Return the report of the committed result of this training, or of one application; None if there is none.
+
+        Parameters
+        ----------
+        application_id : str, optional
+            Default: only the identity's generation counts.
+        """
+        with self._opened() as opened:
+            if opened is None:
+                return None
+            plan, files = opened
+            for success in _results(plan, files):
+                same = (success.training, success.generation) == (plan.training, plan.generation)
+                if (plan.training and same) or (application_id and success.application_id == application_id):
+                    return _report_of(success)
+        return None
+
+    def check(self) -> None:
+        """Raise an error where the output can't be committed; the checks cost a few requests.
+
+        Raises
+        ------
+        CommitRefused
+            The result exists and may not be replaced, another training writes it now, or the folder of the result
+            can't be written.
+        ClusterUnreachable
+        """
+        with self._opened() as opened:
+            if opened is None:
+                return
+            plan, files = opened
+            result = plan.result(plan.version)
+            if (plan.mode == NEW or plan.version) and files.status(result) is not None:
+                raise CommitRefused(exists_message(plan.location + result))
+            if plan.mode != VERSION:
+                self._check_others(plan, files)
+            folder = plan.folder
+            while files.status(folder) is None and folder != "/":
+                folder = posixpath.dirname(folder)
+            probe = f"{folder.rstrip('/')}/_ytf.probe-{secrets.token_hex(8)}"
+            try:
+                files.create(probe, b"", 0o600)
+                files.delete(probe)
+            except SubmissionRejected as error:
+                raise CommitRefused(
+                    f"{plan.location}{folder} can't be written, and commit renames folders there: {error}"
+                ) from error
+
+    def _check_others(self, plan: CommitPlan, files: FileSystem) -> None:
+        """Raise `CommitRefused` if an application of another training writes this output now."""
+        beside = find_beside(plan, [status.name for status in files.list(plan.folder)])
+        others = [one for one in beside if one.kind == CLAIM and (not plan.training or one.training != plan.training)]
+        for one in others[-_CLAIMS:]:
+            try:
+                application = self._session.resourcemanager.get(one.application_id)
+            except ApplicationNotFound:
+                continue
+            if application["state"] not in ENDED:
+                raise CommitRefused(
+                    f"{one.application_id} of another training writes {plan.location}{plan.path} now; wait for its "
+                    "end, or give another output"
+                )
+
+
+def _results(plan: CommitPlan, files: FileSystem) -> Iterator[Success]:
+    """Yield what the results say that there are, the latest version first."""
+    names = [""]
+    if plan.mode == VERSION:
+        found = [status.name for status in files.list(plan.path)]
+        names = sorted((name for name in found if name.isascii() and name.isdigit()), key=int)[: -_VERSIONS - 1 : -1]
+    for name in names:
+        path = "/".join(filter(None, [plan.path, name, SUCCESS_FILE]))
+        status = files.status(path)
+        if status is None or status.is_directory or status.length > MOST_SUCCESS:
+            continue
+        if (success := read_success(files.read(path))) is not None:
+            yield success
+
+
+def _report_of(success: Success) -> JobReport:
+    """Return the report of a result; only what names the application is needed."""
+    try:
+        report = JobReport.from_dict(success.report)
+    except (ValueError, TypeError, AttributeError, KeyError):
+        report = None
+    if report is None or report.reason is not Reason.SUCCEEDED or report.application_id != success.application_id:
+        return JobReport(
+            success.application_id,
+            state="FINISHED",
+            final_status="SUCCEEDED",
+            reason=Reason.SUCCEEDED,
+            message="It has committed its output",
+        )
+    return report
+
+
+def committed_instead(session: Session, spec: JobSpec, tags: Iterable[str], ended: JobReport) -> JobReport:
+    """Return the report of an ended application: that of its result if it ended after the commit, before its verdict.
+
+    Parameters
+    ----------
+    session : Session
+    spec : JobSpec
+    tags : iterable of str
+        Those of the identity.
+    ended : JobReport
+    """
+    if ended.reason is not Reason.LOST and not ended.retryable:
+        return ended
+    try:
+        found = PlannedOutput(session, spec, tags).find_report(ended.application_id)
+    except TfYarnError as error:
+        logger.warning("whether %s has committed its output is not known: %s", ended.application_id, error)
+        return ended
+    if found is None:
+        return ended
+    logger.info("%s has committed %s: %s", found.application_id, found.output_path, ended.message)
+    return found
