@@ -117,7 +117,7 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):  # type: ignore[misc]
         if not self._over.wait(seconds):
             raise RuntimeError(f"no end of the job within {seconds:g} s\n{self.log.read_text()[-4000:]}")
         self.coordinator.wait(20)
-        report = parse_diagnostics(self._ended[0])
+        report = parse_diagnostics(self._ended[0], APPLICATION)[0]
         if report is None:
             raise RuntimeError(f"no report in the diagnostics: {self._ended[0][:500]}")
         return report

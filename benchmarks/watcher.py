@@ -115,7 +115,7 @@ def _application(number: int, url: str) -> dict[str, Any]:
         "trackingUrl": f"{url}/proxy/{id_of(number)}/",
         "clusterId": STAMP,
         "applicationType": "skein",
-        "applicationTags": "tfy-" + "0" * 40 + ",tfyg-0,tfya-1",
+        "applicationTags": "tfy-" + "0" * 40 + ",tfyg-0-1",
         "priority": 0,
         "startedTime": STAMP,
         "launchTime": STAMP + 100,

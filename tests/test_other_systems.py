@@ -9,12 +9,12 @@ from functools import partial
 
 import pytest
 
-from support.fake_yarn import STAMP, FakeYarn, application, serving
+from support.fake_yarn import STAMP, FakeYarn, application, serving, verdict_text
 from support.place import ID, USER, Place
 from support.programs import ROOT
 from tf_yarn_ops.runtime.common.contract import RETURNED
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_diagnostics
+from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
 #: Others may import these modules, as asyncio has other ones on Windows; the calls are gone for everybody.
 NO_UNIX = """\
@@ -104,7 +104,7 @@ def place(tmp_path):
             if "body" in yarn.apps.get(ID, ()):
                 made.end()
 
-        made.end = partial(yarn.end, ID, compose_diagnostics(report), "FINISHED", "SUCCEEDED")
+        made.end = partial(yarn.end, ID, verdict_text(report), "FINISHED", "SUCCEEDED")
         yarn.faults.append(end)
         yield made
 

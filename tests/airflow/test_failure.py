@@ -2,14 +2,17 @@
 
 import asyncio
 import json
+import threading
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 from airflow.sdk.log import mask_secret
 
 from support import airflow_setup
 from support.airflow_task import ID, JOB, USER, deferral, first_event, report_of, run, task_log
 from support.fake_yarn import application
+from support.forged import ENDS, end_forged
+from support.waiting import until
 from tf_yarn_ops.airflow import TensorFlowYarnOperator, TfYarnInfrastructureError, TfYarnJobFailed
 from tf_yarn_ops.airflow.outcome import build_event, exception_of, sentence_of, to_xcom
 from tf_yarn_ops.hadoop.cluster import Cluster
@@ -44,6 +47,29 @@ def test_printed_secret_is_masked_in_the_xcom_and_not_in_the_event(site, deferra
     assert "password is ***" in logged and "geheim" not in logged, "also where Airflow does not mask"
     assert status["tasks"][0]["log_tail"] == "password is ***", "the whole report, also of a deferred task"
     assert status["metrics"] == {"note": "***", "deep": {"a": [{"b": "***"}]}, "loss": 0.5}
+
+
+@pytest.mark.parametrize("how", ENDS)
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_forged_report_fails_the_task(site, deferrable, how):
+    ti, context, deferred = airflow_setup.TaskInstance(), None, None
+    operator = site.operator(deferrable=deferrable, output_path="/models/7")
+    if deferrable:
+        deferred, context = deferral(operator, ti)
+        end_forged(site.yarn, ID, how)
+        event = asyncio.run(first_event(deferred.trigger))
+        assert "evil" not in json.dumps(event) and "javascript:" not in json.dumps(event)
+        with pytest.raises(AirflowException):
+            operator.execute_complete(context, event)
+    else:
+        thread = threading.Thread(target=lambda: (until(lambda: ID in site.yarn.apps), end_forged(site.yarn, ID, how)))
+        thread.start()
+        with pytest.raises(AirflowException):
+            operator.execute(airflow_setup.context_of(ti))
+        thread.join()
+    written = json.dumps(ti.xcoms["tf_yarn_status"])
+    assert "evil" not in written and "javascript:" not in written
+    assert not any("javascript:" in str(value) for value in ti.xcoms.values())
 
 
 def resumed_with_texts(site, fault):

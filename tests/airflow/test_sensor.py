@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from airflow.sdk.exceptions import (
+    AirflowException,
     AirflowFailException,
     AirflowRescheduleException,
     AirflowSkipException,
@@ -13,6 +14,7 @@ from airflow.sdk.exceptions import (
 from support import airflow_setup
 from support.airflow_task import ID, Running, first_event, report_of
 from support.fake_yarn import STAMP
+from support.forged import ENDS, end_forged
 from support.waiting import until
 from tf_yarn_ops import JobSpec
 from tf_yarn_ops.airflow import TensorFlowYarnSensor, TfYarnJobFailed, YarnHook
@@ -105,6 +107,14 @@ def test_a_sensor_fails_as_the_application_does(site, deferrable, reason, soft, 
     site.end(ID, reason)
     with pytest.raises(error, match=reason.value):
         waited(site, deferrable, soft_fail=soft)
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_sensor_fails_at_a_forged_report(site, how):
+    YarnHook().submit(JOB)
+    end_forged(site.yarn, ID, how)
+    with pytest.raises(AirflowException, match="KILLED" if how.startswith("killed") else "AM_FAILED"):
+        waited(site, False)
 
 
 def test_the_end_of_a_sensor_leaves_the_application_alone(site):

@@ -11,7 +11,7 @@ import pytest
 from airflow.models.trigger import Trigger
 from airflow.sdk.serde import deserialize, serialize
 
-from support.fake_yarn import FakeYarn, application, serving, slowly
+from support.fake_yarn import FakeYarn, application, serving, slowly, verdict_text
 from support.waiting import until, until_async
 from tf_yarn_ops.airflow import TensorFlowYarnTrigger
 from tf_yarn_ops.airflow import following as progress
@@ -28,7 +28,6 @@ from tf_yarn_ops.runtime.common.report import (
     JobUsage,
     Round,
     TaskReport,
-    compose_diagnostics,
     parse_diagnostics,
 )
 from tf_yarn_ops.terminal import progress as lines_module
@@ -66,7 +65,7 @@ class Place:
     def end(self, name, reason=Reason.SUCCEEDED, **values):
         final = "SUCCEEDED" if reason is Reason.SUCCEEDED else "FAILED"
         report = JobReport(name, reason=reason, message="it ended", **values)
-        self.yarn.apps[name].update(state="FINISHED", finalStatus=final, diagnostics=compose_diagnostics(report))
+        self.yarn.apps[name].update(state="FINISHED", finalStatus=final, diagnostics=verdict_text(report))
 
     def show_page(self, name, **fields):
         """Let the coordinator of a running job answer through YARN's proxy."""
@@ -255,7 +254,7 @@ def test_on_kill_kills_and_deletes_the_directory(place, tmp_path):
     directory.mkdir(parents=True)
     asyncio.run(place.trigger(name).on_kill())
     assert place.yarn.apps[name]["state"] == "KILLED" and not directory.exists()
-    assert parse_diagnostics(place.yarn.apps[name]["diagnostics"]).killed_by_attempt == 1
+    assert parse_diagnostics(place.yarn.apps[name]["diagnostics"], name)[0].killed_by_attempt == 1
 
 
 def test_on_kill_waits_for_the_end_and_deletes_the_directory(place, tmp_path):

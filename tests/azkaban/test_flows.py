@@ -187,7 +187,7 @@ def test_outputs_and_flow_parameters_do_not_change_the_identity(site, overridden
     (application,) = site.applications(execution)
     assert execution.outputs["train"]["tf.result.application_id"] == application["id"]
     assert execution.outputs["train"]["tf.result.reason"] == "SUCCEEDED"
-    assert "tfya-0" in application["applicationTags"].split(",")
+    assert any(re.fullmatch(r"tfyg-\d+-0", tag) for tag in application["applicationTags"].split(","))
     assert application["user"] == site.launcher.cluster.user
     site.assert_nothing_left(execution)
 

@@ -16,6 +16,7 @@ import pytest
 
 from support.azkaban_process import COMMAND, ID, SECOND, USER, finish, submitted
 from support.fake_yarn import STAMP
+from support.forged import ENDS, end_forged
 from support.waiting import until
 from tf_yarn_ops.azkaban.limited_ending import EXECUTOR_GONE, LimitedEnding
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -49,6 +50,16 @@ def test_success_is_written_for_downstream_jobs(azkaban, yarn):
     assert job.lines[-1] == "SUCCEEDED: It is over."
 
 
+@pytest.mark.parametrize("how", ENDS)
+def test_forged_report_is_no_result(azkaban, yarn, how):
+    job = azkaban({"tf.output": "/models/7", "retries": "0"}).start()
+    submitted(yarn)
+    end_forged(yarn, ID, how)
+    assert job.end() == (8 if how.startswith("killed") else 5)
+    assert "evil" not in job.outputs.read_text() and "evil" not in "".join(job.lines)
+    assert not any("javascript:" in line for line in job.lines if "bye" not in line)
+
+
 def test_id_is_written_before_the_submission(azkaban, yarn):
     seen = []
     job = azkaban()
@@ -77,7 +88,7 @@ def test_who_asks_and_under_which_tags(azkaban, yarn):
         ("azkaban.flow.projectname:mein_projekt___" + "x" * 200)[:100],
     }
     assert own < set(tags) and len(tags) == 10
-    assert {tag.partition("-")[0] for tag in set(tags) - own} == {"tfy", "tfyg", "tfya", "tfyd"}
+    assert {tag.partition("-")[0] for tag in set(tags) - own} == {"tfy", "tfyg", "tfyd", "tfyv"}
     assert all(tag.isascii() and tag == tag.lower() and len(tag) <= 100 and "," not in tag for tag in tags)
     users = {parameters.get("user.name") for _, _, parameters, _, _ in yarn.requests}
     assert users == {USER}, "neither env.HADOOP_USER_NAME nor env.LOGNAME counts"

@@ -6,12 +6,13 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from support.fake_yarn import application
+from support.fake_yarn import application, verdict_text
 from support.records import application_id, keep, record
 from support.staging_place import USER
 from tf_yarn_ops.cli.ytf import ytf
 from tf_yarn_ops.hadoop.cluster import discover
-from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import JobReport
 
 #: Listens until somebody connects, then writes its arguments and the files that it sees, and ends.
 PROGRAM = f"""\
@@ -55,14 +56,14 @@ def events(folder, *names):
 
 def ended(yarn, **fields):
     """Add an ended application with a report to YARN; return its id."""
-    report = JobReport(application_id(1), name="digits", **fields)
+    report = JobReport(application_id(1), name="digits", reason=Reason.SUCCEEDED, **fields)
     yarn.add(
         {
             **application(1, "FINISHED"),
             "id": report.application_id,
             "name": "digits",
             "finalStatus": "SUCCEEDED",
-            "diagnostics": compose_diagnostics(report),
+            "diagnostics": verdict_text(report),
         }
     )
     return report.application_id

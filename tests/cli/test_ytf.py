@@ -5,10 +5,15 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from click.testing import CliRunner
 
 from support.fake_yarn import FakeYarn, application, serving
+from support.forged import ENDS, end_forged
 from support.programs import SUBMIT, YTF, run
 from tf_yarn_ops import __version__
+from tf_yarn_ops.cli.ytf import ytf
+from tf_yarn_ops.errors import TfYarnError
+from tf_yarn_ops.hadoop.cluster import current_user
 
 APP = "application_1700000000000_0001"
 
@@ -105,3 +110,18 @@ def test_a_refusal_ends_with_the_next_command(words, code, following):
     with serving(FakeYarn()) as url:
         done = run(SUBMIT, "--resourcemanager", url, *words)
     assert (done.returncode, done.stderr.splitlines()[-1]) == (code, following)
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_no_command_believes_a_forged_report(how):
+    yarn = FakeYarn()
+    name = yarn.add(application(1, user=current_user({})))
+    end_forged(yarn, name, how)
+    with serving(yarn) as url:
+        for words in (["status", name], ["report", "--json", name], ["list"], ["logs", name]):
+            done = CliRunner().invoke(ytf, [*words, "--resourcemanager", url])
+            assert "evil" not in done.output and isinstance(done.exception, TfYarnError | SystemExit | type(None))
+            assert "SUCCEEDED" not in done.stdout
+        done = run(YTF, "wait", "--resourcemanager", url, name)
+    assert done.returncode == (8 if how.startswith("killed") else 5)
+    assert "evil" not in done.stdout + done.stderr

@@ -10,10 +10,10 @@ import threading
 
 import pytest
 
-from support.fake_yarn import FakeYarn, serving
+from support.fake_yarn import FakeYarn, serving, verdict_text
 from support.programs import ROOT, SUBMIT
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
+from tf_yarn_ops.runtime.common.report import JobReport
 
 pytestmark = pytest.mark.slow
 PAGE = (ROOT / "docs" / "guides" / "recipes.md").read_text(encoding="utf-8")
@@ -57,7 +57,7 @@ def place(tmp_path, monkeypatch):
                         metrics={"accuracy": 0.97},
                         output_path="hdfs:///models/digits",
                     )
-                    yarn.end(name, compose_diagnostics(report), "FINISHED", status)
+                    yarn.end(name, verdict_text(report), "FINISHED", status)
 
     thread = threading.Thread(target=end, daemon=True)
     with serving(yarn) as url:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.fake_yarn import STAMP, application
+from support.fake_yarn import STAMP, application, killed_text
 from support.place import ID, USER, job
 from support.real_yarn import WIRE_AND_REAL, one_of
 from support.waiting import until_async
@@ -192,7 +192,7 @@ def test_ended_application_is_not_renewed_for_its_successor(place):
     place.yarn.add(seen(10, user=USER))
     place.yarn.add(application(2, user=USER, launchTime=STAMP + 1, elapsedTime=3000, state="RUNNING"))
     gave_way = JobReport(ID, user=USER, reason=Reason.SUPERSEDED, message="Gave way.")
-    place.yarn.end(ID, compose_diagnostics(gave_way))
+    place.yarn.end(ID, killed_text(ID, compose_diagnostics(gave_way), USER))
 
     class Successor:
         tag = "tfy-x"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tf_yarn_ops.follow.log_reader
-from support.fake_yarn import STAMP, application
+from support.fake_yarn import STAMP, application, verdict_text
 from support.records import add
 from support.tfile import file_of
 from tf_yarn_ops.errors import ApplicationNotFound, LogMissing, SpecInvalid, SubmissionRejected
@@ -20,7 +20,7 @@ from tf_yarn_ops.hadoop.cluster import Cluster
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.record import CLIENT, build_record
-from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_diagnostics
+from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 from tf_yarn_ops.runtime.common.status import Facts, build_status
 from tf_yarn_ops.terminal.summary import describe, next_line
 
@@ -55,7 +55,7 @@ def logs(yarn, environ=None, services=(), tail="", aggregation="SUCCEEDED", canc
             "FINISHED",
             finalStatus="FAILED",
             finishedTime=STAMP,
-            diagnostics=compose_diagnostics(own),
+            diagnostics=verdict_text(own),
             logAggregationStatus=aggregation,
             amContainerLogs=f"{yarn.url}/node/containerlogs/{MASTER}/ann",
         )
@@ -217,7 +217,7 @@ def large_job(yarn, tmp_path, recorded=300):
     )
     whole = JobReport(ID, user="ann", reason=Reason.SUCCEEDED, message="x", finished_at=STAMP / 1000, tasks=tasks)
     yarn.add(application(1, "FINISHED", finalStatus="SUCCEEDED", finishedTime=STAMP, user="ann",
-                         diagnostics=compose_diagnostics(whole)))  # fmt: skip
+                         diagnostics=verdict_text(whole)))  # fmt: skip
     cluster = Cluster(
         (yarn.url,), "ann", "ann", "hdfs://n", "hdfs://n", "/user/{user}/.skein", local_root=str(tmp_path)
     )

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from support.fake_yarn import application, serving
+from support.fake_yarn import application, serving, verdict_text
 from support.hadoop import HadoopCluster
 from support.place import job
 from support.real_yarn import RealYarn
@@ -25,7 +25,7 @@ from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
+from tf_yarn_ops.runtime.common.report import JobReport
 
 POST = ("POST", "/ws/v1/cluster/apps")
 STARTING = '{"clusterInfo": {"state": "STARTED", "haState": "INITIALIZING"}}'
@@ -214,7 +214,7 @@ def restart(light, tmp_path_factory):
             seen.submitted = {yarn.state(name) for name in names}
             seen.info = client(light.resourcemanager_url, 5).info()
             for name in (*seen.watched, seen.asked["wait"], seen.asked["watch"]):
-                yarn.end(name, compose_diagnostics(JobReport(name, reason=Reason.SUCCEEDED, message="x")))
+                yarn.end(name, verdict_text(JobReport(name, reason=Reason.SUCCEEDED, message="x")))
             seen.answers = {door: answer.exception(60) or answer.result() for door, answer in answers.items()}
 
     async def main():

@@ -7,14 +7,14 @@ from itertools import groupby, pairwise
 
 import pytest
 
-from support.fake_yarn import FakeYarn, application, serving, stand_by
+from support.fake_yarn import FakeYarn, application, serving, stand_by, verdict_text
 from support.real_yarn import WIRE_AND_REAL, one_of
 from support.waiting import until_async
 from tf_yarn_ops.errors import WaitTimeout
 from tf_yarn_ops.follow.watch import Watcher, watcher_for
 from tf_yarn_ops.launch.identity import Identity, deployment_tag
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
+from tf_yarn_ops.runtime.common.report import JobReport
 
 TAG = deployment_tag("server")
 LIST = "/ws/v1/cluster/apps"
@@ -37,7 +37,7 @@ def add(yarn, at, **fields):
 
 def finish(yarn, name, reason=Reason.SUCCEEDED, state="FINISHED"):
     final = {"KILLED": "KILLED"}.get(state, "SUCCEEDED" if reason is Reason.SUCCEEDED else "FAILED")
-    yarn.end(name, compose_diagnostics(JobReport(name, reason=reason, message="x")), state, final)
+    yarn.end(name, verdict_text(JobReport(name, reason=reason, message="x")), state, final)
 
 
 def lists(yarn):
@@ -276,12 +276,8 @@ def test_a_waiter_that_comes_while_the_last_one_leaves_is_served(yarn, cluster):
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.01)
         for at in range(1, 30):
-            name = add(
-                yarn,
-                at,
-                state="FINISHED",
-                diagnostics=compose_diagnostics(JobReport("x", reason=Reason.SUCCEEDED, message="x")),
-            )
+            name = add(yarn, at)
+            finish(yarn, name)
             assert (await watcher.wait(name, timeout=60)).reason is Reason.SUCCEEDED
             for _ in range(at % 5):
                 await asyncio.sleep(0)

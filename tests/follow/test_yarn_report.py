@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from support.fake_yarn import STAMP, application
+from support.fake_yarn import STAMP, application, killed_text, verdict_text
 from tf_yarn_ops.follow.yarn_report import (
     kill_report,
     lost_report,
@@ -14,7 +14,7 @@ from tf_yarn_ops.follow.yarn_report import (
 )
 from tf_yarn_ops.history.record_summary import summarise
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_diagnostics, run_seconds
+from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, run_seconds
 from tf_yarn_ops.runtime.common.status import Facts, build_status
 from tf_yarn_ops.terminal.summary import describe
 
@@ -38,7 +38,7 @@ def test_a_report_in_the_diagnostics_is_merged_with_yarns_words():
     report = read_yarn_report(
         ended(
             final="FAILED",
-            text="Attempt recovered after RM restart" + compose_diagnostics(own),
+            text="Attempt recovered after RM restart" + verdict_text(own),
             launchTime=STAMP + 2500,
             trackingUrl="http://rm/proxy/x/",
         )
@@ -58,7 +58,7 @@ def test_a_report_in_the_diagnostics_is_merged_with_yarns_words():
 def test_job_has_one_length_in_report_record_and_page():
     application_object = ended(launchTime=STAMP + 2500, trackingUrl="http://rm/proxy/x/")
     own = JobReport(ID, reason=Reason.SUCCEEDED, started_at=STAMP / 1000 + 18, finished_at=STAMP / 1000 + 58)
-    report = read_yarn_report({**application_object, "diagnostics": compose_diagnostics(own)})
+    report = read_yarn_report({**application_object, "diagnostics": verdict_text(own)})
     page = build_status(report, Facts(report.finished_at))
     assert run_seconds(vars(report)) == run_seconds(summarise(page)) == 55.5
     assert page["sentence"] == "The job succeeded after 56 s." and "took          56 s" in "\n".join(
@@ -66,7 +66,9 @@ def test_job_has_one_length_in_report_record_and_page():
     )
 
 
-@pytest.mark.parametrize("told, url", [("N/A", None), ("", None), ("rm:8088/proxy/x/", "http://rm:8088/proxy/x/")])
+@pytest.mark.parametrize(
+    "told, url", [("N/A", None), ("", None), ("javascript://x", None), ("rm:8088/proxy/x/", "http://rm:8088/proxy/x/")]
+)
 def test_the_tracking_url_is_a_url_or_none(told, url):
     assert read_yarn_report(application(1, "ACCEPTED", trackingUrl=told)).tracking_url == url
 
@@ -205,20 +207,14 @@ def test_lifetime_of_one_that_ran_is_the_total_timeout(text):
     assert read_yarn_report(ended("KILLED", "KILLED", text, launchTime=STAMP + 1)).reason is Reason.TOTAL_TIMEOUT
 
 
-def test_a_kill_of_ours_keeps_its_reason():
-    sent = compose_diagnostics(kill_report(application(1), Reason.QUEUE_TIMEOUT, "waited for 10 s"))
-    report = read_yarn_report(ended("KILLED", "KILLED", f"Application {ID} was killed by user ann: {sent}"))
-    assert (report.reason, report.message, report.exit_code) == (Reason.QUEUE_TIMEOUT, "waited for 10 s", 5)
-
-
 def test_tasks_of_a_killed_job_are_killed_at_its_end():
     tasks = (
         TaskReport("chief:0", "succeeded", exit_code=0, started_at=1.0, finished_at=2.0),
         TaskReport("worker:0", "running", started_at=1.0),
         TaskReport("worker:1"),
     )
-    sent = compose_diagnostics(kill_report(application(1), Reason.KILLED, "by Ann", JobReport(ID, tasks=tasks)))
-    report = read_yarn_report(ended("KILLED", "KILLED", sent))
+    sent = verdict_text(kill_report(application(1), Reason.KILLED, "by Ann", JobReport(ID, tasks=tasks)))
+    report = read_yarn_report(ended("KILLED", "KILLED", killed_text(ID, sent)))
     assert [(task.state, task.finished_at) for task in report.tasks] == [
         ("succeeded", 2.0),
         ("killed", report.finished_at),

@@ -14,6 +14,7 @@ ID = "local_1700000000000_0001"
 RUNNING = {
     "id": ID,
     "state": "RUNNING",
+    "user": "ann",
     "finalStatus": "UNDEFINED",
     "applicationTags": "mine,tfy-job",
     "startedTime": 1,
@@ -75,13 +76,16 @@ def test_kill_before_the_coordinator_reports_is_the_end(jobs, folder):
     assert jobs.kill(ID, "Killed by ytf kill") == "FAILED"
     assert (folder / KILL_FILE).read_text() == "Killed by ytf kill"
     found = jobs.get(ID)
-    assert (found["state"], found["diagnostics"]) == ("KILLED", "Killed by ytf kill")
+    assert (found["state"], found["diagnostics"]) == (
+        "KILLED",
+        f"Application {ID} was killed by user ann with diagnostic message: Killed by ytf kill",
+    )
 
 
 def test_first_kill_counts(jobs, folder):
     for why in ("by a client", "by another one"):
         jobs.kill(ID, why)
-    assert jobs.get(ID)["diagnostics"] == "by a client"
+    assert jobs.get(ID)["diagnostics"].endswith("diagnostic message: by a client")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import contextlib
 import json
 from dataclasses import replace
 
-from support.fake_yarn import FakeYarn, application, serving
+from support.fake_yarn import FakeYarn, application, serving, verdict_text
 from support.records import record as made_up
 from support.staging_place import USER, cluster_at
 from tf_yarn_ops.follow.session import Session
@@ -17,7 +17,7 @@ from tf_yarn_ops.job.spec import JobSpec
 from tf_yarn_ops.runtime.common.contract import dump_job
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.record import pack_record, snapshot_paths
-from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_diagnostics
+from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 from tf_yarn_ops.runtime.common.status import Usage
 from tf_yarn_ops.staging.staging_directory import JOB_NAME, StagingDirectory
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job, plan_history
@@ -63,7 +63,7 @@ def test_a_report_of_ours_is_enough(staging):
         metrics={"loss": 1.0},
         versions={"tf_yarn_ops": "1.0"},
     )
-    assert keep_record(staging, ended(diagnostics=compose_diagnostics(ours))) is True
+    assert keep_record(staging, ended(diagnostics=verdict_text(ours))) is True
     assert records_of(staging).read(ours.application_id)["metrics"] == {"loss": 1.0}
 
 
@@ -138,7 +138,7 @@ def test_what_yarn_has_kept_of_the_tasks_is_newer_than_the_snapshot(staging):
         metrics={"loss": 0.125},
         tasks=(TaskReport("worker:0", "failed", 3), TaskReport("ps:0", "stopped")),
     )
-    assert keep_record(staging, ended(diagnostics=compose_diagnostics(ours))) is True
+    assert keep_record(staging, ended(diagnostics=verdict_text(ours))) is True
     record = records_of(staging).read(ours.application_id)
     assert [(task["task"], task["state"], task["exit_code"]) for task in record["tasks"]] == [
         ("worker:0", "failed", 3),

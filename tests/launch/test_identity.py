@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.forged import ENDS
 from support.own_applications import ME, mine, number
 from support.place import USER, job
 from tf_yarn_ops.errors import SpecInvalid
@@ -22,18 +23,18 @@ from tf_yarn_ops.launch.identity import (
     nothing_trained,
 )
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport
+from tf_yarn_ops.runtime.common.report import JobReport, verdict_tag
 
 
 @given(st.text(min_size=1), st.text(), st.integers(0, 10**9), st.integers(0, 10**9))
 def test_tags_are_what_yarn_takes_and_read_back(key, deployment, generation, attempt):
     identity = Identity(key, generation, attempt, deployment)
-    assert len(identity.tags) + MAX_TAGS_USER <= 10
+    assert len(identity.tags) + len([verdict_tag("")]) + MAX_TAGS_USER <= 10
     for tag in identity.tags:
         assert tag.isascii() and tag == tag.lower() and 1 <= len(tag) <= 100 and "," not in tag
     document = {"applicationTags": ",".join(["other", *identity.tags])}
     assert (generation_of(document), attempt_of(document)) == (generation, attempt)
-    assert len(identity.tags) == (4 if deployment else 3)
+    assert len(identity.tags) == (3 if deployment else 2)
 
 
 def test_key_alone_distinguishes_trainings():
@@ -48,10 +49,10 @@ def test_invalid_identity_is_refused(values):
         Identity(**values)
 
 
-@pytest.mark.parametrize("tag", ["tfy-0", "TFYG-9", " tfya-1", "tfyd-0", "mine,tfyg-9"])
+@pytest.mark.parametrize("tag", ["tfy-0", "TFYG-9", " tfyv-1", "tfyd-0", "mine,tfyg-9"])
 def test_no_tag_of_a_job_passes_for_an_identity(tag):
     with pytest.raises(
-        SpecInvalid, match="would look like a tag of an identity, which begins with tfy-, tfyg-, tfya-, tfyd-"
+        SpecInvalid, match="would look like a tag of an identity, which begins with tfy-, tfyg-, tfyd-, tfyv-"
     ):
         ME.check(job(tags=["mine", tag]))
     ME.check(job(tags=["tfy", "tfyx-1", "my-tfy-1"]))
@@ -173,3 +174,10 @@ def test_waiting_generation_waits_for_the_oldest():
     assert decide_submission([mine(2, generation=0), mine(1, generation=0)], waiting, USER) == SubmissionDecision(
         Action.WAIT, number(1)
     )
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_forged_report_neither_ends_nor_blocks_the_next_attempt(how):
+    state, final, text = ENDS[how](number(1))
+    forged = mine(1, state, attempt=1, finalStatus=final, diagnostics=text)
+    assert decide_submission([forged], ME, USER).action is Action.SUBMIT

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from support.fake_yarn import STAMP, application
+from support.fake_yarn import STAMP, application, verdict_text
 from support.node_logs import serve_logs
 from support.place import ID, REQUESTS, USER, cancel_at, job
 from support.waiting import until
@@ -21,14 +21,15 @@ from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_diagnostics
+from tf_yarn_ops.runtime.common.report import VERDICT_TAG, JobReport, TaskReport
 
 ME = Identity("a training")
 
 
 def test_job_without_identity_has_the_tag_of_our_jobs(place):
     place.launcher().submit(job())
-    assert place.body()["application-tags"] == {"tag": ["tfy-job"]}
+    (tag, verdict) = place.body()["application-tags"]["tag"]
+    assert tag == "tfy-job" and verdict.startswith(VERDICT_TAG)
 
 
 def test_the_id_is_known_before_anything_is_staged(place):
@@ -135,9 +136,7 @@ def test_cancelled_when_the_id_becomes_known_leaves_nothing(place):
 
 def finish(place, reason=Reason.SUCCEEDED, final="SUCCEEDED", state="FINISHED", **fields):
     own = JobReport(ID, reason=reason, message="so it ended", **fields)
-    place.yarn.apps[ID].update(
-        state=state, finalStatus=final, finishedTime=STAMP + 9000, diagnostics=compose_diagnostics(own)
-    )
+    place.yarn.apps[ID].update(state=state, finalStatus=final, finishedTime=STAMP + 9000, diagnostics=verdict_text(own))
 
 
 def test_wait_reports_each_change_once_and_deletes_the_directory(place):

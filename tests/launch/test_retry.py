@@ -2,12 +2,13 @@
 
 import pytest
 
+from support.fake_yarn import verdict_text
 from support.place import job
 from tf_yarn_ops.hadoop.resourcemanager import LIVE
 from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.launch.launcher import pause_before
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
+from tf_yarn_ops.runtime.common.report import JobReport
 
 #: What YARN says of an application whose master it could not launch.
 NOT_LAUNCHED = "failed 1 times (local limit is =1) due to Error launching appattempt_1_0001_000001. Got exception: x"
@@ -29,7 +30,7 @@ def end_each(place, *reasons):
                 app.update(
                     state="FINISHED" if said else "FAILED",
                     finalStatus=final,
-                    diagnostics=compose_diagnostics(JobReport(name, reason=reason, message="x")) if said else reason,
+                    diagnostics=verdict_text(JobReport(name, reason=reason, message="x")) if said else reason,
                 )
             seen.add(name)
 

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from support.fake_yarn import verdict_text
 from support.own_applications import ME, claims_of, mine, number
 from support.place import ID, REQUESTS, cancel_at, job
 from support.waiting import until
@@ -17,7 +18,7 @@ from tf_yarn_ops.hadoop.resourcemanager import LIVE
 from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
 from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
+from tf_yarn_ops.runtime.common.report import JobReport
 
 
 def live(place):
@@ -29,7 +30,7 @@ def end(place, name, reason):
     place.yarn.apps[name].update(
         state="FINISHED",
         finalStatus=final,
-        diagnostics=compose_diagnostics(JobReport(name, reason=reason, message="x")),
+        diagnostics=verdict_text(JobReport(name, reason=reason, message="x")),
     )
 
 

@@ -5,6 +5,7 @@ import os
 import javaproperties
 import pytest
 
+from support.forged import ENDS as FORGED
 from support.place import ID, USER, Place
 from tf_yarn_ops.oozie.action import run_action
 from tf_yarn_ops.terminal.signals import Interruption
@@ -58,6 +59,17 @@ def test_action_trains_and_prints_its_outputs(act, yarn, capfd, tmp_path):
     log = capfd.readouterr().err
     assert f" training in {ID}\n" in log and f"{ID} SUCCEEDED" in log
     assert yarn.apps[ID]["body"]["application-tags"]["tag"]
+
+
+@pytest.mark.parametrize("how", FORGED)
+def test_forged_report_is_no_result(act, yarn, capfd, how):
+    state, final, text = FORGED[how](ID)
+    ends(yarn, text, state, final)
+    code, outputs = act()
+    assert code == (8 if how.startswith("killed") else 5)
+    assert outputs["status"] == ("KILLED" if how.startswith("killed") else "FAILED")
+    assert not any("evil" in value or "javascript:" in value for value in outputs.values())
+    assert "evil" not in capfd.readouterr().err
 
 
 def test_action_names_the_refusal_of_a_submission(act, capfd, tmp_path):

@@ -2,11 +2,12 @@
 
 import pytest
 
+from support.fake_yarn import SECRET, verdict_text
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.launch.identity import Action, SubmissionDecision, decide_submission
 from tf_yarn_ops.oozie.launched import Launched
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
+from tf_yarn_ops.runtime.common.report import JobReport, verdict_tag
 
 COORDINATOR, WORKFLOW, AGAIN = (
     "0000001-261122180532001-oozie-o-C@7",
@@ -66,7 +67,7 @@ class Yarn:
             "user": USER,
             "state": state,
             "finalStatus": "UNDEFINED",
-            "applicationTags": ",".join(tags),
+            "applicationTags": ",".join([*tags, verdict_tag(SECRET)]),
             "diagnostics": "",
         }
         self.listed.append(application)
@@ -79,7 +80,7 @@ class Yarn:
         application.update(
             state="FINISHED",
             finalStatus=final,
-            diagnostics=compose_diagnostics(JobReport(application["id"], final_status=final, reason=reason, **fields)),
+            diagnostics=verdict_text(JobReport(application["id"], final_status=final, reason=reason, **fields)),
         )
 
 

@@ -440,7 +440,7 @@ def test_rerun_supersedes_the_training_of_a_lost_launcher(site):
     run.rerun()
     run.wait("SUCCEEDED")
     first, _ = site.yarn.settled(run, KILLED, SUCCEEDED)
-    assert parse_diagnostics(site.yarn.report(first)["diagnostics"]).reason is Reason.SUPERSEDED
+    assert parse_diagnostics(site.yarn.report(first)["diagnostics"], first)[0].reason is Reason.SUPERSEDED
 
 
 @row

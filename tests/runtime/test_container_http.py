@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.fake_yarn import FakeYarn, application, serving
+from support.fake_yarn import FakeYarn, application, killed_text, serving
 from support.tls import Authority
 from tf_yarn_ops.hadoop.tls import read_authorities
 from tf_yarn_ops.runtime.common import container_http as rest
@@ -26,7 +26,7 @@ def test_the_coordinator_trusts_the_cas_that_travel_with_the_job(tmp_path, monke
         authorities = read_authorities(str(authority.file))
         assert ending.knows_us((url,), name, authorities)
         ending.kill_by_rest((url,), name, "ann", "enough", authorities)
-    assert yarn.apps[name]["diagnostics"] == "Application killed by user. enough"
+    assert yarn.apps[name]["diagnostics"] == killed_text(name, "enough")
 
 
 @pytest.fixture

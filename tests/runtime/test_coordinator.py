@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from support.appmaster import AppMaster
+from support.appmaster import APPLICATION, AppMaster
+from support.fake_yarn import SECRET
 from support.http_server import Handler, running
 from support.runtime_jobs import FOREVER, SHORT_HEARTBEAT, job, processes_of, task
 from support.waiting import until
@@ -18,7 +19,7 @@ from tf_yarn_ops.job.parts import Deadlines, Resources, RestartPolicy, TensorBoa
 from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import parse_diagnostics
+from tf_yarn_ops.runtime.common.report import parse_diagnostics, verdict_tag
 
 
 def test_all_workers_end_well_and_the_ps_is_ended(run):
@@ -359,7 +360,7 @@ def test_a_verdict_that_skein_does_not_take_travels_with_a_kill(tmp_path):
     ((path, body),) = server.kills
     assert path == "/ws/v1/cluster/apps/application_1700000000000_0042/state?user.name=tester"
     assert body["state"] == "KILLED"
-    assert parse_diagnostics(body["diagnostics"]).reason is Reason.SUCCEEDED
+    assert parse_diagnostics(body["diagnostics"], APPLICATION, [verdict_tag(SECRET)])[0].reason is Reason.SUCCEEDED
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from support.appmaster import AppMaster
-from support.fake_yarn import application
+from support.fake_yarn import application, verdict_text
 from support.runtime_jobs import job, task
 from support.waiting import until
 from support.wire import Wire, coordinator_of, exited, registration
@@ -20,7 +20,7 @@ from tf_yarn_ops.follow.yarn_report import read_yarn_report
 from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
+from tf_yarn_ops.runtime.common.report import JobReport
 from tf_yarn_ops.runtime.master.lifecycle import Expired
 from tf_yarn_ops.runtime.page.page import render_page
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
@@ -226,10 +226,15 @@ def test_ended_job_leads_to_its_page_at_the_site():
     assert coordinator.report().tracking_url is None
     assert f'data-home="{page}"' in render_page(coordinator.status(), live=True)
     coordinator.apply(Expired(Reason.TOTAL_TIMEOUT, "too long"))
-    diagnostics = compose_diagnostics(coordinator.report())
+    diagnostics = verdict_text(coordinator.report())
     assert diagnostics.splitlines()[1] == f"Its page: {page}"
     yarn = application(
-        1, "FINISHED", finalStatus="FAILED", diagnostics=diagnostics, trackingUrl="http://rm:8088/cluster/app/x"
+        1,
+        "FINISHED",
+        id="application_1_1",
+        finalStatus="FAILED",
+        diagnostics=diagnostics,
+        trackingUrl="http://rm:8088/cluster/app/x",
     )
     assert read_yarn_report(yarn).tracking_url == page
     assert read_yarn_report({**yarn, "diagnostics": "killed"}).tracking_url == "http://rm:8088/cluster/app/x"

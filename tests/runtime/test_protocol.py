@@ -103,7 +103,7 @@ def test_no_message_of_an_agent_ends_the_coordinator(history):
             coordinator.heard(peer, wire, message)
         report = coordinator.report()
         assert json.loads(json.dumps(coordinator.status()))["application_id"] == "application_1_1"
-        assert parse_diagnostics(compose_diagnostics(report)) is not None
+        assert parse_diagnostics(compose_diagnostics(report), report.application_id)[0] == report
 
     asyncio.run(play())
 

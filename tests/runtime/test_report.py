@@ -20,6 +20,12 @@ from tf_yarn_ops.runtime.common.report import (
 )
 
 APP = "application_1700000000000_0001"
+SECRET = "0123456789abcdef"
+
+
+def parsed(text):
+    """Return the report of the application in a text, whoever wrote it."""
+    return parse_diagnostics(text, APP)[0]
 
 
 @given(reports)
@@ -30,12 +36,12 @@ def test_from_dict_reads_what_to_dict_gives(report):
 
 @given(reports)
 def test_parse_reads_what_compose_gives(report):
-    assert parse_diagnostics(compose_diagnostics(report)) == report
+    assert parsed(compose_diagnostics(report)) == report
 
 
 @given(reports, logs.filter(lambda text: "{" not in text), logs)
 def test_report_is_found_whatever_stands_around_it(report, before, behind):
-    assert parse_diagnostics(f"{before}\n{compose_diagnostics(report)}{behind}") == report
+    assert parsed(f"{before}\n{compose_diagnostics(report)}{behind}") == report
 
 
 @settings(max_examples=30)
@@ -46,7 +52,7 @@ def test_diagnostics_are_bounded_and_stay_readable(report, length, letters, task
                           "metrics": {"note": letters * length}})  # fmt: skip
     text = compose_diagnostics(report)
     assert len(text.encode()) <= MAX_DIAGNOSTICS
-    read = parse_diagnostics(text)
+    read = parsed(text)
     assert (read.application_id, read.reason, read.first_failure) == (APP, report.reason, report.first_failure)
     assert len(read.tasks) + read.omitted_tasks == len(report.tasks) + report.omitted_tasks
 
@@ -71,24 +77,24 @@ def failing(tails):
 
 def test_a_report_that_the_sentence_quotes_is_passed_over():
     report = JobReport(APP, message='{"schema":1} is quoted')
-    assert parse_diagnostics(compose_diagnostics(report)) == report
+    assert parsed(compose_diagnostics(report)) == report
 
 
 def test_sheds_log_tails_of_other_tasks_first():
     report = failing({"worker:0": "a" * 9000, "worker:1": "b" * 2000, "worker:2": "c" * 9000})
-    read = parse_diagnostics(compose_diagnostics(report))
+    read = parsed(compose_diagnostics(report))
     assert [len(task.log_tail) for task in read.tasks] == [0, 2000, 0]
     assert read.metrics == {"accuracy": 0.5}
 
 
 def test_the_end_of_the_first_failures_log_is_kept():
-    read = parse_diagnostics(compose_diagnostics(failing({"worker:0": "a" * 9000, "worker:1": "b" * 9000 + "THE END"})))
+    read = parsed(compose_diagnostics(failing({"worker:0": "a" * 9000, "worker:1": "b" * 9000 + "THE END"})))
     (tail,) = [task.log_tail for task in read.tasks if task.log_tail]
     assert tail.endswith("THE END")
 
 
 def test_sheds_tasks_before_metrics_and_the_first_failure_last():
-    read = parse_diagnostics(compose_diagnostics(failing({f"worker:{index}": "" for index in range(300)})))
+    read = parsed(compose_diagnostics(failing({f"worker:{index}": "" for index in range(300)})))
     assert read.metrics == {"accuracy": 0.5}
     assert 0 < len(read.tasks) < 300
     assert "worker:1" in [task.task for task in read.tasks]
@@ -105,7 +111,7 @@ def large(number, **fields):
 
 
 def test_a_report_of_64_tasks_has_all_states_and_containers():
-    read = parse_diagnostics(compose_diagnostics(large(64)))
+    read = parsed(compose_diagnostics(large(64)))
     assert read.omitted_tasks == 0
     for task, sent in zip(read.tasks, large(64).tasks, strict=True):
         assert task == replace(sent, log_url=None, cpu_seconds=task.cpu_seconds, peak_memory_mib=task.peak_memory_mib,
@@ -118,11 +124,11 @@ def test_a_report_counts_the_tasks_that_it_omits(number):
     failed = replace(report.tasks[-1], state="failed", exit_code=1, log_tail="why " * 2000)
     report = replace(report, tasks=(*report.tasks[:-1], failed), first_failure=failed.task)
     text = compose_diagnostics(report)
-    read = parse_diagnostics(text)
+    read = parsed(text)
     assert len(read.tasks) + read.omitted_tasks == number
     assert (read.tasks[-1].task, read.tasks[-1].finished_at) == (failed.task, failed.finished_at)
     assert len(text.encode()) > 0.98 * MAX_DIAGNOSTICS or not read.omitted_tasks  # as many as there is room for
-    again = parse_diagnostics(compose_diagnostics(read, 4096))
+    again = parsed(compose_diagnostics(read, 4096))
     assert len(again.tasks) + again.omitted_tasks == number
 
 
@@ -140,13 +146,13 @@ def test_a_small_document_is_small_with_all_keys(number):
      '{"schema":1,"application_id":3}'],
 )  # fmt: skip
 def test_text_without_a_report_is_not_one(text):
-    assert parse_diagnostics(text) is None
+    assert parsed(text) is None
 
 
 @given(st.text(max_size=80))
 def test_no_text_makes_the_reader_fail(text):
-    parse_diagnostics(text)
-    parse_diagnostics('{"schema":1,"application_id":' + text)
+    parsed(text)
+    parsed('{"schema":1,"application_id":' + text)
 
 
 def test_keys_of_a_later_version_are_passed_over():
@@ -157,7 +163,7 @@ def test_keys_of_a_later_version_are_passed_over():
 
 def test_yarn_puts_text_in_front():
     text = compose_diagnostics(JobReport(APP, reason=Reason.SUCCEEDED, message="ok"))
-    assert parse_diagnostics(f"Attempt recovered after RM restart{text}").reason is Reason.SUCCEEDED
+    assert parsed(f"Attempt recovered after RM restart{text}").reason is Reason.SUCCEEDED
 
 
 def test_exit_code_and_retryable_follow_the_reason():

@@ -114,7 +114,7 @@ def test_a_verdict_that_nobody_took_is_sent_once_more_as_it_was(yarn, tmp_path):
         assert am.coordinator.wait(60) == 1
     kills = [request for request in yarn.requests if request[0] == "PUT"]
     assert len(kills) == ending.KILLS + 1
-    reports = [parse_diagnostics(body["diagnostics"]) for *_, body in kills]
+    reports = [parse_diagnostics(body["diagnostics"], APPLICATION)[0] for *_, body in kills]
     assert [(report.reason, report.message) for report in reports] == [(Reason.TASK_FAILED, reports[0].message)] * len(
         kills
     )

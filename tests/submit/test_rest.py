@@ -22,6 +22,8 @@ from tf_yarn_ops.errors import (
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import Acls, Environment, TensorBoard
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.runtime.common.contract import VERDICT_SECRET
+from tf_yarn_ops.runtime.common.report import verdict_tag
 
 
 def entries(document):
@@ -43,6 +45,7 @@ def test_the_body_is_what_skeins_driver_would_send(place):
     assert launcher.submit(spec) == ID
     body = dict(place.body())
     container = body.pop("am-container-spec")
+    environment = entries(container["environment"])
     assert body == {
         "application-id": ID,
         "application-name": "digits",
@@ -53,10 +56,9 @@ def test_the_body_is_what_skeins_driver_would_send(place):
         "unmanaged-AM": False,
         "keep-containers-across-application-attempts": False,
         "resource": {"memory": 2048, "vCores": 2},
-        "application-tags": {"tag": ["mine", "tfy-job"]},
+        "application-tags": {"tag": ["mine", "tfy-job", verdict_tag(environment[VERDICT_SECRET])]},
         "app-node-label-expression": "gpu",
     }
-    environment = entries(container["environment"])
     assert environment["CLASSPATH"] == ".ytf.zip<CPS>./*<CPS>/etc/hadoop/conf<CPS>/opt/hadoop/*"
     assert (environment["SKEIN_APPLICATION_ID"], environment["HADOOP_USER_NAME"], environment["LANG"]) == (
         ID,

@@ -43,6 +43,7 @@ def rendered(spec):
         cluster=CLUSTER,
         tags={"tfy-1", *application.tags},
         priority=spec.priority,
+        verdict_secret="0123456789abcdef",
     )
     message = skein_proto.ApplicationSpec.FromString(build_proto(application, staged))
     return json.dumps(body, indent=1) + "\n---\n" + text_format.MessageToString(message)

@@ -8,12 +8,12 @@ import pytest
 from airflow.sdk.exceptions import TaskDeferred
 
 from support import airflow_setup
-from support.fake_yarn import STAMP
+from support.fake_yarn import STAMP, verdict_text
 from support.waiting import until
 from tf_yarn_ops.airflow import TensorFlowYarnOperator
 from tf_yarn_ops.hadoop.cluster import current_user
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_diagnostics, parse_diagnostics
+from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, parse_diagnostics
 
 ID = f"application_{STAMP}_0001"
 SECOND = f"application_{STAMP}_0002"
@@ -37,7 +37,7 @@ class Site:
         self.yarn.apps[name].update(
             state="FINISHED",
             finalStatus=final,
-            diagnostics=compose_diagnostics(report),
+            diagnostics=verdict_text(report),
             launchTime=STAMP + 1000,
             finishedTime=STAMP + 5000,
         )
@@ -71,7 +71,7 @@ class Site:
 
     def killer(self):
         """Return the attempt that has killed the first application, as YARN's diagnostics tell it."""
-        return parse_diagnostics(self.yarn.apps[ID]["diagnostics"]).killed_by_attempt
+        return parse_diagnostics(self.yarn.apps[ID]["diagnostics"], ID)[0].killed_by_attempt
 
     def submissions(self):
         return self.yarn.count("POST", "/ws/v1/cluster/apps") - self.yarn.count("POST", "/ws/v1/cluster/apps/new")

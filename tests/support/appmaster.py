@@ -18,10 +18,19 @@ from pathlib import Path
 import grpc
 from skein.proto import skein_pb2, skein_pb2_grpc
 
+from support.fake_yarn import SECRET
 from support.waiting import until
 from tf_yarn_ops.job.spec import JobSpec
-from tf_yarn_ops.runtime.common.contract import JOB_FILE, RUNTIME_FILE, HistoryPlan, MirrorPlan, dump_job, load_job
-from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics
+from tf_yarn_ops.runtime.common.contract import (
+    JOB_FILE,
+    RUNTIME_FILE,
+    VERDICT_SECRET,
+    HistoryPlan,
+    MirrorPlan,
+    dump_job,
+    load_job,
+)
+from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics, verdict_tag
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 from tf_yarn_ops.submit.certificate import mint
 from tf_yarn_ops.submit.runtime_zip import runtime_zip
@@ -120,7 +129,9 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
         self.address = f"127.0.0.1:{self.server.add_secure_port('127.0.0.1:0', secure)}"
         self.server.start()
         am = self.lay_out(self.folder / "am")
-        self.coordinator = self.run([self.master_python, RUNTIME_FILE, "coordinator", APPLICATION], am, {})
+        self.coordinator = self.run(
+            [self.master_python, RUNTIME_FILE, "coordinator", APPLICATION], am, {VERDICT_SECRET: SECRET}
+        )
         self.coordinator_log = am / "log"
         for name, plan in self.job.services.items():
             for _ in plan.indices:
@@ -221,8 +232,8 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
             raise AssertionError("\n".join([str(error), self.coordinator_log.read_text(), *logs])) from None
         self.coordinator.wait(60)
         assert len(self.ended) == 1, "the application was ended twice"
-        report = parse_diagnostics(self.ended[0][1])
-        assert report is not None
+        report, proven = parse_diagnostics(self.ended[0][1], APPLICATION, [verdict_tag(SECRET)])
+        assert report is not None and proven
         assert (self.ended[0][0] == skein_pb2.FinalStatus.SUCCEEDED) == (report.reason.value == "SUCCEEDED")
         return report
 

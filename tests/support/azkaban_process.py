@@ -5,12 +5,12 @@ import subprocess
 import sys
 import threading
 
-from support.fake_yarn import STAMP
+from support.fake_yarn import STAMP, verdict_text
 from support.waiting import until
 from tf_yarn_ops.azkaban.properties import format_properties
 from tf_yarn_ops.hadoop.cluster import current_user
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
+from tf_yarn_ops.runtime.common.report import JobReport
 
 #: What Azkaban 3.58 adds to every job.
 AZKABAN = {
@@ -83,7 +83,7 @@ def finish(yarn, reason=Reason.SUCCEEDED, application_id=ID, **fields):
     """Let an application end as YARN and the coordinator would say it."""
     status = "SUCCEEDED" if reason is Reason.SUCCEEDED else "FAILED"
     report = JobReport(application_id, final_status=status, reason=reason, **{"message": "It is over.", **fields})
-    yarn.apps[application_id].update(state="FINISHED", finalStatus=status, diagnostics=compose_diagnostics(report),
+    yarn.apps[application_id].update(state="FINISHED", finalStatus=status, diagnostics=verdict_text(report),
                                      finishedTime=STAMP + 61500, launchTime=STAMP + 1000)  # fmt: skip
 
 

@@ -9,8 +9,11 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from support.http_server import Handler, running
 from support.tokens import token_text
+from tf_yarn_ops.runtime.common.report import compose_diagnostics, verdict_tag
 
 STAMP = 1700000000000
+#: The secret of the coordinators of all applications here.
+SECRET = "0123456789abcdef"
 CONF = {
     "fs.defaultFS": "hdfs://namenode:8020",
     "dfs.namenode.http-address": "namenode:9870",
@@ -50,7 +53,20 @@ def application(number=1, state="RUNNING", **fields):
         "finishedTime": 0,
         "elapsedTime": 1000,
     }
-    return document | fields
+    document |= fields
+    if "tfy" in document["applicationTags"] or not document["applicationTags"]:  # it is an application of ours
+        document["applicationTags"] = ",".join(filter(None, [document["applicationTags"], verdict_tag(SECRET)]))
+    return document
+
+
+def verdict_text(report):
+    """Return the diagnostics with which the coordinator of an application here ends it."""
+    return compose_diagnostics(report, secret=SECRET)
+
+
+def killed_text(application_id, text, user="ann"):
+    """Return YARN's diagnostics of an application that a client has killed with a text."""
+    return f"Application {application_id} was killed by user {user} with diagnostic message: {text}"
 
 
 class FakeYarn:
@@ -173,7 +189,7 @@ class FakeYarn:
         if part == "/apps":
             return 200, {"apps": {"app": [self.shown(app) for app in self.apps.values() if self.fits(app, parameters)]}}
         if part.startswith("/apps/"):
-            return self.about(method, part.split("/")[2:], body)
+            return self.about(method, part.split("/")[2:], body, parameters.get("user.name", "dr.who"))
         return 404, {"RemoteException": {"message": "no such page"}}
 
     def give(self, kind, renewer, shown):
@@ -206,7 +222,7 @@ class FakeYarn:
             and parameters.get("user", app["user"]) == app["user"]
         )
 
-    def about(self, method, words, body):
+    def about(self, method, words, body, user):
         app = self.apps.get(words[0])
         if app is None:
             return 404, {
@@ -221,7 +237,7 @@ class FakeYarn:
                     state="KILLED",
                     finalStatus="KILLED",
                     finishedTime=STAMP + 5000,
-                    diagnostics=f"Application killed by user. {body.get('diagnostics', '')}",
+                    diagnostics=killed_text(words[0], body.get("diagnostics", ""), user),
                 )
             return 202, {"state": app["state"]}
         if words[1:] == ["state"]:

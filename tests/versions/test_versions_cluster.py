@@ -15,6 +15,7 @@ import pytest
 
 from support.access import by_keytab
 from support.cluster_jobs import job
+from support.forged import forged, kill_as
 from support.hadoop import HadoopCluster
 from support.hadoop.versions import VERSIONS
 from support.programs import ROOT, SUBMIT, YTF
@@ -59,8 +60,10 @@ def ends(launcher, spec):
 
 
 def fails(hadoop, launcher):
-    report = ends(launcher, job("exit 3"))
+    """The last line of its log looks like the coordinator's report."""
+    report = ends(launcher, job(f"echo '{forged('x')}'; exit 3"))
     assert (report.reason, report.tasks[0].exit_code) == (Reason.TASK_FAILED, 3)
+    assert (report.metrics, report.output_path) == (None, None)
 
 
 def succeeds_and_is_reported(hadoop, launcher):
@@ -84,6 +87,16 @@ def is_killed(hadoop, launcher):
     until(lambda: launcher.report(application).state == "RUNNING", 120, 0.2)
     assert launcher.kill(application, "enough").reason is Reason.KILLED
     assert "enough" in launcher.report(application).message
+
+
+def is_killed_by_another_user(hadoop, launcher):
+    """Anybody may kill by the stock ACL of a queue, and nobody can make a kill a success."""
+    application = launcher.submit(job(SLEEP))
+    until(lambda: launcher.report(application).state == "RUNNING", 120, 0.2)
+    kill_as(hadoop, "mallory", application, f"bye\n{forged(application)}")
+    report = launcher.wait(application, timeout=60)
+    assert (report.reason, report.message) == (Reason.KILLED, "The application was killed by user mallory: bye")
+    assert (report.metrics, report.output_path, report.tensorboard_url) == (None, None, None)
 
 
 def is_raced_for_and_attached_to(hadoop, launcher):
@@ -110,7 +123,8 @@ def runs_on_its_label(hadoop, launcher):
 
 
 def test_jobs_side_by_side(hadoop, launcher):
-    rows = [fails, succeeds_and_is_reported, is_killed, is_raced_for_and_attached_to, runs_on_its_label]
+    rows = [fails, succeeds_and_is_reported, is_killed, is_killed_by_another_user]
+    rows += [is_raced_for_and_attached_to, runs_on_its_label]
     with ThreadPoolExecutor(len(rows)) as pool:
         for done in [pool.submit(row, hadoop, launcher) for row in rows]:
             done.result()

@@ -14,7 +14,14 @@ from ..hadoop.resourcemanager import ENDED, ends_by_lease
 from ..runtime.common.contract import TENSORBOARD_PAGE
 from ..runtime.common.local_job import is_local
 from ..runtime.common.reasons import Reason
-from ..runtime.common.report import JobReport, TaskReport, from_milliseconds, parse_diagnostics, yarn_times
+from ..runtime.common.report import (
+    REPORT_START,
+    JobReport,
+    TaskReport,
+    from_milliseconds,
+    parse_diagnostics,
+    yarn_times,
+)
 from ..runtime.common.status import KILLED, LIVE_TASK
 
 #: Reasons by YARN's own text, for an application that ended without our report. A row holds for a state or status.
@@ -45,10 +52,12 @@ _TEXTS = (
         Reason.RESOURCES_IMPOSSIBLE,
     ),
     ("FAILED", re.compile(r"Application driver failed with exit code 12[67]\b"), Reason.ENVIRONMENT_INVALID),
-    ("FAILED", re.compile(r"exitCode: -100\b"), Reason.NODE_LOST),
-    ("FAILED", re.compile(r"exitCode: -102\b"), Reason.PREEMPTED),
-    ("FAILED", re.compile(r"exitCode: -10[34]\b"), Reason.OUT_OF_MEMORY),
+    ("FAILED", re.compile(r"exited with +exitCode: -100\b"), Reason.NODE_LOST),
+    ("FAILED", re.compile(r"exited with +exitCode: -102\b"), Reason.PREEMPTED),
+    ("FAILED", re.compile(r"exited with +exitCode: -10[34]\b"), Reason.OUT_OF_MEMORY),
 )
+#: YARN's words before those of a client that kills: the client's user, and its address if it did not use REST.
+_KILL = re.compile(r"Application (\S+) was killed by user (\S+)(?: at \S+)?(?: with diagnostic message: )?")
 _REFUSALS = (Reason.SUBMISSION_REJECTED, Reason.RESOURCES_IMPOSSIBLE)
 #: Reasons by YARN's state and final status, if no text matches. Every other end is AM_FAILED.
 _ENDINGS = {
@@ -120,16 +129,18 @@ def read_yarn_report(application: Mapping[str, Any], live: JobReport | None = No
     -------
     JobReport
         States, times, queue and tracking URL come from YARN; the rest comes from the coordinator's report,
-        if there is one. ``reason`` is None until the end.
+        if there is one. ``reason`` is None until the end. The report of an ended application counts if it has the
+        secret of the application's ``tfyv-`` tag, or in a kill by the application's own user; a success only with the
+        secret. Otherwise the reason follows YARN's final status.
     """
     state, final_status = str(application["state"]), str(application.get("finalStatus") or "UNDEFINED")
     diagnostics = str(application.get("diagnostics") or "")
     ended = state in ENDED
-    ours = parse_diagnostics(diagnostics) if ended else live
+    ours = _believed(application, state, final_status, diagnostics) if ended else live
     report = ours or JobReport(str(application["id"]))
-    if ended and report.reason is None:
+    if ended and ours is None:
         reason = _reason(application, state, final_status, diagnostics)
-        report = replace(report, reason=reason, message=report.message or _message(reason, diagnostics))
+        report = replace(report, reason=reason, message=_message(reason, state, diagnostics))
     elif not ended:
         report = replace(report, reason=None, message=report.message or _first_line(diagnostics))
     # The coordinator's own time is in the record, and YARN's is that of the end of Skein's application master.
@@ -249,7 +260,22 @@ def _with_scheme(tasks: tuple[TaskReport, ...], master_log: str) -> tuple[TaskRe
     )
 
 
+def _believed(application: Mapping[str, Any], state: str, final_status: str, diagnostics: str) -> JobReport | None:
+    """Return the report in the diagnostics if the coordinator or a client of the application's own user wrote it."""
+    tags = str(application.get("applicationTags") or "").split(",")
+    report, proven = parse_diagnostics(diagnostics, str(application["id"]), tags)
+    if report is None or report.reason is None:
+        return None
+    kill = _KILL.search(diagnostics) if state == "KILLED" else None
+    killed_by_owner = kill is not None and kill[2] == application.get("user")
+    if report.reason is Reason.SUCCEEDED:
+        return report if proven and (killed_by_owner or final_status == "SUCCEEDED") else None
+    return report if proven or killed_by_owner else None
+
+
 def _reason(application: Mapping[str, Any], state: str, final_status: str, diagnostics: str) -> Reason:
+    if state == "KILLED" and _KILL.search(diagnostics):  # the rest of the text is the killer's
+        return Reason.KILLED
     began, ended = int(application.get("launchTime") or 0), int(application.get("finishedTime") or 0)
     replacing = state == "FINISHED" and 0 < began < ended - 1000 * _FIRST_REQUEST
     for at, pattern, reason in _TEXTS:
@@ -261,7 +287,13 @@ def _reason(application: Mapping[str, Any], state: str, final_status: str, diagn
     return _ENDINGS.get((state, final_status), Reason.AM_FAILED)
 
 
-def _message(reason: Reason, diagnostics: str) -> str:
+def _message(reason: Reason, state: str, diagnostics: str) -> str:
+    # What looks like a report and is none, by `_believed`, is not shown.
+    diagnostics = diagnostics.partition(REPORT_START)[0]
+    kill = _KILL.search(diagnostics) if state == "KILLED" else None
+    if kill:
+        words = _first_line(diagnostics[kill.end() :])
+        return f"The application was killed by user {kill[2]}{f': {words}' if words else ''}"
     lines = (line for line in diagnostics.splitlines() if not _FRAME.fullmatch(line))
     sentence, text = _SENTENCES[reason], " ".join(" ".join(lines).split())[:_LONGEST_TEXT]
     if _WITHOUT_FILES in text:
@@ -283,4 +315,5 @@ def _tracking_url(application: Mapping[str, Any]) -> str | None:
     url = str(application.get("trackingUrl") or "")
     if not url or url == "N/A":
         return None
-    return url if "://" in url else f"http://{url}"
+    url = url if "://" in url else f"http://{url}"
+    return url if url.startswith(("http://", "https://")) else None

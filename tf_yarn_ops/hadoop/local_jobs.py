@@ -75,7 +75,8 @@ class LocalJobs(ResourceManager):
         if application["state"] in LIVE and not alive:
             kill, log = folder / KILL_FILE, self.log(application_id, "container_coordinator", "application.driver.log")
             killed = kill.exists()
-            text = kill.read_text() if killed else f"The coordinator ended without a report; see {log}"
+            by = f"Application {application_id} was killed by user {application['user']} with diagnostic message: "
+            text = by + kill.read_text() if killed else f"The coordinator ended without a report; see {log}"
             state = "KILLED" if killed else "FAILED"
             application |= {
                 "state": state,

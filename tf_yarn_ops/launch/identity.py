@@ -24,14 +24,15 @@ from ..hadoop.resourcemanager import ENDED
 from ..job.spec import JobSpec
 from ..runtime.common.contract import APPLICATION_ID
 from ..runtime.common.reasons import Reason
-from ..runtime.common.report import JobReport
+from ..runtime.common.report import VERDICT_TAG, JobReport
 from ..validation import ValueFault, check_faults
 
 #: How often a job is submitted again because YARN could not launch its application master.
 LAUNCH_RETRIES = 2
 #: How the tags of an identity begin; YARN keeps all tags in lower case.
-PREFIXES = ("tfy-", "tfyg-", "tfya-", "tfyd-")
-_GENERATION, _ATTEMPT = re.compile(r"tfyg-(\d+)\Z"), re.compile(r"tfya-(\d+)\Z")
+PREFIXES = ("tfy-", "tfyg-", "tfyd-", VERDICT_TAG)
+#: The tag of generation and attempt.
+_NUMBERS = re.compile(r"tfyg-(\d+)-(\d+)\Z")
 #: What happens to the live applications of older generations.
 PREVIOUS = IGNORE, WAIT, KILL = ("ignore", "wait", "kill")
 _ID = re.compile(rf"{APPLICATION_ID}\Z")
@@ -124,7 +125,7 @@ class Identity:
     @property
     def tags(self) -> tuple[str, ...]:
         """All tags of an application that this identity submits, lower-case ASCII."""
-        own = (self.tag, f"tfyg-{self.generation}", f"tfya-{self.attempt}")
+        own = (self.tag, f"tfyg-{self.generation}-{self.attempt}")
         return (*own, deployment_tag(self.deployment)) if self.deployment else own
 
     def successor_of(self, ended: JobReport, listed: Iterable[Mapping[str, Any]]) -> str | None:
@@ -202,17 +203,17 @@ def order(application_id: str) -> tuple[int, int]:
 
 def generation_of(application: Mapping[str, Any]) -> int:
     """Return the generation in an application's tags, 0 if there is none."""
-    return _number(application, _GENERATION)
+    return _numbers(application)[0]
 
 
 def attempt_of(application: Mapping[str, Any]) -> int:
     """Return the attempt in an application's tags, 0 if there is none."""
-    return _number(application, _ATTEMPT)
+    return _numbers(application)[1]
 
 
-def _number(application: Mapping[str, Any], pattern: re.Pattern[str]) -> int:
+def _numbers(application: Mapping[str, Any]) -> tuple[int, int]:
     tags = (tag.strip() for tag in str(application.get("applicationTags") or "").split(","))
-    return next((int(match[1]) for tag in tags if (match := pattern.match(tag))), 0)
+    return next(((int(match[1]), int(match[2])) for tag in tags if (match := _NUMBERS.match(tag))), (0, 0))
 
 
 def decide_submission(

@@ -7,6 +7,7 @@ import fcntl
 import itertools
 import logging
 import os
+import secrets
 import shutil
 import stat
 import subprocess
@@ -25,8 +26,9 @@ from ..job.declaration import TYPE
 from ..job.options import OPTIONS
 from ..job.spec import JobSpec
 from ..runtime.common.clock import DAY
-from ..runtime.common.contract import CERTIFICATE_FILE, JOB_FILE, KEY_FILE, RUNTIME_FILE, dump_job
+from ..runtime.common.contract import CERTIFICATE_FILE, JOB_FILE, KEY_FILE, RUNTIME_FILE, VERDICT_SECRET, dump_job
 from ..runtime.common.local_job import FILES, LOCK_FILE, read_application, write_application
+from ..runtime.common.report import verdict_tag
 from ..validation import check_faults
 from .application import build_runtime_job, context_of, user_files
 from .certificate import mint
@@ -179,7 +181,7 @@ class LocalSubmitter:
             (folder / name).write_bytes(content)
         log = self._jobs.log(application_id, "container_coordinator", "application.driver.log")
         log.parent.mkdir(parents=True, exist_ok=True)
-        now = round(1000 * time.time())
+        now, verdict_secret = round(1000 * time.time()), secrets.token_hex(16)
         with log.open("wb") as output, (folder / LOCK_FILE).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # the coordinator inherits it
             write_application(
@@ -190,7 +192,7 @@ class LocalSubmitter:
                     "user": self._cluster.user,
                     "queue": "",
                     "applicationType": "skein",
-                    "applicationTags": ",".join({*spec.tags, *tags}).lower(),
+                    "applicationTags": ",".join({*spec.tags, *tags, verdict_tag(verdict_secret)}).lower(),
                     "state": "ACCEPTED",
                     "finalStatus": "UNDEFINED",
                     "startedTime": now,
@@ -202,6 +204,7 @@ class LocalSubmitter:
             process = self._jobs.children[application_id] = subprocess.Popen(
                 [interpreter(placed), "-u", RUNTIME_FILE, "local", application_id],
                 cwd=folder,
+                env={**os.environ, VERDICT_SECRET: verdict_secret},
                 start_new_session=True,
                 stdin=subprocess.PIPE if spec.lease else subprocess.DEVNULL,
                 stdout=output,

@@ -4,6 +4,7 @@ The slow parts run side by side: importing Skein, asking the ResourceManager, wr
 """
 
 import logging
+import secrets
 import tempfile
 import threading
 import time
@@ -242,6 +243,7 @@ class RestSubmitter:
             cluster=self._cluster,
             tags={*application.tags, *(tags or (JOB_TAG,))},
             priority=spec.priority,
+            verdict_secret=secrets.token_hex(16),
             tokens=self._credentials.texts() if self._credentials else None,
         )
 

@@ -33,9 +33,10 @@ from ..hadoop.fast_import import import_skein
 from ..hadoop.security.authentication import OTHER_USERS
 from ..hadoop.transport import RestUnavailable
 from ..job.spec import JobSpec
-from ..runtime.common.contract import dump_job
+from ..runtime.common.contract import VERDICT_SECRET, dump_job
 from ..runtime.common.datanodes import NO_DATANODE
 from ..runtime.common.processes import descendants, send_signal, set_child_subreaper, set_parent_death_signal
+from ..runtime.common.report import verdict_tag
 from ..staging.archive import pack
 from ..staging.staging_directory import StagingDirectory, plain_name
 from .application import JOB_SOURCE, RUNTIME_SOURCE, build, build_runtime_job, context_of
@@ -294,7 +295,9 @@ class SkeinJavaSubmitter:
                         packed[path] = folder / f"{len(packed)}-{plain_name(path.name)}"
                         packed[path].symlink_to(path)
                     file.source = str(packed[path])
-        application.tags = {*application.tags, *tags}
+        verdict_secret = secrets.token_hex(16)
+        application.master.env[VERDICT_SECRET] = verdict_secret
+        application.tags = {*application.tags, *tags, verdict_tag(verdict_secret)}
         credentials = mint()
         application.master.security = skein.Security(cert_bytes=credentials.certificate, key_bytes=credentials.key)
         cluster = self._cluster.acting_for(spec.user or self._cluster.user)

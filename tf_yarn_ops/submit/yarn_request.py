@@ -18,7 +18,8 @@ from urllib.parse import quote, urlsplit
 
 from ..follow.yarn_report import WITHOUT_FILES
 from ..hadoop.cluster import Cluster
-from ..runtime.common.contract import RUNTIME_FILE
+from ..runtime.common.contract import RUNTIME_FILE, VERDICT_SECRET
+from ..runtime.common.report import verdict_tag
 from ..staging.staging_directory import LocalResource
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def build_body(
     cluster: Cluster,
     tags: Iterable[str],
     priority: int,
+    verdict_secret: str,
     tokens: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return the JSON object that submits an application.
@@ -123,6 +125,8 @@ def build_body(
         All tags, in lower case.
     priority : int
         Larger ones come first.
+    verdict_secret : str
+        The application master gets it, and the application a tag with its hash; see `runtime.common.report`.
     tokens : mapping of str to str, optional
         The text of each token by its service, for secured clusters. Default: none.
     """
@@ -134,6 +138,7 @@ def build_body(
         **master.env,
         "CLASSPATH": "<CPS>".join([RUNTIME_FILE, "./*", *cluster.application_classpath]),
         "SKEIN_APPLICATION_ID": application_id,
+        VERDICT_SECRET: verdict_secret,
     }
     if not cluster.secure:
         environment["HADOOP_USER_NAME"] = cluster.user
@@ -172,8 +177,7 @@ def build_body(
     }
     if cluster.tokens is not None:  # the container of this program uses them, too
         body["cancel-tokens-when-complete"] = False
-    if found := sorted(tags):  # Hadoop 2.10 refuses an empty list
-        body["application-tags"] = {"tag": found}
+    body["application-tags"] = {"tag": sorted({*tags, verdict_tag(verdict_secret)})}
     if application.node_label:
         body["app-node-label-expression"] = application.node_label
     return body

@@ -45,6 +45,8 @@ TENSORBOARD_PAGE = "pages/tensorboard/"
 APPLICATION_ID = r"(?:application|local)_(\d+)_(\d+)"
 #: How each tag begins that we give an application; the tag of a job without an identity.
 TAG_PREFIX, JOB_TAG = "tfy", "tfy-job"
+#: The variable of the application master with the secret of `report.verdict_tag`; no task gets it.
+VERDICT_SECRET = "YTF_VERDICT_SECRET"
 #: Longest environment string or argument, bytes: Linux allows 128 KiB, of which the rest is left for the name.
 MAX_STRING = 120 * 1024
 #: Longest result, bytes: the whole result must fit into the application's diagnostics.

@@ -1,13 +1,17 @@
 """`JobReport`: how a job ended and why, on its way from the coordinator to every reader.
 
-The coordinator writes it into the application's diagnostics: a sentence, a newline and the report as JSON. Clients find
-it there by its first key and add what YARN knows (states, times, tracking URL). Times are seconds since the epoch, UTC.
+The coordinator writes it into the application's diagnostics: a sentence, a newline and the report as JSON. Anybody who
+may kill the application can write there too. Therefore the coordinator's report carries a secret whose hash is a tag of
+the application: YARN shows tags to every reader, and nobody can change them. Clients find the report by its first key,
+check the secret, and add what YARN knows (states, times, tracking URL). Times are seconds since the epoch, UTC.
 """
 
+import hashlib
 import html
 import json
+import re
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from .reasons import Reason
 from .values import Amount, Count, Moment, TaskName, Url, plain_values, read_fields
@@ -21,7 +25,10 @@ MAX_MESSAGE = 800
 NAMED = 8
 #: The most tasks that a notebook shows.
 SHOWN = 40
-_START = '{"schema":'
+#: How the JSON of a report begins.
+REPORT_START = '{"schema":'
+#: The key of the secret in the JSON of the diagnostics, and how the tag with its hash begins.
+_SECRET, VERDICT_TAG = "verdict_secret", "tfyv-"
 #: YARN's page shows each line of the diagnostics in a row of its own, and breaks no long line.
 _SEPARATORS = (",\n", ":")
 #: What a report that is too long drops next, and of which tasks: of all, or only of those that did not fail.
@@ -319,9 +326,23 @@ def run_seconds(job: Mapping[str, Any], now: Optional[float] = None) -> Optional
     return max(0.0, end - begin) if begin and end else None
 
 
-def compose_diagnostics(report: JobReport, limit: int = MAX_DIAGNOSTICS) -> str:
-    """Return the diagnostics of the application: the sentence, a newline, the report as JSON; see `shorten_report`."""
-    return _diagnostics(shorten_report(report, limit))
+def verdict_tag(secret: str) -> str:
+    """Return the YARN tag by which readers know the coordinator's report: ``tfyv-``, 40 digits of the SHA-256."""
+    return VERDICT_TAG + hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()[:40]
+
+
+def compose_diagnostics(report: JobReport, limit: int = MAX_DIAGNOSTICS, secret: str = "") -> str:
+    """Return the diagnostics of the application: the sentence, a newline, the report as JSON; see `shorten_report`.
+
+    Parameters
+    ----------
+    report : JobReport
+    limit : int, optional
+        Bytes. Default 16 KiB.
+    secret : str, optional
+        The secret of `verdict_tag`, which only the coordinator has. Default: none, for a client's kill.
+    """
+    return _diagnostics(shorten_report(report, limit - len(_SECRET + secret) - len('"":"",\n')), secret)
 
 
 def shorten_report(report: JobReport, limit: int, write: Optional[Callable[[JobReport], str]] = None) -> JobReport:
@@ -389,11 +410,13 @@ def _bare(report: JobReport) -> JobReport:
     )
 
 
-def _diagnostics(report: JobReport) -> str:
+def _diagnostics(report: JobReport, secret: str = "") -> str:
     values = report.to_dict()
     values["tasks"] = [
         {name: value for name, value in task.items() if value not in (None, "")} for task in values["tasks"]
     ]
+    if secret:
+        values[_SECRET] = secret
     document = json.dumps(values, separators=_SEPARATORS)
     # YARN's protocol buffers refuse text that is not UTF-8, and a program's output may not be.
     sentence = " ".join(values["message"].split())
@@ -405,19 +428,39 @@ def _shorten(text: str, characters: int) -> str:
     return text[-characters:] if characters else ""
 
 
-def parse_diagnostics(text: str) -> Optional[JobReport]:
-    """Return the report in an application's diagnostics; None if there is none.
+def parse_diagnostics(text: str, application_id: str, tags: Iterable[str] = ()) -> Tuple[Optional[JobReport], bool]:
+    """Return the report of an application in its diagnostics, and whether its coordinator wrote it.
 
-    YARN may put text in front (``Attempt recovered after RM restart``) and behind.
+    A report stands at the start of a line, which a sentence that quotes another report cannot reach. YARN may put text
+    in front (``Attempt recovered after RM restart``) and behind.
+
+    Parameters
+    ----------
+    text : str
+        The diagnostics.
+    application_id : str
+        Reports of other applications do not count.
+    tags : iterable of str, optional
+        The application's tags. Default: none, so that no report counts as the coordinator's.
+
+    Returns
+    -------
+    tuple of (JobReport or None, bool)
+        The report with the secret of one of the tags, else the first one, else None.
     """
-    start = text.find(_START)
-    while start >= 0:
+    known, first = set(tags), None
+    for found in re.finditer("^" + re.escape(REPORT_START), text, re.MULTILINE):
         try:
-            document, _ = json.JSONDecoder().raw_decode(text[start:])
-            return JobReport.from_dict(document)
+            document, _ = json.JSONDecoder().raw_decode(text, found.start())
+            report = JobReport.from_dict(document)
         except (ValueError, TypeError, AttributeError, RecursionError):
-            start = text.find(_START, start + 1)  # the sentence may quote another report
-    return None
+            continue
+        if report.application_id != application_id:
+            continue
+        if verdict_tag(str(document.get(_SECRET))) in known:
+            return report, True
+        first = first or report
+    return first, False
 
 
 def small_document(report: JobReport, limit: int) -> Dict[str, Any]:

@@ -14,7 +14,7 @@ import sys
 import time
 from typing import Any, List, Optional
 
-from ..common.contract import Job, read_job
+from ..common.contract import VERDICT_SECRET, Job, read_job
 from ..common.local_job import is_local
 from ..common.mutual_tls import server_context
 from ..common.processes import set_parent_death_signal
@@ -89,8 +89,8 @@ async def beat(descriptor: int) -> None:
         await asyncio.sleep(BEAT_SECONDS)
 
 
-async def coordinate(coordinator: Coordinator) -> None:
-    """Coordinate the job and end the application with its verdict."""
+async def coordinate(coordinator: Coordinator, secret: str) -> None:
+    """Coordinate the job and end the application with its verdict, which the secret proves; see `verdict_tag`."""
     began = time.monotonic()
     job, application_id, containers = coordinator.job, coordinator.application_id, coordinator.containers
     try:
@@ -137,7 +137,7 @@ async def coordinate(coordinator: Coordinator) -> None:
     left = RESOURCEMANAGER_SECONDS if seen else max(0.0, UNSEEN_SECONDS - (time.monotonic() - began))
     await until_known(job.resourcemanagers, application_id, job.authorities, left, seen)
     await asyncio.wait([keeping], timeout=history.RECORD_HOLD_SECONDS)
-    await end_application(containers, job, report)
+    await end_application(containers, job, report, secret)
     await asyncio.wait([keeping], timeout=history.WRITE_SECONDS)
     logger.info("Ended after %.1f s", time.monotonic() - began)
 
@@ -176,15 +176,16 @@ def main(arguments: List[str]) -> int:
     logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     job = read_job()
     application_id = os.environ["SKEIN_APPLICATION_ID"]
+    secret = os.environ.pop(VERDICT_SECRET, "")
     for missing in arguments[1:]:
-        return _refuse(job, application_id, missing)
+        return _refuse(job, application_id, missing, secret)
     pulse = watch_over()
     allow_many_connections()
 
     async def all_of_it() -> None:
         assert pulse is not None
         beating = asyncio.ensure_future(beat(pulse))
-        await coordinate(Coordinator(job, application_id, SkeinContainers(job)))
+        await coordinate(Coordinator(job, application_id, SkeinContainers(job)), secret)
         beating.cancel()
 
     try:
@@ -195,14 +196,15 @@ def main(arguments: List[str]) -> int:
         code = 1
         message = f"the coordinator failed: {type(error).__name__}: {error}"
         report = error.report if isinstance(error, VerdictNotTaken) else _failed(job, application_id, message)
-        kill_by_rest(job.resourcemanagers, application_id, job.user, compose_diagnostics(report), job.authorities)
+        diagnostics = compose_diagnostics(report, secret=secret)
+        kill_by_rest(job.resourcemanagers, application_id, job.user, diagnostics, job.authorities)
     logging.shutdown()
     sys.stdout.flush()
     exit_now(code)
     return code
 
 
-def _refuse(job: Job, application_id: str, missing: str) -> int:
+def _refuse(job: Job, application_id: str, missing: str, secret: str) -> int:
     """End the application because this node lacks the interpreter of its environment; return the exit code."""
     host = os.environ.get("NM_HOST") or os.uname().nodename
     message = (
@@ -211,7 +213,8 @@ def _refuse(job: Job, application_id: str, missing: str) -> int:
     )
     logger.error("%s", message)
     report = _failed(job, application_id, message, Reason.ENVIRONMENT_INVALID)
-    kill_by_rest(job.resourcemanagers, application_id, job.user, compose_diagnostics(report), job.authorities)
+    diagnostics = compose_diagnostics(report, secret=secret)
+    kill_by_rest(job.resourcemanagers, application_id, job.user, diagnostics, job.authorities)
     return NOT_FOUND
 
 

@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Dict, List, Set
 
-from ..common.contract import CERTIFICATE_FILE, JOB_FILE, KEY_FILE, RUNTIME_FILE, Job, read_job
+from ..common.contract import CERTIFICATE_FILE, JOB_FILE, KEY_FILE, RUNTIME_FILE, VERDICT_SECRET, Job, read_job
 from ..common.local_job import CONTAINERS, FILES, KILL_FILE, LOGS, write_application
 from ..common.processes import set_parent_death_signal
 from ..common.reasons import Reason
@@ -160,25 +160,25 @@ def _end_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def _killed() -> Expired:
+def _killed(application_id: str) -> Expired:
     """Return the end of the job that the client which kills it asks for."""
     try:
         with open(KILL_FILE, encoding="utf-8") as file:
-            report = parse_diagnostics(file.read())
+            report, _ = parse_diagnostics(file.read(), application_id)
     except FileNotFoundError:
         report = None
-    if report is None or report.reason is None:
+    if report is None or report.reason in (None, Reason.SUCCEEDED):
         return Expired(Reason.KILLED, "Ended by SIGTERM")
-    return Expired(report.reason, report.message)
+    return Expired(report.reason or Reason.KILLED, report.message)
 
 
-async def _coordinate(job: Job, application_id: str) -> None:
+async def _coordinate(job: Job, application_id: str, secret: str) -> None:
     containers, loop = LocalContainers(job, application_id), asyncio.get_running_loop()
     coordinator = Coordinator(job, application_id, containers)
 
     def kill() -> None:
         containers.killed = True
-        coordinator.end(_killed())
+        coordinator.end(_killed(application_id))
 
     def abandoned() -> None:
         loop.remove_reader(0)
@@ -187,7 +187,7 @@ async def _coordinate(job: Job, application_id: str) -> None:
     loop.add_signal_handler(signal.SIGTERM, kill)
     if stat.S_ISFIFO(os.fstat(0).st_mode):  # the client holds the other end, and never writes
         loop.add_reader(0, abandoned)
-    await coordinate(coordinator)
+    await coordinate(coordinator, secret)
 
 
 def main(arguments: List[str]) -> int:
@@ -204,7 +204,7 @@ def main(arguments: List[str]) -> int:
         The exit code.
     """
     logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    job = read_job()
+    job, secret = read_job(), os.environ.pop(VERDICT_SECRET, "")
     allow_many_connections()
-    asyncio.run(_coordinate(job, arguments[0]))
+    asyncio.run(_coordinate(job, arguments[0], secret))
     return 0

@@ -91,15 +91,23 @@ async def until_known(
         await asyncio.sleep(RESOURCEMANAGER_LOOKS)
 
 
-async def end_application(containers: Containers, job: Job, report: JobReport) -> None:
+async def end_application(containers: Containers, job: Job, report: JobReport, secret: str = "") -> None:
     """Hand the verdict to YARN by Skein or, if that fails, by a kill that carries the same report.
+
+    Parameters
+    ----------
+    containers : Containers
+    job : Job
+    report : JobReport
+    secret : str, optional
+        Proves the report; see `report.verdict_tag`. Default: none.
 
     Raises
     ------
     VerdictNotTaken
         No call ended the application.
     """
-    diagnostics = compose_diagnostics(report)
+    diagnostics = compose_diagnostics(report, secret=secret)
     for pause in SHUTDOWN_PAUSES:
         try:
             await containers.shutdown(report.reason is Reason.SUCCEEDED, diagnostics)
