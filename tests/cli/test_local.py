@@ -82,6 +82,33 @@ def test_exit_code_is_that_of_the_reason(call):
     assert report["tracking_url"] is None, "its page is gone"
 
 
+@pytest.mark.parametrize("command, code", [
+    ("exit 3 | tee out", 3), ("echo ok | tee out", 0), ("set +o pipefail; yes | head -1", 0), ("(exit 4) 2>&1 | cat", 4),
+])  # fmt: skip
+def test_a_pipe_fails_with_its_program(call, command, code):
+    """``train | tee log`` was SUCCEEDED whatever the program did."""
+    done = call(SUBMIT, "--local", "--json", "-r", "worker:1", command)
+    assert json.loads(done.stdout)["tasks"][0]["exit_code"] == code, done.stderr
+
+
+DIES = "import ctypes, os; print('step 12'); print('unflushed', end=''); {}"
+
+
+@pytest.mark.parametrize(
+    "end, options, expected, absent",
+    [
+        ("os.kill(os.getpid(), 9)", [], "step 12\nunflushed", None),
+        ("ctypes.string_at(0)", [], 'Fatal Python error: Segmentation fault\n\nCurrent thread', None),
+        ("os._exit(3)", ["--env", "PYTHONUNBUFFERED="], "", "step 12"),
+    ],
+)  # fmt: skip
+def test_last_words_of_a_program_that_dies_are_in_the_report(call, environ, end, options, expected, absent):
+    environ.pop("PYTHONUNBUFFERED", None)
+    done = call(SUBMIT, "--local", "--json", "-r", "worker:1", *options, f'python3 -c "{DIES.format(end)}"')
+    tail = json.loads(done.stdout)["tasks"][0]["log_tail"]
+    assert expected in tail and (absent is None or absent not in tail), tail
+
+
 def test_mirror_gives_the_task_local_copies_of_its_paths(call, tmp_path):
     (tmp_path / "in").write_text("given\n")
     (tmp_path / "out").mkdir()

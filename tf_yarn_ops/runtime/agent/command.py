@@ -182,7 +182,8 @@ def _become(text: str, env: Mapping[str, str], agent: int, interactive: bool) ->
         # A NodeManager leaves an open pipe: a program that reads its input would wait until the deadline.
         if not interactive:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.execvpe("bash", ["bash", "-c", text], dict(env))
+        # A training whose output goes through tee fails with its program.
+        os.execvpe("bash", ["bash", "-o", "pipefail", "-c", text], dict(env))
     except OSError as error:
         os.write(2, ("%scannot start bash: %s\n" % (AGENT_WARNING, error)).encode())
         os._exit(127 if isinstance(error, FileNotFoundError) else 126)

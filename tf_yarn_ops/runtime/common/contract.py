@@ -31,6 +31,8 @@ METRICS_FILE = ".ytf.metrics.jsonl"
 TRAINED_FILE = ".ytf.trained"
 CERTIFICATE_FILE = ".skein.crt"
 KEY_FILE = ".skein.pem"
+#: What a Python program has printed reaches its log at once, and a crash in a C library leaves its stack there.
+PYTHON_OUTPUT = {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
 #: How the agent's own lines in a task's log begin, and those of them that a reader of the program needs, too.
 AGENT_LINE, AGENT_WARNING = "tf_yarn_ops agent: ", "tf_yarn_ops agent: warning: "
 #: The folder in the working directory into which YARN unpacks an archive environment.
@@ -416,6 +418,7 @@ def task_environment(
     if job.hides_gpus(task):
         env.update(CUDA_VISIBLE_DEVICES="", NVIDIA_VISIBLE_DEVICES="")
     if plan:
+        env.update(PYTHON_OUTPUT)
         env.update(plan.env)
     path = [os.path.join(folder, entry) for entry in job.path]
     env["PATH"] = ":".join([*path, env.get("PATH") or "/usr/local/bin:/usr/bin:/bin"])
