@@ -9,13 +9,13 @@ import time
 import pytest
 import yaml
 
-from support.fake_yarn import STAMP, FakeYarn, closed_address, serving
+from support.fake_yarn import STAMP, FakeYarn, closed_address, serving, verdict_text
 from support.node_logs import serve_logs
 from support.programs import ROOT, SUBMIT, run
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.job.request import build_job
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, compose_diagnostics
+from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
 
 def test_no_words_at_all_name_both_that_are_missing():
@@ -250,7 +250,7 @@ def test_a_signal_ends_the_log_of_an_ended_job_and_kills_nothing(tmp_path):
         task = TaskReport("worker:0", "failed", 3, container_id=container, starts=1,
                           log_url=f"{url}/node/containerlogs/{container}/ann/worker.log")  # fmt: skip
         ended = JobReport(name, reason=Reason.TASK_FAILED, message="x", tasks=(task,), first_failure="worker:0")
-        yarn.end(name, compose_diagnostics(ended), "FINISHED", "FAILED")
+        yarn.end(name, verdict_text(ended), "FINISHED", "FAILED")
         seen = []
         while b"a line of the program" not in (seen or [b""])[-1]:
             seen.append(client.stderr.readline())

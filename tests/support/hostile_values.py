@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
+from support.fake_yarn import SECRET
 from tf_yarn_ops.azkaban.outputs import output_properties
 from tf_yarn_ops.cli.history import comparison, table
 from tf_yarn_ops.follow.yarn_report import read_yarn_report
@@ -23,7 +24,7 @@ from tf_yarn_ops.history.record_summary import read_summary, summarise
 from tf_yarn_ops.runtime.agent import agent, metrics
 from tf_yarn_ops.runtime.common import protocol
 from tf_yarn_ops.runtime.common.record import unpack_record
-from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics, small_document
+from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics, small_document, verdict_tag
 from tf_yarn_ops.runtime.common.status import JobStatus, TaskStatus, read_status
 from tf_yarn_ops.runtime.common.values import plain_values
 from tf_yarn_ops.runtime.page.page import render_page
@@ -144,8 +145,15 @@ def show(report):
 
 def any_diagnostics_are_read(values):
     state, document, before, behind = values
-    text = f"{before}{json.dumps(document)}{behind}"
+    proven = {
+        "schema": 1,
+        **{k: v for k, v in document.items() if k != "schema"},
+        "application_id": APP,
+        "verdict_secret": SECRET,
+    }
+    text = f"{before}{json.dumps(document)}\n{json.dumps(proven)}{behind}"
     application = {"id": APP, "state": state, "finalStatus": "FAILED", "diagnostics": text,
+                   "applicationTags": verdict_tag(SECRET),
                    "amContainerLogs": "http://n:1/x"}  # fmt: skip
     show(read_yarn_report(application, JobReport.from_dict(document)))
 
