@@ -5,8 +5,10 @@ import logging
 import pytest
 from airflow.sdk.definitions.retry_policy import RetryAction
 from airflow.sdk.exceptions import AirflowFailException
+from hypothesis import given, settings
 
 from support.airflow_task import ID, report_of, run, task_log
+from support.airflow_values import AIRFLOW
 from tf_yarn_ops.airflow import TfYarnInfrastructureError, TfYarnJobFailed, TfYarnRetryPolicy
 from tf_yarn_ops.airflow.outcome import conclude, exception_of
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -70,3 +72,9 @@ def test_no_line_of_a_failed_task_is_logged_when_log_tail_lines_is_0(caplog):
     caplog.set_level(logging.INFO)
     conclude(report_of(), str, logging.getLogger("task"), 0)
     assert "worker:1 failed first" in caplog.text and "two" not in caplog.text
+
+
+@settings(max_examples=25)
+@given(AIRFLOW.strategy)
+def test_airflow_holds_what_any_report_becomes(document):
+    AIRFLOW.check(document)

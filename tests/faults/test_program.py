@@ -128,6 +128,17 @@ def list_result(rig):
     return rig.run(job('echo "[1, 2]" > $YTF_RESULT_FILE'), without_metrics)
 
 
+@MATRIX.row("the result file is a pipe", Reason.SUCCEEDED, 60)
+def pipe_as_result(rig):
+    return rig.run(job("rm -f $YTF_METRICS_FILE; mkfifo $YTF_RESULT_FILE $YTF_METRICS_FILE"), without_metrics)
+
+
+@MATRIX.row("the result file has 500 nested objects", Reason.SUCCEEDED, 60)
+def nested_result(rig):
+    nested = r"""print("{\"a\":" * 500 + "1" + "}" * 500)"""
+    return rig.run(job(f"python3 -c '{nested}' > $YTF_RESULT_FILE"), without_metrics)
+
+
 TAKES = """python -c '
 import os, socket, subprocess, sys
 address = ("", int(os.environ["YTF_PORT"]))

@@ -95,6 +95,44 @@ def test_files_that_are_no_records_are_left_out(records, root):
     assert records.read(application_id(2)) is None
 
 
+HOSTILE_RECORD = {
+    **record(1),
+    "finished_at": "soon",
+    "tasks": 5,
+    "series": [1],
+    "metrics": [1],
+    "options": "x",
+    "reason": [1],
+}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"x", gzip.compress(b"[1]"), gzip.compress(b"[" * 9999), pack_record({**HOSTILE_RECORD, "tasks": []}), None],
+    ids=["no gzip", "no record", "deep", "hostile", "good"],
+)  # fmt: skip
+def test_broken_records_cost_what_good_ones_cost(records, content, caplog):
+    number = 40
+    for one in range(number):
+        made = record(one, ended=float(STAMP))
+        path = keep(records.filesystem, records.folder, made)
+        if content is not None:
+            records.filesystem.delete(path)
+            assert records.filesystem.create(path, content, 0o600)
+    theirs = Counting(records.filesystem)
+    reader = Records(theirs, records.folder, USER)  # of `ytf ui`, which lives on
+    first, second = reader.summaries("2023/11/14"), reader.summaries("2023/11/14")
+    assert first == second and len(theirs.read_paths) == number
+    records.summaries("2023/11/14")
+    owner = Counting(records.filesystem)
+    Records(owner, records.folder, USER, owned=True).summaries("2023/11/14")  # of the next command
+    assert len(owner.read_paths) == 1, "the index knows the broken ones too"
+    warned = [
+        one for one in caplog.records if one.levelname == "WARNING" and "is left out: not a record" in one.message
+    ]
+    assert len(warned) == 2 * (len(first) == 0)
+
+
 def test_a_record_can_not_pass_for_another_application(records):
     made = record(1)
     path = keep(records.filesystem, records.folder, made)

@@ -57,7 +57,10 @@ def test_a_report_keeps_what_fits_and_logs_the_rest_once(caplog):
     assert (report.finished_at, report.queue_seconds, report.reason, report.tracking_url) == (None,) * 4
     assert [(task.task, task.log_url, task.starts) for task in report.tasks] == [("worker:1", None, 2)]
     (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert line.startswith(f"the report of {APP} has values that do not fit") and "JobReport.finished_at" in line
+    assert (
+        line.startswith(f"the report of {APP} has values that do not fit; left out: ")
+        and "JobReport.finished_at" in line
+    )
 
 
 @pytest.mark.slow
@@ -65,7 +68,7 @@ def test_a_report_keeps_what_fits_and_logs_the_rest_once(caplog):
 def test_every_reader_holds_its_law(name):
     law = LAWS[name]
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def check(data):
         law.check(data.draw(law.strategy))

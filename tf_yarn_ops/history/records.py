@@ -67,6 +67,7 @@ class Records:
     def __init__(self, filesystem: FileSystem, folder: str, owner: str, owned: bool = False):
         self.filesystem, self.folder, self.owner, self.owned = filesystem, folder, owner, owned
         self._read: dict[str, tuple[int, dict[str, Any]]] = {}
+        self._broken: dict[str, str] = {}  # the first broken file of each folder
 
     def days(self) -> list[str]:
         """Return the days that have records, ``2026/11/22``, the latest first."""
@@ -138,8 +139,12 @@ class Records:
         try:
             content = self.filesystem.read(path)
             record = None if content is None else unpack_record(content)
-        except (SubmissionRejected, ValueError) as error:
+        except SubmissionRejected as error:  # another user's record that we may not see
             logger.debug("%s is left out: %s", path, error)
+            return None
+        except ValueError as error:
+            first = self._broken.setdefault(path.rpartition("/")[0], path)
+            logger.log(logging.WARNING if path == first else logging.DEBUG, "%s is left out: %s", path, error)
             return None
         if record is not None and record.get("user") != self.owner:
             logger.debug("%s is left out: it names the user %r", path, record.get("user"))

@@ -209,13 +209,17 @@ def read_value(hint: Any, value: Any) -> Any:
 
 def _log_unfit(what: str, unfit: List[str]) -> None:
     if unfit:
-        names = list(dict.fromkeys(unfit))
-        _log_once(what, ", ".join(names[:_LOGGED]) + (" and more" if len(names) > _LOGGED else ""))
+        names, logged = list(dict.fromkeys(unfit)), _logged(what)
+        if not logged:
+            logged += names
+            more = " and more" if len(names) > _LOGGED else ""
+            logger.warning("%s has values that do not fit; left out: %s%s", what, ", ".join(names[:_LOGGED]), more)
 
 
 @functools.lru_cache(maxsize=1024)
-def _log_once(what: str, names: str) -> None:
-    logger.warning("%s has values that do not fit, which are left out: %s", what, names)
+def _logged(what: str) -> List[str]:
+    """Return what was logged about a document, for `_log_unfit` to fill."""
+    return []
 
 
 class _Field(NamedTuple):

@@ -1,0 +1,43 @@
+"""The laws of all readers with many examples: any JSON, any bytes in what programs and other users write."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import hypothesis
+
+from support.airflow_values import AIRFLOW
+from support.hostile_values import LAWS
+
+from .samples import Figures, Samples, interleave
+
+TITLE = "Laws of readers: seconds for 20,000 examples each of any JSON and any bytes"
+EXAMPLES, FEW = 20_000, 200
+
+
+def measure(runs: int, quick: bool) -> Samples:
+    """Check each law once, whatever ``runs`` is; an example that breaks one ends the benchmark."""
+    logging.getLogger("tf_yarn_ops").setLevel(logging.ERROR)  # each example would log what does not fit
+    examples = FEW if quick else EXAMPLES
+    cases = {name: _case(law, examples) for name, law in {**LAWS, "airflow": AIRFLOW}.items()}
+    return interleave(cases, 1, Samples())
+
+
+def _case(law: Any, examples: int) -> Callable[[], Figures]:
+    @hypothesis.settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    @hypothesis.given(law.strategy)
+    def check(example: Any) -> None:
+        law.check(example)
+
+    def run() -> Figures:
+        began = time.monotonic()
+        check()
+        return {"s": round(time.monotonic() - began, 1), "examples": float(examples)}
+
+    return run
