@@ -4,20 +4,25 @@ import asyncio
 import json
 import logging
 import signal
+import threading
 import time
 from dataclasses import asdict
 
 import pytest
 from airflow.models.trigger import Trigger
+from airflow.sdk.execution_time import task_runner
+from airflow.sdk.execution_time.comms import GetTaskStates, TaskStatesResult
 from airflow.sdk.serde import deserialize, serialize
 
 from support.fake_yarn import FakeYarn, application, serving, slowly, verdict_text
 from support.waiting import until, until_async
 from tf_yarn_ops.airflow import TensorFlowYarnTrigger
 from tf_yarn_ops.airflow import following as progress
+from tf_yarn_ops.airflow import pauses as pauses_module
 from tf_yarn_ops.airflow import trigger as trigger_module
 from tf_yarn_ops.airflow.following import cluster_from_dict, cluster_to_dict
 from tf_yarn_ops.airflow.hasty_kill import KILL_LIMIT
+from tf_yarn_ops.airflow.pauses import Pauses
 from tf_yarn_ops.follow import watch
 from tf_yarn_ops.hadoop.cluster import Cluster, current_user, discover
 from tf_yarn_ops.hadoop.site import Site
@@ -36,6 +41,7 @@ pytestmark = pytest.mark.slow
 
 USER = current_user({})
 APPS = "/ws/v1/cluster/apps"
+KEY = '["airflow", "dag", "run", "train", -1]'
 
 
 class Place:
@@ -318,6 +324,72 @@ def test_on_kill_ends_within_five_seconds_at_any_resourcemanager(place, fault):
         return time.monotonic() - began
 
     assert KILL_LIMIT < 5 and asyncio.run(main()) < 60
+
+
+class Supervisor:
+    """Airflow's process beside a triggerer, at the place of its end of the connection."""
+
+    def __init__(self):
+        self.running, self.answers, self.requests = asyncio.Event(), threading.Event(), []
+        self.running.set()
+
+    async def asend(self, message):
+        await self.running.wait()
+
+    def send(self, message):
+        self.requests.append(type(message))
+        assert self.answers.wait(60)
+        return TaskStatesResult(task_states={"run": {"train": "deferred"}})
+
+
+async def kill_of(place, supervisor, act=None):
+    """Run a trigger, act, cancel it as a triggerer does, and kill."""
+    name = place.add(1)
+    trigger = place.trigger(name, identity=asdict(Identity(KEY, 0, 1, "here")))
+    task = asyncio.create_task(fire(trigger))
+    await until_async(lambda: number_of_lists(place.yarn))
+    if act is not None:
+        await act()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    kill = asyncio.create_task(trigger.on_kill())
+    await until_async(lambda: kill.done() or GetTaskStates in supervisor.requests)
+    supervisor.answers.set()
+    await kill
+    return place.yarn.apps[name]["state"]
+
+
+def test_first_kill_requests_no_state_of_the_task(place, monkeypatch):
+    async def main():
+        supervisor = Supervisor()
+        monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", supervisor, raising=False)
+        return await kill_of(place, supervisor), supervisor.requests
+
+    assert asyncio.run(main()) == ("KILLED", [])
+
+
+@pytest.mark.parametrize("over", [False, True])
+def test_kill_after_a_pause_of_the_heartbeat_requests_the_state(place, monkeypatch, over):
+    """Another triggerer may have taken over, while the pause lasts and after it."""
+    clock = [0.0]
+    pauses = Pauses(0.3, lambda: clock[0])
+    monkeypatch.setattr(pauses_module, "pauses", lambda: pauses)
+
+    async def main():
+        supervisor = Supervisor()
+        monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", supervisor, raising=False)
+
+        async def pause():
+            supervisor.running.clear()
+            clock[0] += 10
+            if over:
+                supervisor.running.set()
+                await until_async(lambda: pauses._answered == clock[0])
+
+        return await kill_of(place, supervisor, pause), supervisor.requests
+
+    assert asyncio.run(main()) == ("RUNNING", [GetTaskStates])
 
 
 def test_a_triggerer_that_goes_kills_nothing(place):

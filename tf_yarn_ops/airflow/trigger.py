@@ -20,7 +20,8 @@ from .versions import cancelled_triggers_ask
 _KILLERS = ThreadPoolExecutor(32, thread_name_prefix="tf-yarn-kill")
 #: Seconds for a kill, less than Airflow's ``[triggerer] on_kill_timeout`` of 30.
 _KILLED = 28.0
-#: Seconds for Airflow's answer: a triggerer builds an API server for its first question. It may outlast `on_kill`.
+#: Seconds for Airflow's answer after a pause of the triggerer; they may outlast `on_kill`. For its first answer a
+#: triggerer builds an API server in itself.
 _ANSWERED = 120.0
 
 
@@ -87,8 +88,10 @@ class TensorFlowYarnTrigger(BaseTrigger):
             # The first import takes half a second; in a thread it does not hold up other triggers.
             followed, program = await asyncio.to_thread(lambda: (self._followed(), self._program()))
             from .following import follow
+            from .pauses import pauses
 
-            report = await follow(followed, cast(logging.Logger, self.log), self._moved, program)
+            with pauses().measured():
+                report = await follow(followed, cast(logging.Logger, self.log), self._moved, program)
         except asyncio.CancelledError:
             # Without a number it runs in `airflow dags test` or `tasks test`, and its cancellation is a Ctrl-C.
             if self.trigger_id is None or (cancelled_triggers_ask() and await asyncio.to_thread(self._is_over)):
@@ -108,19 +111,22 @@ class TensorFlowYarnTrigger(BaseTrigger):
         if self.kill_policy == "leave":
             self.log.info("%s is left alone", self._followed_id)
             return
-        kill = asyncio.get_running_loop().run_in_executor(_KILLERS, contextvars.copy_context().run, self._kill)
+        from .pauses import pauses
+
+        ask = self.trigger_id is not None and pauses().may_be_replaced()
+        kill = asyncio.get_running_loop().run_in_executor(_KILLERS, contextvars.copy_context().run, self._kill, ask)
         done, _ = await asyncio.wait({kill}, timeout=_KILLED)  # wait_for would cancel a kill that is still queued
         if not done:
             self.log.error("%s has not ended in time; its kill goes on", self._followed_id)
             return
         kill.result()
 
-    def _kill(self) -> None:
+    def _kill(self, ask: bool) -> None:
         from .hasty_kill import kill_now
         from .outcome import KILLED_BY_AIRFLOW
 
         followed = self._followed()
-        if self.trigger_id is not None and self._continues():
+        if ask and self._continues():
             self.log.info("%s is left to the triggerer that follows it now", self._followed_id)
             return
         kill_now(
@@ -128,9 +134,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
         )
 
     def _continues(self) -> bool:
-        """Return whether the task is still deferred: Airflow calls `on_kill` also of a triggerer that hung, after
-        another one has taken its triggers over.
-        """
+        """Return whether the task is still deferred, so that another triggerer follows its application."""
         from .task_instance import answer_within, state_by_key
 
         state = answer_within(_ANSWERED, lambda: state_by_key(str(self.identity["key"])))

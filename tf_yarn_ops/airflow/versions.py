@@ -6,7 +6,7 @@ use, because every start of a task imports the modules of its operators.
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import airflow
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from airflow.sdk.bases.decorator import DecoratedOperator, TaskDecorator, determine_kwargs, task_decorator_factory
     from airflow.sdk.bases.sensor import PokeReturnValue
     from airflow.sdk.configuration import conf
+    from airflow.sdk.definitions._internal.templater import render_template_to_string  # type: ignore[attr-defined]
     from airflow.sdk.definitions.context import context_merge
     from airflow.sdk.definitions.retry_policy import RetryDecision, RetryPolicy
     from airflow.sdk.exceptions import (
@@ -51,6 +52,8 @@ _PLACES: Mapping[str, Mapping[Version, str]] = {
     "conf": {(2, 11): "airflow.configuration", (3, 2): "airflow.sdk.configuration"},
     "redact": {(2, 11): "airflow.utils.log.secrets_masker", (3, 0): "airflow.sdk.execution_time.secrets_masker",
                (3, 1): "airflow.sdk.log"},
+    "render_template_to_string": {(2, 11): "airflow.template.templater",
+                                  (3, 0): "airflow.sdk.definitions._internal.templater"},
     "XCom": {(2, 11): "airflow.models.xcom", (3, 0): "airflow.sdk.execution_time.xcom"},
     "AirflowException": _EXCEPTION,
     "AirflowFailException": _EXCEPTION,
@@ -126,13 +129,58 @@ def has_timed_out(error: BaseException) -> bool:
     return isinstance(error, _load("TaskDeferralTimeout"))
 
 
-def base_url() -> str:
-    """Return the URL that the administrator has given to the API server, in 2.11 to the webserver; empty for none."""
-    conf = _load("conf")
-    if _HERE < (3, 0):
-        url = str(conf.get("webserver", "base_url", fallback=""))
-        return "" if url == "http://localhost:8080" else url  # Airflow's default
-    return str(conf.get("api", "base_url", fallback="") or "")
+def _supervisor() -> Any:
+    """Return this process's connection to the part of Airflow that started it; None outside of Airflow 3's tasks."""
+    from airflow.sdk.execution_time import task_runner
+
+    return getattr(task_runner, "SUPERVISOR_COMMS", None)
+
+
+def read_variable(key: str) -> str | None:
+    """Return an Airflow variable as Airflow's server has it, whatever this machine's environment says; None if unset.
+
+    Raises
+    ------
+    ServerError
+        The server does not answer.
+    """
+    if _HERE >= (3, 1) and (supervisor := _supervisor()) is not None:
+        from airflow.sdk.exceptions import ErrorType
+        from airflow.sdk.execution_time.comms import ErrorResponse, GetVariable
+
+        try:
+            answer = supervisor.send(GetVariable(key=key))
+        except _load("ServerError") as error:
+            if error.error.error is not ErrorType.VARIABLE_NOT_FOUND:
+                raise
+            return None
+        return None if isinstance(answer, ErrorResponse) else answer.value
+    if _HERE >= (3, 0):
+        from airflow.sdk import Variable as SdkVariable
+
+        return cast("str | None", SdkVariable.get(key, default=None))
+    from airflow.models import Variable
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        found = session.query(Variable).filter(Variable.key == key).first()
+        return None if found is None else found.get_val()  # type: ignore[no-untyped-call]
+
+
+def put_variable(key: str, value: str, description: str) -> None:
+    """Set an Airflow variable on Airflow's server."""
+    if _HERE >= (3, 1) and (supervisor := _supervisor()) is not None:
+        from airflow.sdk.execution_time.comms import PutVariable
+
+        supervisor.send(PutVariable(key=key, value=value, description=description))
+    elif _HERE >= (3, 0):
+        from airflow.sdk import Variable as SdkVariable
+
+        SdkVariable.set(key, value, description)
+    else:
+        from airflow.models import Variable
+
+        Variable.set(key, value, description)
 
 
 def task_states(*, dag_id: str, task_ids: list[str], run_ids: list[str], map_index: int | None) -> dict[str, Any]:
@@ -183,9 +231,8 @@ def is_replaced(task_instance: Any) -> bool:
     if _HERE >= (3, 0):
         try:
             from airflow.sdk.execution_time.comms import ValidateInletsAndOutlets
-            from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS
 
-            SUPERVISOR_COMMS.send(ValidateInletsAndOutlets(ti_id=task_instance.id))
+            _supervisor().send(ValidateInletsAndOutlets(ti_id=task_instance.id))
         except _load("ServerError") as error:
             return bool((error.error.detail or {}).get("status_code") == 404)
         except (ImportError, AttributeError, OSError, EOFError):
@@ -199,6 +246,19 @@ def is_replaced(task_instance: Any) -> bool:
             dag_id=task_instance.dag_id, task_id=task_instance.task_id, run_id=task_instance.run_id,
             map_index=task_instance.map_index).scalar()  # fmt: skip
     return found is not None and int(found) != int(task_instance.try_number)
+
+
+async def ping_supervisor() -> None:
+    """Return when the process that renews a triggerer's heartbeat has answered; at once before 3.3.
+
+    It answers this request without an API server.
+    """
+    if _HERE < (3, 3):
+        return
+    from airflow.sdk.execution_time.comms import MaskSecret
+
+    if (supervisor := _supervisor()) is not None:
+        await supervisor.asend(MaskSecret(value=""))
 
 
 def cancelled_triggers_ask() -> bool:
