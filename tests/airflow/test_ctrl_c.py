@@ -35,7 +35,7 @@ def test_ctrl_c_kills_what_the_task_or_its_trigger_waits_for(site, airflow_datab
     (home / "dags").mkdir(parents=True)
     (home / "dags" / "tried.py").write_text(DAG_FILE)
     shutil.copy(airflow_database, home / "airflow.db")
-    own = ("AIRFLOW_CONN_TF_YARN_DEFAULT", "AIRFLOW__TF_YARN__DEPLOYMENT_ID")  # the fake ResourceManager
+    own = ("AIRFLOW_CONN_TF_YARN_DEFAULT", "AIRFLOW_VAR_TF_YARN_DEPLOYMENT_ID")  # the fake ResourceManager
     environ = {**plain_environ(), **{name: os.environ[name] for name in own}, "AIRFLOW_HOME": str(home),
                "AIRFLOW__CORE__LOAD_EXAMPLES": "False", "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
                "NO_PROXY": "127.0.0.1,localhost"}  # fmt: skip

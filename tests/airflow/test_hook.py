@@ -1,6 +1,7 @@
 """The connection of type tf_yarn, and the hook that reads it."""
 
 import json
+from urllib.parse import urlencode
 
 import pytest
 from airflow.sdk import Connection
@@ -38,6 +39,65 @@ def test_the_address_may_be_written_in_many_ways(values, expected):
 def connect(monkeypatch, **values):
     monkeypatch.setenv("AIRFLOW_CONN_TF_YARN_DEFAULT", json.dumps({"conn_type": "tf_yarn", **values}))
     return YarnHook()
+
+
+@pytest.mark.parametrize(
+    ("uri", "address", "user"),
+    [
+        ("tf-yarn://ml@rm:5", "http://rm:5", "ml"),
+        ("tf-yarn://local%3A%2F%2F", "local://", None),
+        ("https://ml@rm:8090", "https://rm:8090", "ml"),
+        ("tf_yarn://ml@rm:5", None, None),
+        ("local://", None, None),
+        ("yarn://", None, None),
+    ],
+)
+def test_uri_of_a_connection_is_read_or_refused(uri, address, user, monkeypatch):
+    """Airflow gives no host and no login for a scheme with an underscore; another cluster would train."""
+    monkeypatch.setenv("YTF_RESOURCEMANAGER", "http://elsewhere:8088")
+    monkeypatch.setenv("AIRFLOW_CONN_TF_YARN_DEFAULT", uri)
+    hook = YarnHook()
+    if address is None:
+        with pytest.raises(SpecInvalid, match=r"'tf_yarn_default' has the type .*tf-yarn://USER@HOST:8088"):
+            hook._settings()
+        assert not hook.test_connection()[0]
+    else:
+        assert (hook._settings()[0], hook.environ.get("HADOOP_USER_NAME")) == (address, user)
+
+
+#: Texts of a URI's query, and what the site file would make of them.
+TEXTS = {
+    "webhdfs": ("http://a:1,http://b:1", ("http://a:1", "http://b:1")),
+    "docker_folders": ('["/opt/a b", "/opt/c"]', ("/opt/a b", "/opt/c")),
+    "resourcemanager": ("http://rm:8088", ("http://rm:8088",)),
+    "namenodes": ('{"hdfs://a": ["http://a:1"]}', {"hdfs://a": ("http://a:1",)}),
+    "tensorboard_direct": ("False", False),
+    "unreachable_timeout": ("5", 5.0),
+    "history_days": ("7", 7),
+    "staging": ("/1_000/{user}", "/1_000/{user}"),
+    "principal": ("True", "True"),
+    "submit_with": ("rest", "rest"),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_extra_given_as_a_text_is_read_as_the_site_file_reads_it(name, monkeypatch, tmp_path):
+    text, value = TEXTS[name]
+    monkeypatch.setenv("AIRFLOW_CONN_TF_YARN_DEFAULT", f"tf-yarn://rm?{urlencode({name: text})}")
+    assert getattr(YarnHook()._settings()[1], name) == value
+
+
+def test_extra_that_is_no_value_of_its_setting_is_a_fault(monkeypatch):
+    for extra in ({"tensorboard_direct": "maybe"}, {"history_days": "x: [y"}):
+        with pytest.raises(SpecInvalid, match=next(iter(extra))):
+            connect(monkeypatch, host="rm", extra=extra)._settings()
+
+
+def test_connection_test_names_a_machine_that_names_its_airflow_otherwise(place, monkeypatch):
+    monkeypatch.setenv("AIRFLOW_VAR_TF_YARN_DEPLOYMENT_ID", "prod")
+    monkeypatch.setenv("AIRFLOW__TF_YARN__DEPLOYMENT_ID", "test")
+    well, text = connect(monkeypatch, host=place.url, login="ann").test_connection()
+    assert well and "deployment_id of this machine is 'test' and has no effect" in text and "'prod'" in text
 
 
 def test_the_connection_leads_to_the_cluster(yarn, monkeypatch, tmp_path):

@@ -10,6 +10,7 @@ from datetime import timedelta
 import pytest
 from airflow.sdk import DAG, task
 from airflow.sdk.exceptions import AirflowFailException
+from jinja2 import UndefinedError
 
 from support.airflow_task import JOB, run
 from tf_yarn_ops.airflow import TensorFlowYarnOperator
@@ -215,8 +216,8 @@ def test_result_of_another_task_is_not_a_literal():
 @pytest.mark.parametrize(
     ("arguments", "warning"),
     [
-        ({"task_memory": "4"}, "task_memory: worker has 4 MiB, in which no Python starts; for GiB write 4g"),
-        ({"queue": "ml"}, "queue='ml' names a queue of Airflow's executor; YARN's queue is yarn_queue"),
+        ({"task_memory": "4"}, "train: task_memory: worker has 4 MiB, in which no Python starts; for GiB write 4g"),
+        ({"queue": "ml"}, "train: queue='ml' names a queue of Airflow's executor; YARN's queue is yarn_queue"),
     ],
 )
 def test_probable_mistake_is_warned_of(arguments, warning):
@@ -291,3 +292,51 @@ def test_a_spec_may_be_a_mapping_a_value_or_a_file(tmp_path):
         == job
     )
     assert operator_job({"queue": "default"}, document, None, None).queue == "default"
+
+
+#: Texts that Python reads as something else.
+TEXTS = ("1.10", "1e3", "0x10", "1_000", "True", "None", "12,13", "['a']", "{'a': 1}", "007", "20261128", "'x'", "")
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_texts_of_options_stay_texts_in_a_dag_with_native_objects(native):
+    env = {f"A{number}": text for number, text in enumerate(TEXTS)}
+    templates = {f"T{number}": f"{{{{ texts[{number}] }}}}" for number in range(len(TEXTS))}
+    document = {"name": "1_0", "tasks": {"worker": {"instances": 2, "env": {"B": "{{ texts[0] }}"}}}}
+    with DAG("texts", render_template_as_native_obj=native):
+        operator = TensorFlowYarnOperator(
+            task_id="train", **{**JOB, "name": "20261128", "user": "{{ texts[3] }}", "env": {**env, **templates}}
+        )
+        whole = TensorFlowYarnOperator(
+            task_id="whole", cluster_requirement="{{ '12' }}", task_command="{{ texts[7] if false else '1.10' }}",
+            env="{{ given }}", tag="{{ texts[6] }}")  # fmt: skip
+        documented = TensorFlowYarnOperator(task_id="documented", spec=document)
+    context = {"texts": TEXTS, "given": {"C": 0.1, "D": "1.10"}}
+    for each in (operator, whole, documented):
+        each.render_template_fields(context)
+    assert operator.env == {**env, **{f"T{number}": text for number, text in enumerate(TEXTS)}}
+    assert (operator.name, operator.user) == ("20261128", "1_000")
+    assert (whole.cluster_requirement, whole.task_command, whole.tag) == ("12", "1.10", "12,13")
+    assert whole.env == (context["given"] if native else str(context["given"]))
+    assert documented.spec["name"] == "1_0" and documented.spec["tasks"]["worker"]["env"] == {"B": "1.10"}
+    assert operator.render_texts(["{{ texts[0] }}", "True"], context) == ["1.10", "True"]
+
+
+def test_arguments_of_a_function_stay_native_in_a_dag_with_native_objects():
+    with DAG("arguments", render_template_as_native_obj=True):
+
+        @task.tf_yarn(cluster_requirement="worker:1", env={"A": "1.10"})
+        def train(number, text="1.10"):
+            return number
+
+        operator = train("{{ 3 }}").operator
+    operator.render_template_fields({})
+    assert (operator.op_args, operator.env) == ((3,), {"A": "1.10"})
+
+
+def test_undefined_name_in_an_option_names_the_field(caplog):
+    with DAG("undefined", render_template_as_native_obj=True):
+        operator = TensorFlowYarnOperator(task_id="train", **{**JOB, "env": {"A": "{{ ds }}"}, "name": "{{ ds }}"})
+    with pytest.raises(UndefinedError, match="'ds' is undefined"):
+        operator.render_template_fields({})
+    assert "field 'name'" in caplog.text or "field 'env'" in caplog.text

@@ -196,10 +196,13 @@ def after_the_api_server(site, yarn, after_the_api_server_hangs):
 
 @pytest.fixture(scope="module")
 def after_the_scheduler_and_workers(site, yarn, after_the_api_server):
-    """Kill the scheduler with its workers; return the run when the next attempt has attached."""
+    """Kill the scheduler with its workers; return the run when the next attempt has attached.
+
+    The new scheduler stands for another machine: its settings differ wherever Airflow does not need them to be the same.
+    """
     since = after_the_api_server.run.instance()["try_number"]
     site.stop("scheduler", signal.SIGKILL)
-    site.start("scheduler")
+    site.start("scheduler", AIRFLOW__API__BASE_URL="http://other.example.com", AIRFLOW__TF_YARN__DEPLOYMENT_ID="other")
     attached(site, yarn, after_the_api_server, since)
     return after_the_api_server
 

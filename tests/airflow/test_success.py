@@ -1,6 +1,5 @@
 """A task that succeeds or defers, on a fake ResourceManager: report, links, log, deferral, asset."""
 
-import asyncio
 import json
 import math
 from datetime import timedelta
@@ -10,7 +9,7 @@ from airflow.sdk import Asset
 from airflow.sdk.exceptions import AirflowFailException
 
 from support import airflow_setup
-from support.airflow_task import ID, SECOND, USER, Running, deferral, first_event, report_of, run, task_log
+from support.airflow_task import ID, SECOND, USER, Running, deferral, report_of, run, task_log
 from support.fake_yarn import application
 from support.waiting import until
 from tf_yarn_ops.airflow.outcome import build_event
@@ -38,6 +37,9 @@ def test_synchronous_task_shows_its_links_before_it_stages(site, tmp_path):
         "resourcemanager": site.url,
         "generation": 0,
         "attempt": 1,
+        "deployment": "test",
+        "input": None,
+        "output_path": "hdfs:///models/1",
     }
     first = [key for key in staged if key != "tf_yarn_status"]
     assert len(first) == 5 and not any(staged[key] for key in first)
@@ -128,14 +130,6 @@ def test_a_clear_trains_again_and_ends_the_older_generation(site, signs):
     with pytest.raises(AirflowFailException, match="SUPERSEDED"):
         run(site.operator(deferrable=True))  # a straggler of the older generation
     assert site.yarn.apps[SECOND]["state"] == "ACCEPTED"
-
-
-def test_a_deferred_task_warns_once_that_its_airflow_has_no_name(site, monkeypatch, caplog):
-    monkeypatch.delenv("AIRFLOW__TF_YARN__DEPLOYMENT_ID")
-    deferred, context = deferral(site.operator(deferrable=True))
-    site.end(ID)
-    site.operator(deferrable=True).execute_complete(context, asyncio.run(first_event(deferred.trigger)))
-    assert caplog.text.count("neither [tf_yarn] deployment_id") == 1
 
 
 def test_a_success_updates_the_asset_with_path_metrics_and_id(site):

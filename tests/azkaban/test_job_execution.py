@@ -28,6 +28,7 @@ EXECUTIONS = [
      ("azkaban.example.org", "42", "2.train", 1)),
     ({"azkaban.job.metadata.file": "", "azkaban.job.log.file": "/exec/42/_job.42.train.log", "azkaban.url": "",
       "azkaban.webserverhost": "az"}, ("az", "42", "train", 0)),
+    ({"azkaban.url": ""}, ("", "42", "train", 0)),  # not this machine's name: a retry may run on another executor
     ({"azkaban.job.metadata.file": "", "azkaban.job.attempt": ""}, ("azkaban.example.org", "42", "train", 0)),
     ({"azkaban.job.metadata.file": "", "azkaban.job.attempt": "\u00b2"}, ("azkaban.example.org", "42", "train", 0)),
 ]  # fmt: skip

@@ -194,11 +194,12 @@ class AirflowSite:
 
     # --- processes
 
-    def start(self, name):
+    def start(self, name, **environ):
+        """Start one of the four; a setting in ``environ`` is this process's alone, as on a machine of its own."""
         with open(self.home / f"{name}.log", "ab") as log:
             self.running[name] = subprocess.Popen(
                 [sys.executable, "-m", "airflow", *COMPONENTS[name]],
-                env=self.environ,
+                env={**self.environ, **environ},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

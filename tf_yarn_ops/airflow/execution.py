@@ -51,7 +51,7 @@ from .task_instance import (
     pull,
     push_application,
     push_other_application,
-    resumed,
+    resumed_identity,
 )
 from .trigger import TensorFlowYarnTrigger
 from .versions import has_worker, is_replaced, redact
@@ -85,6 +85,7 @@ class Operator(Protocol):
     do_xcom_push: bool
     kill_asked: bool
     tf_yarn_links: dict[str, str] | None
+    job_paths: tuple[str | None, str | None] | None
 
     @property
     def log(self) -> Any:
@@ -99,7 +100,7 @@ class Operator(Protocol):
     def task_value(self, report: Mapping[str, Any], context: Any) -> Any:
         """Return the value of a task whose job has succeeded."""
 
-    def render_template(self, content: Any, context: Any) -> Any:
+    def render_texts(self, document: Any, context: Any) -> Any:
         """Return a document with its texts rendered."""
 
     def defer(self, *, trigger: Any, method_name: str, timeout: Any = None) -> Any:
@@ -124,8 +125,11 @@ class TaskExecution:
         self.log = operator.log
         self.ti = context["ti"]
         watched = operator.wait_for_completion and operator.kill_policy == "kill"
-        identity = identity_of(deployment_id(warn=not deferred), context, watched=watched)
-        self.identity = resumed(identity, self.ti) if deferred else identity
+        self.identity = (
+            resumed_identity(context, watched=watched)
+            if deferred
+            else identity_of(deployment_id(context), context, watched=watched)
+        )
         #: Made here: a signal may come before the options are read.
         self._run = EngineRun(self._say, self._announce, float(operator.poll_interval))
         self.killed = False
@@ -175,6 +179,7 @@ class TaskExecution:
         deleted one. Then this try attaches to its own application again.
         """
         known = pull(self.ti) or {}
+        self.operator.job_paths = known.get("input"), known.get("output_path")
         own = known.get("application_id") if known.get("attempt") == self.identity.attempt else None
         if own not in (None, event["application_id"]):
             self.log.warning(
@@ -345,10 +350,11 @@ class TaskExecution:
         index = f"[{self.ti.map_index}]" if self.ti.map_index >= 0 else ""
         document = operator.spec
         if isinstance(document, str):
-            document = operator.render_template(read_document(document), self.context)
+            document = operator.render_texts(read_document(document), self.context)
         self._spec = spec = operator_job(
             operator.options(), document, operator.yarn_lifetime, operator.execution_timeout if limited else None,
             name=f"{self.ti.dag_id}.{self.ti.task_id}{index}", names=operator.renamed_options)  # fmt: skip
+        operator.job_paths = spec.input, spec.output
         for doubt in doubts_about_job(spec):
             self.log.warning("%s", doubt)
         launcher = self._connect()
@@ -501,8 +507,8 @@ class TaskExecution:
 
     def _link_what_is_left(self, report: JobReport) -> None:
         """Let the links lead to pages that are there after the end."""
-        known = pull(self.ti)
-        if known and report.application_id:
+        known = pull(self.ti) if report.application_id else None
+        if known:
             self.operator.tf_yarn_links = urls_of_ended(known["resourcemanager"], report)
             for key, url in self.operator.tf_yarn_links.items():
                 self.ti.xcom_push(key, url)

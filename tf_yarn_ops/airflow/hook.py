@@ -147,11 +147,20 @@ class YarnHook(BaseHook):
 
     def _settings(self) -> "tuple[str | None, Site] | None":
         """Return the addresses and the site of the connection, and complete `environ`; None without a connection."""
+        from ..errors import SpecInvalid
+
         connection = self._connection()
         if connection is None:
             return None
         environ = self.environ
         extra = dict(connection.extra_dejson)
+        if connection.conn_type not in (None, self.conn_type) and not (connection.host or connection.login or extra):
+            # Airflow reads nothing of a URI whose scheme has an underscore, and takes `local` of `local://` for a type.
+            raise SpecInvalid(
+                f"connection: {self.tf_yarn_conn_id!r} has the type {connection.conn_type!r}, and no host, login or "
+                "extra; as a URI it is tf-yarn://USER@HOST:8088 , with a hyphen, and for this machine "
+                "tf-yarn://local%3A%2F%2F"
+            )
         if connection.login:
             environ["HADOOP_USER_NAME"] = connection.login
         if extra.get("hadoop_conf_dir"):
@@ -179,6 +188,7 @@ class YarnHook(BaseHook):
         from ..doctor.known import Question
         from ..doctor.symptoms import CheckOutcome
         from ..errors import TfYarnError
+        from .task_instance import deployment_conflict
 
         try:
             found = self._settings()
@@ -198,6 +208,7 @@ class YarnHook(BaseHook):
             for result in diagnosis.results
             if result.finding.outcome is CheckOutcome.WARNING
         ]
+        warnings += filter(None, [deployment_conflict()])
         warned = "".join(f"; warning: {text}" for text in warnings)
         return True, (
             f"Hadoop {known['hadoop'] or 'of unknown version'} at {where}, as {known['user']}, "
@@ -219,18 +230,14 @@ def addresses(connection: Any) -> str | None:
     """
     from ..hadoop.cluster import RESOURCEMANAGER_PORT, parse_addresses
 
-    return (
-        ",".join(
-            parse_addresses(connection.host or "", connection.schema or "http", connection.port or RESOURCEMANAGER_PORT)
-        )
-        or None
-    )
+    scheme = connection.schema or ("https" if connection.conn_type == "https" else "http")
+    return ",".join(parse_addresses(connection.host or "", scheme, connection.port or RESOURCEMANAGER_PORT)) or None
 
 
 def _site(extra: dict[str, Any], environ: dict[str, str]) -> "Site":
     """Return the settings of the site: those of the site file, overridden by the extras of the connection."""
     from ..errors import SpecInvalid, did_you_mean
-    from ..hadoop.site import Site, find_site
+    from ..hadoop.site import Site, find_site, read_setting
 
     if extra.get("site_file"):
         environ["YTF_SITE"] = str(extra["site_file"])
@@ -241,5 +248,9 @@ def _site(extra: dict[str, Any], environ: dict[str, str]) -> "Site":
         raise SpecInvalid(
             f"connection: unknown extra {name!r}{did_you_mean(name, [*known, *_OWN_EXTRAS])}" for name in unknown
         )
-    settings = {name: value for name, value in extra.items() if name in known and value not in (None, "")}
+    settings = {
+        name: read_setting(name, value) if isinstance(value, str) else value
+        for name, value in extra.items()
+        if name in known and value not in (None, "")
+    }
     return replace(site, **settings)

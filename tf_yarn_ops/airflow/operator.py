@@ -23,6 +23,7 @@ from .versions import (
     TaskDeferralTimeout,
     conf,
     has_timed_out,
+    render_template_to_string,
 )
 
 if TYPE_CHECKING:
@@ -172,6 +173,8 @@ class TensorFlowYarnOperator(BaseOperator):
         self.strict_placement = strict_placement
         #: The URLs of the links by their XCom keys. While this is None, the links read the XComs.
         self.tf_yarn_links: dict[str, str] | None = None
+        #: The job's input and output path, once they are known.
+        self.job_paths: tuple[str | None, str | None] | None = None
         #: Whether Airflow has called `on_kill`.
         self.kill_asked = False
         #: Whether something else than Airflow's supervisor asks for the kill.
@@ -181,6 +184,43 @@ class TensorFlowYarnOperator(BaseOperator):
     def options(self) -> dict[str, Any]:
         """Return the options of the job by the names of ``ytf-submit``."""
         return _by_job_names({option: getattr(self, option) for option in OPERATOR_OPTIONS})
+
+    def render_texts(self, document: Any, context: Any) -> Any:
+        """Return a document with its texts rendered, as texts also in a DAG with ``render_template_as_native_obj``."""
+        return self.render_template(document, context, self._text_environment())
+
+    def _text_environment(self) -> Any:
+        dag = self.get_dag()
+        return self.get_template_env() if dag is None else dag.get_template_env(force_sandboxed=True)
+
+    def _do_render_template_fields(
+        self, parent: Any, template_fields: Any, context: Any, jinja_env: Any, seen_oids: set[int]
+    ) -> None:
+        """Render the templates.
+
+        In a DAG with ``render_template_as_native_obj`` Airflow would make a number of the text ``1.10``, template or
+        not. Of an option only a whole template may become something else: a list, a mapping, None.
+        """
+        from jinja2.nativetypes import NativeEnvironment
+
+        render = super()._do_render_template_fields
+        if parent is not self or not isinstance(jinja_env, NativeEnvironment):
+            return render(parent, template_fields, context, jinja_env, seen_oids)
+        texts = self._text_environment()
+        for field in template_fields:
+            given, option = getattr(self, field), field in TensorFlowYarnOperator.template_fields
+            whole = isinstance(given, str) and _is_rendered_later(given)
+            render(self, (field,), context, texts if option and not whole else jinja_env, seen_oids)
+            if option and whole and not isinstance(getattr(self, field), Mapping | list | set | None):
+                setattr(self, field, given)
+                render(self, (field,), context, texts, seen_oids)
+
+    def _render(self, template: Any, context: Any, dag: Any = None) -> Any:
+        from jinja2.nativetypes import NativeEnvironment
+
+        if isinstance(template.environment, NativeEnvironment):
+            return super()._render(template, context, dag)
+        return render_template_to_string(template, context)
 
     def complete_job(self, context: Any) -> None:
         """Set options that are known only at run time. Called in the Airflow worker before each submission."""
@@ -223,8 +263,12 @@ class TensorFlowYarnOperator(BaseOperator):
         """Return the input and the output path as datasets; called by Airflow's provider for OpenLineage."""
         from .lineage import lineage_of
 
-        options = self.options()
-        return lineage_of(options.get("input"), options.get("output"))
+        document = self.spec if isinstance(self.spec, Mapping) else getattr(self.spec, "__dict__", {})
+        return lineage_of(*self.job_paths or ({**document, **self.options()}.get(name) for name in ("input", "output")))
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """Return the datasets of the job that has run: a file or a function may have named them."""
+        return self.get_openlineage_facets_on_start()
 
     @contextmanager
     def _killing_on_ctrl_c(self) -> Iterator[None]:
@@ -303,8 +347,12 @@ def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
 def _job_faults(given: Mapping[str, Any]) -> list[str]:
     """Return the faults of a job that needs no template to be known; warn of what is probably a mistake."""
     queue, usual = given["kwargs"].get("queue"), conf.get("operators", "default_queue", fallback="default")
+    # Airflow parses a file for each of its tasks, so that every log of them has the warning.
+    task = given["kwargs"].get("task_id", "a task")
     if queue not in (None, usual) and given["yarn_queue"] is None:
-        warnings.warn(f"queue={queue!r} names a queue of Airflow's executor; YARN's queue is yarn_queue", stacklevel=3)
+        warnings.warn(
+            f"{task}: queue={queue!r} names a queue of Airflow's executor; YARN's queue is yarn_queue", stacklevel=3
+        )
     options = {}
     for option in ("spec", *OPERATOR_OPTIONS):
         if option in _FREE or not _is_rendered_later(given[option]):
@@ -323,7 +371,7 @@ def _job_faults(given: Mapping[str, Any]) -> list[str]:
     except SpecInvalid as error:
         return [str(fault) for fault in error.faults]
     for doubt in doubts_about_job(job):
-        warnings.warn(doubt, stacklevel=3)
+        warnings.warn(f"{task}: {doubt}", stacklevel=3)
     return []
 
 

@@ -80,9 +80,9 @@ def get_provider_info() -> dict[str, Any]:
                 "description": "TensorFlow trainings on YARN.",
                 "options": {
                     "deployment_id": {
-                        "description": "The name of this Airflow among all that use the same Hadoop cluster. Each "
-                        "Airflow finds its own applications by it. Default: the API server's base "
-                        "URL. Give every deployment its own name, and never change it.",
+                        "description": "The name that the first training gives this Airflow, among all that use "
+                        "the same Hadoop cluster. Afterwards the variable tf_yarn_deployment_id in "
+                        "Airflow's database has it, for all machines. Default: a unique name.",
                         "version_added": None,
                         "type": "string",
                         "example": "production",

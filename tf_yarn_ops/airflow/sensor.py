@@ -80,7 +80,7 @@ class TensorFlowYarnSensor(BaseSensorOperator):
         if not self.deferrable:
             return super().execute(context)
         cluster = self._connect(context).cluster
-        identity = Identity(f"application {self.application_id}", deployment=deployment_id())
+        identity = Identity(f"application {self.application_id}", deployment=deployment_id(context))
         trigger = TensorFlowYarnTrigger(
             self.application_id,
             cluster_to_dict(cluster),

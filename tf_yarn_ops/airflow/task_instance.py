@@ -3,6 +3,8 @@
 import json
 import logging
 import threading
+import time
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,8 +12,9 @@ from typing import Any
 from ..hadoop.gateway import tracking_page
 from ..job.spec import JobSpec
 from ..launch.identity import Identity
+from .exceptions import TfYarnInfrastructureError
 from .links import urls_of
-from .versions import ServerError, base_url, conf, task_states
+from .versions import ServerError, conf, put_variable, read_variable, task_states
 
 logger = logging.getLogger(__name__)
 
@@ -24,22 +27,73 @@ FINAL = ("failed", "success", "skipped", "upstream_failed", "removed")
 DECIDED = (*FINAL, "restarting", "deleted")
 
 
-def deployment_id(*, warn: bool = False) -> str:
-    """Return the name of this Airflow: ``[tf_yarn] deployment_id``, else the API server's base URL.
+#: The variable in Airflow's database with the name of this Airflow among all that use the cluster.
+DEPLOYMENT_VARIABLE = "tf_yarn_deployment_id"
+#: Seconds after which the name that a task has given is read again: another task may give one at the same time.
+_SETTLED = 5.0
+
+
+def deployment_id(context: Any) -> str:
+    """Return the name of this Airflow, which is in its database: machines of one Airflow may differ in all they have.
+
+    The first task gives the name: ``[tf_yarn] deployment_id`` of its machine, else the time at which its DAG run has
+    started, which has microseconds, so that no other Airflow has it.
 
     Parameters
     ----------
-    warn : bool, optional
-        Log a warning if neither is set. Default False.
+    context : Context
+
+    Raises
+    ------
+    TfYarnInfrastructureError
+        Airflow's server does not answer. Without the name, a running application of the task would not be found.
     """
-    named = conf.get("tf_yarn", "deployment_id", fallback="") or base_url()
-    if warn and not named:
-        logger.warning(
-            "neither [tf_yarn] deployment_id nor [api] base_url (Airflow 2: [webserver] base_url) is set; "
-            "another Airflow on this cluster with DAGs and runs of the same names would take the "
-            "applications of this one for its own"
-        )
-    return str(named or "http://localhost:8080/").rstrip("/")
+    try:
+        known = read_variable(DEPLOYMENT_VARIABLE)
+        if not known:
+            started = getattr(context.get("dag_run"), "start_date", None)
+            known = _name_deployment(_own_name() or f"an Airflow since {started or uuid.uuid4()}")
+    except ServerError as error:
+        raise TfYarnInfrastructureError(
+            f"Airflow's server did not return the variable {DEPLOYMENT_VARIABLE}, by which a task finds its "
+            f"application: {error}"
+        ) from error
+    if other := deployment_conflict(known):
+        logger.warning("%s", other)
+    return known
+
+
+def _name_deployment(name: str) -> str:
+    """Store the name of this Airflow; return the one that stays."""
+    while True:
+        put_variable(DEPLOYMENT_VARIABLE, name, "Tags the YARN applications of this Airflow. Never change it.")
+        time.sleep(_SETTLED)
+        found = read_variable(DEPLOYMENT_VARIABLE) or name
+        if found == name:
+            return name
+        name = found
+
+
+def deployment_conflict(known: str | None = None) -> str:
+    """Return a sentence if this machine names its Airflow otherwise than Airflow's database does; else an empty text.
+
+    Parameters
+    ----------
+    known : str, optional
+        The name in the database. Default: read it.
+    """
+    own = _own_name()
+    known = (own and read_variable(DEPLOYMENT_VARIABLE)) if known is None else known
+    if not own or not known or own == known:
+        return ""
+    return (
+        f"[tf_yarn] deployment_id of this machine is {own!r} and has no effect: the variable {DEPLOYMENT_VARIABLE} "
+        f"in Airflow's database says {known!r}; correct the setting"
+    )
+
+
+def _own_name() -> str:
+    return str(conf.get("tf_yarn", "deployment_id", fallback="") or "")
 
 
 def identity_of(deployment: str, context: Any, *, watched: bool = False) -> Identity:
@@ -70,9 +124,10 @@ def identity_of(deployment: str, context: Any, *, watched: bool = False) -> Iden
     )
 
 
-def resumed(identity: Identity, task_instance: Any) -> Identity:
+def resumed_identity(context: Any, *, watched: bool) -> Identity:
     """Return the identity with which this try has deferred: another task may have been cleared since then."""
-    known = pull(task_instance) or {}
+    known = pull(context["ti"]) or {}
+    identity = identity_of(known.get("deployment") or deployment_id(context), context, watched=watched)
     if known.get("attempt") != identity.attempt:
         return identity
     return replace(identity, generation=int(known["generation"]))
@@ -175,7 +230,8 @@ def push_application(
     task_instance.xcom_push("tf_yarn", {
         "application_id": application_id, "tracking_url": tracking_page(resourcemanager, application_id),
         "name": spec.name, "queue": spec.queue, "user": user, "resourcemanager": resourcemanager,
-        "generation": identity.generation, "attempt": identity.attempt,
+        "generation": identity.generation, "attempt": identity.attempt, "deployment": identity.deployment,
+        "input": spec.input, "output_path": spec.output,
     })  # fmt: skip
     for key, url in links.items():
         task_instance.xcom_push(key, url)

@@ -6,7 +6,6 @@ tags by which Azkaban finds the application.
 
 import logging
 import re
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +30,7 @@ class JobExecution:
     Attributes
     ----------
     server : str
-        The web server's host; the executor's own if it has no ``azkaban.webserver.url``.
+        The web server's host, by the executor's settings; empty if they do not name it.
     project, flow, job : str
         ``job`` begins with the embedded flows around it: ``outer:inner:job``.
     execution_id : str
@@ -83,7 +82,7 @@ class JobExecution:
             )
         url = urlsplit(properties.get("azkaban.url", ""))
         return cls(
-            server=url.hostname or properties.get("azkaban.webserverhost") or socket.gethostname(),
+            server=url.hostname or properties.get("azkaban.webserverhost", ""),
             project=properties.get("azkaban.flow.projectname", ""),
             flow=properties.get("azkaban.flow.flowid", ""),
             execution_id=execution_id,

@@ -263,6 +263,28 @@ def read_site(path: str | Path) -> Site:
         raise SpecInvalid(_without_content(fault, read.lines).in_file(where) for fault in error.faults) from None
 
 
+def read_setting(name: str, text: str) -> Any:
+    """Return the value of a setting that is given as a text, as the site file has it after ``name:``.
+
+    Parameters
+    ----------
+    name : str
+        A field of `Site`.
+    text : str
+        YAML; a list may also be texts joined by commas.
+    """
+    from ..yaml_text import load_yaml
+
+    kind = next(one.type for one in fields(Site) if one.name == name)
+    if kind in (str, str | None):
+        return text
+    try:
+        value = load_yaml(text).value
+    except SpecInvalid:
+        return text  # the reader of the setting names the fault
+    return value.split(",") if kind == tuple[str, ...] and isinstance(value, str) else value
+
+
 def _without_content(fault: Fault, lines: Mapping[str, int]) -> Fault:
     """Return a fault with the line of the file in place of its content."""
     if fault.code is GeneralFault.UNKNOWN_KEY:
