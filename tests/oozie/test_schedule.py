@@ -4,7 +4,15 @@ from datetime import datetime, timezone
 
 import pytest
 
-from tf_yarn_ops.oozie.schedule import Frequency, Schedule, doubts_about_schedule, read_minutes, read_schedule
+from tf_yarn_ops.oozie.schedule import (
+    Frequency,
+    Schedule,
+    doubts_about_schedule,
+    moving_day_fault,
+    read_minutes,
+    read_schedule,
+    utc_days,
+)
 
 NOW = datetime(2026, 11, 21, 10, 7, 33, tzinfo=timezone.utc)
 
@@ -17,6 +25,7 @@ def read(cron=None, frequency=None, zone=None, start=None, end=None):
 @pytest.mark.parametrize("cron", [
     "0 2 * * *", "*/15 * * * *", "0 2,14 * * MON-FRI", "30 4 1,15 * ?", "0 0 L * ?", "0 0 15W JAN-MAR ?", "5/10 22-2 ? * FRI#2",
     "0 0 ? * SUNL", "0 0 L-3 * *", "0  2 *  * sat,sun",
+    "0 0 29 2 *", "0 0 31 2,3 *", "0 0 31 2 MON", "0 0 30-2 FEB *", "0 0 31,L FEB *", "0 0 31 NOV-JAN *", "0 0 */30 2 *",
 ])  # fmt: skip
 def test_cron_of_oozie_is_taken(cron):
     schedule, faults = read(cron)
@@ -38,6 +47,12 @@ def test_cron_of_oozie_is_taken(cron):
     ("*/0 2 * * *", "schedule: '*/0' is not a value for the minute"),
     ("0 2-3-4 * * *", "schedule: '2-3-4' is not a value for the hour"),
     ("? 2 * * *", "schedule: '?' is not a value for the minute"),
+    ("\uff10 2 * * *", "schedule: '\uff10' is not a value for the minute"),
+    ("0 2 * * */\uff12", "schedule: '*/\uff12' is not a value for the day of week"),
+    ("0 0 31 2 *", "schedule: '0 0 31 2 *' never comes: no month of it has such a day"),
+    ("0 0 30-31 FEB ?", "schedule: '0 0 30-31 FEB ?' never comes"),
+    ("0 0 31 4,JUN,9-9,11 *", "schedule: '0 0 31 4,JUN,9-9,11 *' never comes"),
+    ("0 0 31/2 FEB/12 *", "schedule: '0 0 31/2 FEB/12 *' never comes"),
 ])  # fmt: skip
 def test_invalid_cron_is_rejected(cron, fault):
     schedule, faults = read(cron)
@@ -85,6 +100,23 @@ def test_invalid_schedule_is_rejected(given, faults):
 def test_a_time_is_written_in_utc(text, utc):
     schedule, faults = read(frequency="1d", start=text)
     assert not faults and schedule.start == utc
+
+
+@pytest.mark.parametrize(("frequency", "zone", "start", "days"), [
+    ("1d", "Europe/Berlin", "2026-11-21T01:30+01:00", {0, -1}),
+    ("1d", "Europe/Berlin", "2026-07-21T00:30+02:00", {-1}),
+    ("1mo", "Europe/Berlin", "2026-11-21T02:00+01:00", {0}),
+    ("1d", "America/New_York", "2026-11-21T19:30-05:00", {0, 1}),
+    ("1w", "Australia/Lord_Howe", "2026-11-21T10:45+11:00", {0, -1}),
+    ("1d", "GMT+01:00", "2026-11-21T00:30+01:00", {0}),
+    ("24h", "Europe/Berlin", "2026-11-21T01:30+01:00", set()),
+])  # fmt: skip
+def test_utc_days_are_the_dates_beside_those_of_the_zone(frequency, zone, start, days):
+    schedule, faults = read(frequency=frequency, zone=zone, start=start)
+    assert not faults and utc_days(schedule) == days
+    assert (moving_day_fault(schedule, "data") is not None) == (len(days) == 2)
+    warned = [text for text in doubts_about_schedule(schedule, NOW) if text.startswith("timezone: the day in UTC")]
+    assert bool(warned) == bool(days - {0})
 
 
 def test_minutes_are_a_number_with_its_unit():

@@ -25,7 +25,15 @@ from .documents import Application
 from .fields import commands, fill, uses
 from .flow import fill_workflow
 from .packed_job import COORDINATOR_NAMES, DATA_IN, DATA_OUT, FILES_FOLDER, OWN_FILE, WORKFLOW_NAMES
-from .schedule import Schedule, ScheduleFault, doubts_about_schedule, read_frequency, read_minutes, read_schedule
+from .schedule import (
+    Schedule,
+    ScheduleFault,
+    doubts_about_schedule,
+    moving_day_fault,
+    read_frequency,
+    read_minutes,
+    read_schedule,
+)
 from .trainings import TrainingAction, read_trainings
 
 EXECUTIONS = ("FIFO", "LIFO", "LAST_ONLY", "NONE")
@@ -279,6 +287,9 @@ def _read_data(
             properties,
             faults,
         )
+        daily = any(one.output == (default == DATA_OUT) and one.frequency.unit in ("days", "months") for one in data)
+        if schedule and daily and (fault := moving_day_fault(schedule, path)):
+            faults.append(fault)
     names = [one.name for one in data]
     faults += [fault for name in {*properties} & {*names} for fault in name_faults("property", name, names)]
     both = {one.name for one in data if one.output} & {one.name for one in data if not one.output}

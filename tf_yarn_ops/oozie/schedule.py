@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
-from zoneinfo import available_timezones
+from zoneinfo import ZoneInfo, available_timezones
 
 from ..errors import Fault, FaultCode
 
@@ -45,6 +45,11 @@ class ScheduleFault(FaultCode):
     NO_ZONE = "{given!r} is not a time zone{hint}; give a name such as Europe/Berlin or GMT+01:00"
     NOT_A_TIME = "{given!r} is not a time; give 2026-11-21T02:00Z, or with an offset 2026-11-21T02:00+01:00"
     ENDS_FIRST = "{given} is not after the start {start}"
+    NO_SUCH_DAY = "{given!r} never comes: no month of it has such a day"
+    MOVING_DAY = (
+        "Oozie names data by the day in UTC. At {time} in {zone} that is one day in summer and another in winter, so "
+        "that data of one day would be missed and of another taken twice; start at another hour, or without timezone"
+    )
     NEEDS = "needs {other}"
     NEEDS_SCHEDULE = "needs {other}: only a coordinator has it"
 
@@ -101,8 +106,9 @@ class Schedule:
 
 _FREQUENCY = re.compile(r"([1-9][0-9]{0,5})\s*(m|min|minutes?|h|hours?|d|days?|w|weeks?|mo|months?)\Z", re.IGNORECASE)
 _UNITS = {"mo": ("months", 1), "m": ("minutes", 1), "h": ("hours", 1), "d": ("days", 1), "w": ("days", 7)}
+_NUMBER = re.compile(r"[0-9]{1,3}\Z")
 _OFFSET_ZONE = re.compile(r"(GMT|UTC)([+-](0?[0-9]|1[0-4])(:?[0-5][0-9])?)?\Z")
-_TIME = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:00)?)?(Z|[+-]\d{2}:?\d{2})?\Z")
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:00)?)?(Z|[+-]\d{2}:?\d{2})?\Z", re.ASCII)
 
 
 def read_schedule(
@@ -203,6 +209,34 @@ def doubts_about_schedule(schedule: Schedule, now: datetime) -> Iterator[str]:
         )
     if schedule.start < format_time(now - timedelta(days=1)):
         yield f"start: {schedule.start} is past; Oozie catches up from then on, unless execution is LAST_ONLY or NONE"
+    if utc_days(schedule) - {0}:
+        yield (
+            f"timezone: the day in UTC, which nominalDate and the variables of data are, is not always that in "
+            f"{schedule.timezone} at {local_start(schedule):%H:%M}"
+        )
+
+
+def local_start(schedule: Schedule) -> datetime:
+    """Return the start in the zone of the schedule."""
+    start = datetime.fromisoformat(schedule.start.replace("Z", "+00:00"))
+    return start if _OFFSET_ZONE.match(schedule.timezone) else start.astimezone(ZoneInfo(schedule.timezone))
+
+
+def utc_days(schedule: Schedule) -> set[int]:
+    """Return by how many days the date in UTC differs from that in the schedule's zone, over the runs of a year."""
+    if schedule.frequency is None or schedule.frequency.unit not in ("days", "months"):
+        return set()
+    local = local_start(schedule)
+    days = (local + timedelta(days=number) for number in range(366))  # the wall clock stays
+    return {(day.astimezone(timezone.utc).date() - day.date()).days for day in days}
+
+
+def moving_day_fault(schedule: Schedule, path: str) -> Fault | None:
+    """Return the fault of daily data for a schedule whose day in UTC changes with the clock; None if it is well."""
+    if len(utc_days(schedule)) < 2:
+        return None
+    values = {"time": f"{local_start(schedule):%H:%M}", "zone": schedule.timezone}
+    return Fault(path, ScheduleFault.MOVING_DAY, values)
 
 
 class _Field(NamedTuple):
@@ -236,23 +270,50 @@ def cron_faults(text: str) -> Iterator[Fault]:
     if len(fields) != len(_FIELDS):
         yield Fault("schedule", ScheduleFault.NOT_FIVE, {"given": text, "count": len(fields)})
         return
-    for value, field in zip(fields, _FIELDS, strict=True):
-        for item in value.upper().split(","):
-            if field.names == DAYS and re.search(r"\d", item.partition("#")[0].partition("/")[0]):
-                yield Fault("schedule", ScheduleFault.NUMBERED_DAY, {"given": item})
-            elif not _is_item(item, field):
-                yield Fault(
-                    "schedule",
-                    ScheduleFault.NOT_IN_FIELD,
-                    {"given": item, "field": field.name, "allowed": field.allowed},
-                )
+    faults = [fault for value, field in zip(fields, _FIELDS, strict=True) for fault in _field_faults(value, field)]
+    yield from faults
+    if faults or fields[4] not in ("*", "?"):  # a day of the week counts beside a day of the month
+        return
+    days, months = (_values(fields[index], _FIELDS[index]) for index in (2, 3))
+    if days and months and min(days) > max(_LONGEST[month] for month in months):
+        yield Fault("schedule", ScheduleFault.NO_SUCH_DAY, {"given": text})
+
+
+#: The days of each month, at most.
+_LONGEST = dict(zip(range(1, 13), (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31), strict=True))
+
+
+def _field_faults(value: str, field: _Field) -> Iterator[Fault]:
+    for item in value.upper().split(","):
+        if field.names == DAYS and re.search(r"\d", item.partition("#")[0].partition("/")[0]):
+            yield Fault("schedule", ScheduleFault.NUMBERED_DAY, {"given": item})
+        elif not _is_item(item, field):
+            values = {"given": item, "field": field.name, "allowed": field.allowed}
+            yield Fault("schedule", ScheduleFault.NOT_IN_FIELD, values)
+
+
+def _values(value: str, field: _Field) -> set[int]:
+    """Return the values that a valid field names; empty if it has a special item such as L."""
+    found: set[int] = set()
+    for item in value.upper().split(","):
+        span, _, step = item.partition("/")
+        if re.fullmatch(field.special, item):
+            return set()
+        first, *last = ["0"] if span == "*" else span.split("-")
+        begin = field.least if span == "*" else _number(first, field)
+        end = _number(last[0], field) if last else field.most if span == "*" or step else begin
+        if end < begin:  # over the end
+            end += field.most - field.least + 1
+        count = field.most - field.least + 1
+        found |= {(each - field.least) % count + field.least for each in range(begin, end + 1, int(step or 1))}
+    return found
 
 
 def _is_item(item: str, field: _Field) -> bool:
     if re.fullmatch(field.special, item):
         return True
     span, slash, step = item.partition("/")
-    if slash and not (step.isdecimal() and 1 <= int(step) <= field.most):
+    if slash and not (_NUMBER.match(step) and 1 <= int(step) <= field.most):
         return False
     ends = [_number(end, field) for end in span.split("-")]
     # Quartz reads FRI-MON and 22-2 as ranges over the end.
@@ -262,4 +323,4 @@ def _is_item(item: str, field: _Field) -> bool:
 def _number(text: str, field: _Field) -> int:
     if text in field.names:
         return field.names.index(text) + field.least
-    return int(text) if text.isdecimal() and len(text) < 4 else -1
+    return int(text) if _NUMBER.match(text) else -1
