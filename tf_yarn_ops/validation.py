@@ -6,10 +6,12 @@ for each of its fields; `normalise` applies them and collects the faults, each w
 
 import math
 import re
+import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import datetime, tzinfo
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -302,6 +304,11 @@ def read_texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, Iterable):
         raise invalid(ValueFault.NOT_TEXTS, given=value)
     return tuple(read_text(item) for item in value)
+
+
+def this_machine(file: str | Path) -> str:
+    """Return this machine's name for a message about a file; with the folder in which a relative path was looked up."""
+    return socket.gethostname() + ("" if Path(file).is_absolute() else f", in {Path.cwd()}")
 
 
 def optional(reader: Reader) -> Reader:

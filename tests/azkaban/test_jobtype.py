@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -180,10 +181,11 @@ def test_every_fault_is_reported_without_asking_yarn(azkaban, yarn):
 def test_a_missing_file_is_a_fault(azkaban, yarn):
     job = azkaban({"tf.files.1": "missing.py", "tf.archives.2": "e=no/e.zip", "tf.script": "no.py"}).start()
     assert job.end() == 2
+    machine = f"({socket.gethostname()}, in {job.folder})"
     assert job.lines[1:4] == [
-        "  - tf.files.1: there is no missing.py on this machine",
-        "  - tf.archives.2: there is no no/e.zip on this machine",
-        "  - tf.script: there is no no.py on this machine",
+        f"  - tf.files.1: there is no missing.py on this machine {machine}",
+        f"  - tf.archives.2: there is no no/e.zip on this machine {machine}",
+        f"  - tf.script: there is no no.py on this machine {machine}",
     ]
     assert yarn.requests == []
 

@@ -1,6 +1,7 @@
 """Local files are checked before a submission."""
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,16 @@ def test_all_missing_files_are_named_before_anything_is_asked(place, tmp_path):
         launcher.submit(spec)
     assert len(raised.value.faults) == 3
     assert [fault.path for fault in raised.value.faults] == ["files.a", "archives.b", "script"]
-    assert f"files.a: there is no {tmp_path}/a.csv on this machine" in str(raised.value)
+    assert f"files.a: there is no {tmp_path}/a.csv on this machine ({socket.gethostname()})" in str(raised.value)
     assert len(place.yarn.requests) == asked
+
+
+def test_missing_relative_file_is_reported_with_machine_and_folder(place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SpecInvalid) as raised:
+        place.launcher().submit(job(script="train.py"))
+    where = f"{socket.gethostname()}, in {tmp_path}"
+    assert str(raised.value) == f"script: there is no train.py on this machine ({where})"
 
 
 def test_a_path_that_no_file_can_have_is_a_missing_file(place):

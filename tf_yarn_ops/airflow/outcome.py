@@ -144,7 +144,7 @@ def conclude(
         As in `exception_of`.
     """
     report = masked(report, mask)
-    for line in describe(report, time.time(), log_lines=log_tail_lines):
+    for line in describe(report, time.time(), log_lines=log_tail_lines, submitter=False):
         log.info("%s", escape_controls(line))
     return mask_with(to_xcom(report), mask), exception_of(report, skip_on_exit_code, attempt)
 

@@ -20,7 +20,7 @@ from ..job.parts import Environment
 from ..job.spec import JobSpec
 from ..runtime.common.clock import DAY
 from ..staging.prune import UNUSED_DAYS
-from ..validation import check_faults, invalid, noting
+from ..validation import check_faults, invalid, noting, this_machine
 from .pack import Packing, pack_environment
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ _LOCK_INTERVAL = 0.5
 class RequirementsFault(FaultCode):
     """Fault codes for a file of requirements."""
 
-    NO_FILE = "there is no {file} on this machine"
+    NO_FILE = "there is no {file} on this machine ({machine})"
     LOCAL_PACKAGE = (
         "{line!r} names a folder of this machine, whose changes would not be seen; pack it with: ytf env pack"
     )
@@ -101,7 +101,7 @@ def _content(file: Path) -> Iterator[str]:
     try:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
-        raise invalid(RequirementsFault.NO_FILE, file=file) from error
+        raise invalid(RequirementsFault.NO_FILE, file=file, machine=this_machine(file)) from error
     yield text
     for line in text.splitlines():
         first, _, rest = line.strip().replace("=", " ", 1).partition(" ")

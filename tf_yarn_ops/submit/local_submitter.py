@@ -29,7 +29,7 @@ from ..runtime.common.clock import DAY
 from ..runtime.common.contract import CERTIFICATE_FILE, JOB_FILE, KEY_FILE, RUNTIME_FILE, VERDICT_SECRET, dump_job
 from ..runtime.common.local_job import FILES, LOCK_FILE, read_application, write_application
 from ..runtime.common.report import verdict_tag
-from ..validation import check_faults
+from ..validation import check_faults, this_machine
 from .application import build_runtime_job, context_of, user_files
 from .certificate import mint
 from .container_environment import ContainerEnvironment, build_container_environment
@@ -71,7 +71,7 @@ class LocalFault(FaultCode):
     """Error codes for a request that this machine can't run."""
 
     NEEDS_CLUSTER = "{given} is read by the nodes of a cluster; on this machine give a local {kind}"
-    NO_INTERPRETER = "there is no {file} on this machine"
+    NO_INTERPRETER = "there is no {file} on this machine ({machine})"
 
 
 def without_effect(spec: JobSpec) -> list[str]:
@@ -126,7 +126,9 @@ class LocalSubmitter:
                 )
             )
         if not os.access(interpreter(placed), os.X_OK):
-            faults.append(Fault("environment", LocalFault.NO_INTERPRETER, {"file": interpreter(placed)}))
+            python = interpreter(placed)
+            values = {"file": python, "machine": this_machine(python)}
+            faults.append(Fault("environment", LocalFault.NO_INTERPRETER, values))
         check_faults(faults)
         if ignored := without_effect(spec):
             logger.warning("without YARN these options have no effect: %s", ", ".join(ignored))

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from ..errors import Fault, FaultCode, ResourcesImpossible
 from ..hadoop.resourcemanager import Allocation
 from ..job.spec import JobSpec
-from ..validation import ARCHIVE_SUFFIXES, check_faults
+from ..validation import ARCHIVE_SUFFIXES, check_faults, this_machine
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ MASTER = "the application master"
 class LocalFileFault(FaultCode):
     """Fault codes for a local file of a job."""
 
-    NO_FILE = "there is no {file} on this machine"
+    NO_FILE = "there is no {file} on this machine ({machine})"
     FOLDER = "{file} is a folder, not an archive"
     NO_REGULAR_FILE = "{file} is neither a file nor a folder; write its content to a file first"
     UNREADABLE = "{file} can't be read"
@@ -101,7 +101,7 @@ def fault_of_file(where: str, path: Path) -> Fault | None:
         code = LocalFileFault.NO_REGULAR_FILE
     elif os.path.isfile(path) and not os.access(path, os.R_OK):
         code = LocalFileFault.UNREADABLE
-    return Fault(where, code, {"file": path}) if code else None
+    return Fault(where, code, {"file": path, "machine": this_machine(path)}) if code else None
 
 
 def check_environment(spec: JobSpec) -> None:

@@ -58,7 +58,12 @@ def elapsed(task: TaskReport, now: float) -> float | None:
 
 
 def describe(
-    report: JobReport, now: float, options: str = "", columns: int = COLUMNS, log_lines: int = LOG_LINES
+    report: JobReport,
+    now: float,
+    options: str = "",
+    columns: int = COLUMNS,
+    log_lines: int = LOG_LINES,
+    submitter: bool = True,
 ) -> Iterator[str]:
     """Yield the lines of a report: the job, its results, its tasks with a timeline, its failure.
 
@@ -71,13 +76,13 @@ def describe(
         Appended to the next command, such as `` --resourcemanager URL``.
     columns : int, optional
         As in `timeline`.
-    log_lines : int, optional
+    log_lines, submitter : optional
         As in `failure`.
     """
     ended = report.reason is not None
     now = report.finished_at or now
     status = report.reason.value if report.reason else report.state or "UNKNOWN"
-    yield f"{report.application_id} {status}" + (f": {indent_message(report)}" if report.message else "")
+    yield f"{report.application_id} {status}".strip() + (f": {indent_message(report)}" if report.message else "")
     facts = {
         "name": report.name, "queue": report.queue, "user": report.user,
         "state": f"{report.state} {report.final_status}" if report.state else "",
@@ -105,7 +110,7 @@ def describe(
         yield f"  and {report.omitted_tasks} more tasks, which neither YARN's diagnostics nor the history have"
     if ended and report.reason is not Reason.SUCCEEDED:
         yield ""
-        yield from failure(report, options, log_lines)
+        yield from failure(report, options, log_lines, submitter)
 
 
 def group_report(report: JobReport) -> list[AlikeTasks]:
@@ -161,7 +166,7 @@ def timeline(report: JobReport, now: float, columns: int = COLUMNS) -> Iterator[
         yield (f"{line}  |{bar[:room]:<{room}}|" if room >= 4 else line).rstrip()
 
 
-def failure(report: JobReport, options: str = "", log_lines: int = LOG_LINES) -> Iterator[str]:
+def failure(report: JobReport, options: str = "", log_lines: int = LOG_LINES, submitter: bool = True) -> Iterator[str]:
     """Yield the lines about a failure: the task that failed first, the end of its log, a hint, the next command.
 
     Parameters
@@ -172,6 +177,8 @@ def failure(report: JobReport, options: str = "", log_lines: int = LOG_LINES) ->
         As in `describe`.
     log_lines : int, optional
         Lines shown of the failed task's log; 0 for none.
+    submitter : bool, optional
+        Whether the reader can submit the corrected job by a command. Default True.
     """
     reason = report.reason or Reason.TASK_FAILED
     first = next((task for task in report.tasks if task.task == report.first_failure), None)
@@ -184,7 +191,8 @@ def failure(report: JobReport, options: str = "", log_lines: int = LOG_LINES) ->
             yield from (f"    {line}" for line in lines)
             yield "---"
     yield reason.hint
-    yield next_line(report, options)
+    if submitter or (report.application_id and reason not in SUBMIT_AGAIN):
+        yield next_line(report, options)
 
 
 def next_line(report: JobReport, options: str = "") -> str:
