@@ -65,5 +65,4 @@ def site(tmp_path, monkeypatch):
     with serving(yarn) as url:
         connection = {"conn_type": "tf_yarn", "host": url, "extra": {"unreachable_timeout": 1}}
         monkeypatch.setenv("AIRFLOW_CONN_TF_YARN_DEFAULT", json.dumps(connection))
-        monkeypatch.setenv("AIRFLOW_VAR_TF_YARN_DEPLOYMENT_ID", "test")  # without a server the environment has it
         yield Site(yarn, url)

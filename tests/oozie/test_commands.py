@@ -179,6 +179,34 @@ def test_second_call_while_a_coordinator_starts_is_refused(place):
         assert [done.returncode for done in calls] == [2, 2, 0] and not claim.exists(), calls
 
 
+def test_start_without_an_answer_is_found_and_not_repeated(place):
+    """Oozie has started the workflow; a repetition would train it twice."""
+    files = place / "hdfs"
+    files.mkdir()
+    with cluster(files) as url, oozie(None) as (server, seen):
+        run("package", "job.yaml", "--out", "app", "--app-path", "/apps/digits", YTF_RESOURCEMANAGER=url)
+        done = run("run", "app", "--oozie", server, YTF_RESOURCEMANAGER=url)
+        assert (done.returncode, done.stdout) == (0, "0000001-oozie-W\n"), done.stderr
+        assert "Oozie has not answered the start of digits" in done.stderr and "It has: 0000001-oozie-W" in done.stderr
+        starts = len(seen)
+        again = run("run", "app", "--oozie", server, YTF_RESOURCEMANAGER=url)
+        assert again.returncode == 2 and "0000001-oozie-W runs this application" in again.stderr
+        assert len(seen) == starts
+        once_more = run("run", "app", "--again", "--oozie", server, YTF_RESOURCEMANAGER=url)
+        assert (once_more.returncode, once_more.stdout) == (0, "0000002-oozie-W\n"), once_more.stderr
+
+
+def test_start_that_may_have_happened_is_no_server_that_is_away(place):
+    files = place / "hdfs"
+    files.mkdir()
+    with cluster(files) as url, oozie(None, starts=False) as (server, _):
+        run("package", "job.yaml", "--out", "app", "--app-path", "/apps/digits", YTF_RESOURCEMANAGER=url)
+        done = run("run", "app", "--oozie", server, YTF_RESOURCEMANAGER=url)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert 'Oozie has not answered the start of digits "more", and may have started it: ' in done.stderr
+    assert "next: oozie jobs -oozie $OOZIE_URL -jobtype wf -filter 'name=digits \"more\"'" in done.stderr
+
+
 def test_unknown_property_is_rejected(place):
     (place / "flow.xml").write_text(FLOW.replace("ge 0.9", "ge limit"))
     run("package", "job.yaml", "--workflow", "flow.xml", "--property", "rate=1", "--out", "app", *ADDRESSES)

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -20,11 +21,18 @@ from tf_yarn_ops.terminal.signals import Interruption
 
 
 @contextmanager
-def oozie(*answer, coordinators=(), meanwhile=()):
+def oozie(*answer, coordinators=(), meanwhile=(), starts=True):
     handler = type(
         "Oozie",
         (FakeOozie,),
-        {"seen": [], "coordinators": coordinators, "meanwhile": [*meanwhile], **({"answer": answer} if answer else {})},
+        {
+            "seen": [],
+            "coordinators": coordinators,
+            "workflows": {},
+            "starts": starts,
+            "meanwhile": [*meanwhile],
+            **({"answer": answer} if answer else {}),
+        },
     )
     with running(handler) as server:
         yield f"http://127.0.0.1:{server.server_port}/oozie", handler.seen
@@ -97,7 +105,12 @@ def run(*words, **env):
 
 
 class FakeOozie(Handler):
-    """Oozie on the wire: the answers to ``POST /oozie/v2/jobs`` and to ``GET``, and what was posted."""
+    """Oozie on the wire: the answers to ``POST /oozie/v2/jobs`` and to ``GET``, and what was posted.
+
+    With the answer None it starts a workflow or not, see ``starts``, and closes the connection.
+    """
+
+    starts = True
 
     answer = (201, {}, '{"id": "0000001-oozie-C"}')
     coordinators: list = []
@@ -109,8 +122,17 @@ class FakeOozie(Handler):
         self.seen.append((self.path, dict(self.headers), body.decode()))
         if "dryrun" not in self.path and self.meanwhile:
             self.meanwhile.pop()()
-        status, headers, text = self.answer
+        if self.answer == (None,) and "dryrun" not in self.path:
+            if self.starts:
+                path = re.search("<name>oozie.wf.application.path</name><value>([^<]*)", body.decode())[1]
+                self.workflows[f"000000{len(self.workflows) + 1}-oozie-W"] = path
+            self.close_connection = True
+            return
+        status, headers, text = FakeOozie.answer if self.answer == (None,) else self.answer
         self.reply(status, {"Content-Type": "application/json", **headers}, text)
 
     def do_GET(self):
-        self.reply(200, {"Content-Type": "application/json"}, json.dumps({"coordinatorjobs": self.coordinators}))
+        job = re.search(r"/v2/job/([^?/]*)", self.path)
+        found = {"coordinatorjobs": self.coordinators, "workflows": [{"id": name} for name in self.workflows]}
+        answer = {"id": job[1], "appPath": self.workflows[job[1]]} if job else found
+        self.reply(200, {"Content-Type": "application/json"}, json.dumps(answer))

@@ -3,7 +3,7 @@
 import os
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
 from datetime import datetime, timezone
 from pathlib import Path
@@ -16,7 +16,7 @@ from ..hadoop.configuration import system_user
 from ..terminal import shared_options
 from ..terminal.output import configure_logging, say, show
 from ..validation import check_faults, noting
-from .packed_job import APP_PATH
+from .packed_job import APP_PATH, WORKFLOW_PATH
 
 if TYPE_CHECKING:
     from ..hadoop.cluster import Cluster
@@ -34,6 +34,10 @@ class OozieCommandFault(FaultCode):
     NEEDS_SERVER = "missing; give the address of the Oozie server, http://host:11000/oozie, or set OOZIE_URL"
     NOT_A_FILE_SYSTEM = "{given!r} is not the URL of a file system; give hdfs://host:8020, or hdfs://NAME of a pair"
     NOT_A_PAIR = "{given!r} is not NAME=VALUE"
+    WORKFLOW_RUNS = (
+        "{given} runs this application, which would be trained twice at the same time; end it with "
+        "`oozie job -oozie {server} -kill {given}`, or start it once more with --again"
+    )
     RUNS = (
         "{given} is a coordinator {name!r} for the same time, so each day would be trained twice; end it with "
         "`oozie job -oozie {server} -kill {given}`, or start another one with --again"
@@ -243,7 +247,7 @@ def _place(
 @click.argument("folder", metavar="FOLDER")
 @_option("oozie", "<URL>", "The Oozie server, http://host:11000/oozie.  [default: OOZIE_URL]", envvar="OOZIE_URL")
 @_option("property", "NAME=VALUE", "Replace a value of job.properties. Repeatable.", multiple=True)
-@click.option("--again", is_flag=True, help="Start the coordinator although one of its name runs for the same time.")
+@click.option("--again", is_flag=True, help="Start it although it runs already.")
 @_with(_CLUSTER_OPTIONS)
 def run_application(
     folder: str,
@@ -284,17 +288,17 @@ def run_application(
         ) as server,
     ):
         packed = packed or Packed.read(folder, files.read, changes)
-        # This is also the question whether the server is there, before anything is written.
-        _check_alone(packed, server, oozie, again)
         properties, uploaded = packed.at(path) if local else dict(packed.properties), False
+        # This is also the question whether the server is there, before anything is written.
+        _check_alone(packed, properties, server, oozie, again)
         with files.starting(again) if packed.coordinator else nullcontext():
-            _check_alone(packed, server, oozie, again)
+            before = _check_alone(packed, properties, server, oozie, again)
             if local is not None:
                 uploaded = files.upload(local, properties)
                 say(f"uploaded the application to {path}" if uploaded else f"{path} has this application already")
             try:
                 server.check(properties, packed.handed_over)
-                job_id = server.start(properties)
+                job_id = _start(packed, properties, server, before)
             except SubmissionRejected:
                 if uploaded:
                     files.delete()
@@ -304,14 +308,40 @@ def run_application(
     click.echo(job_id)
 
 
-def _check_alone(packed: "Packed", server: "Oozie", url: str, again: bool) -> None:
-    """Raise SpecInvalid if a coordinator runs for the same time, unless another one is wanted."""
-    same = packed.overlapping(server.live_coordinators(packed.coordinator)) if packed.coordinator else []
+def _running(packed: "Packed", properties: Mapping[str, str], server: "Oozie") -> list[str]:
+    """Return the ids of what has not ended: coordinators for the same time, or workflows of the same application."""
+    if packed.coordinator:
+        return packed.overlapping(server.live_coordinators(packed.coordinator))
+    return server.live_workflows(packed.workflow, properties[WORKFLOW_PATH])
+
+
+def _check_alone(packed: "Packed", properties: Mapping[str, str], server: "Oozie", url: str, again: bool) -> list[str]:
+    """Raise SpecInvalid if the application runs already, unless once more is wanted; return the ids of what runs."""
+    same = _running(packed, properties, server)
+    code = OozieCommandFault.RUNS if packed.coordinator else OozieCommandFault.WORKFLOW_RUNS
     check_faults(
-        Fault("", OozieCommandFault.RUNS, {"given": job, "name": packed.coordinator, "server": url})
-        for job in same
-        if not again
+        Fault("", code, {"given": job, "name": packed.coordinator, "server": url}) for job in same if not again
     )
+    return same
+
+
+def _start(packed: "Packed", properties: Mapping[str, str], server: "Oozie", before: list[str]) -> str:
+    """Start an application; return the id of its job, also where Oozie has started it without an answer."""
+    from .rest_api import OozieUnreachable, StartUnconfirmed
+
+    try:
+        return server.start(properties)
+    except OozieUnreachable as error:
+        kind, name = ("coord", packed.coordinator) if packed.coordinator else ("wf", packed.workflow)
+        message = f"Oozie has not answered the start of {name}, and may have started it: {error}"
+        try:
+            begun = [job for job in _running(packed, properties, server) if job not in before]
+        except OozieUnreachable:
+            begun = []
+        if not begun:
+            raise StartUnconfirmed(message, name, kind) from error
+        say(f"{message}. It has: {begun[0]}")
+        return begun[0]
 
 
 def _reader(folder: Path) -> Callable[[str], str | None]:

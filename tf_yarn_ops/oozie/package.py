@@ -17,6 +17,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from xml.sax.saxutils import unescape
 
 import javaproperties
 
@@ -215,12 +216,15 @@ class Packed:
         Those of ``job.properties``.
     coordinator : str
         The coordinator's name; empty for a plain workflow.
+    workflow : str
+        The workflow's name.
     handed_over : tuple of str
         The names of the values that the coordinator hands over to its workflow.
     """
 
     properties: Mapping[str, str]
     coordinator: str
+    workflow: str
     handed_over: tuple[str, ...]
 
     @classmethod
@@ -254,7 +258,13 @@ class Packed:
         )
         root = parse_xml(COORDINATOR, schedule) if schedule else None
         names = () if root is None else tuple(item.text or "" for item in root.iterfind(".//{*}property/{*}name"))
-        return cls({**properties, **changes}, "" if root is None else root.get("name", ""), names)
+        named = re.search(r"<workflow-app\b[^>]*?\bname=\"([^\"]*)\"", flow)
+        return cls(
+            {**properties, **changes},
+            "" if root is None else root.get("name", ""),
+            unescape(named[1], {"&quot;": '"'}) if named else "",
+            names,
+        )
 
     def overlapping(self, coordinators: Iterable[Mapping[str, Any]]) -> list[str]:
         """Return the ids of coordinators, as Oozie lists them, whose time overlaps with that of this one."""

@@ -6,6 +6,7 @@ Oozie 5.2.1, "Web services API", version 2: ``POST /v2/jobs`` with a Hadoop conf
 ``{"id": ...}``; with ``action=dryrun`` it only checks. ``GET /v2/jobs`` lists jobs.
 """
 
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 from xml.sax.saxutils import escape
@@ -31,6 +32,12 @@ _LIVE = (
 )
 
 
+#: Those of a workflow.
+_LIVE_WORKFLOW = ("PREP", "RUNNING", "SUSPENDED")
+#: Seconds: Oozie reads HDFS before it answers a dry run or a start.
+_LEAST_TIMEOUT = 60.0
+
+
 class OozieRefused(SubmissionRejected):
     """The Oozie server has refused a request."""
 
@@ -49,6 +56,18 @@ class OozieUnreachable(ClusterUnreachable):
         return "Check --oozie or $OOZIE_URL. A server that works answers systemMode NORMAL."
 
 
+class StartUnconfirmed(OozieUnreachable):
+    """Oozie has not answered the start of an application, and may still start it."""
+
+    def __init__(self, message: str, name: str, kind: str):
+        super().__init__(message)
+        self.command = f"oozie jobs -oozie $OOZIE_URL -jobtype {kind} -filter {shlex.quote(f'name={name}')}"
+
+    @property
+    def hint(self) -> str:
+        return "Look for the job before you repeat the command; what has started is found and not started twice."
+
+
 class Oozie:
     """A client of an Oozie server.
 
@@ -60,7 +79,7 @@ class Oozie:
         The user of the jobs.
     authentication : SimpleAuthentication, KerberosAuthentication or GatewayAuthentication
     timeout : float
-        Seconds for an answer.
+        Seconds for an answer; at least `_LEAST_TIMEOUT`.
     ca_file : str, optional
         Certificates (PEM) for https.
 
@@ -76,7 +95,9 @@ class Oozie:
         self._url = url.rstrip("/")
         self._user = user
         self._parameters = authentication.parameters()
-        self._client = import_httpx().Client(**client_options(authentication, [self._url], timeout, ca_file))
+        self._client = import_httpx().Client(
+            **client_options(authentication, [self._url], max(timeout, _LEAST_TIMEOUT), ca_file)
+        )
 
     def close(self) -> None:
         """Close the connections."""
@@ -84,9 +105,17 @@ class Oozie:
 
     def live_coordinators(self, name: str) -> list[dict[str, Any]]:
         """Return Oozie's objects of the user's coordinators of this name that have not ended."""
-        states = "".join(f";status={state}" for state in _LIVE)
-        found = self._ask("GET", jobtype="coord", len="1000", filter=f"user={self._user};name={name}{states}")
-        return list(found.get("coordinatorjobs") or ())
+        return list(self._list("coord", name, _LIVE).get("coordinatorjobs") or ())
+
+    def live_workflows(self, name: str, path: str) -> list[str]:
+        """Return the ids of the user's workflows of this name and application path that have not ended."""
+        found = self._list("wf", name, _LIVE_WORKFLOW).get("workflows") or ()
+        # The list has no paths.
+        return [str(job["id"]) for job in found if self._ask("GET", path=f"/v2/job/{job['id']}").get("appPath") == path]
+
+    def _list(self, kind: str, name: str, states: Iterable[str]) -> dict[str, Any]:
+        texts = "".join(f";status={state}" for state in states)
+        return self._ask("GET", jobtype=kind, len="1000", filter=f"user={self._user};name={name}{texts}")
 
     def check(self, properties: Mapping[str, str], handed_over: Iterable[str]) -> None:
         """Let the server check an application without starting it.
@@ -117,15 +146,15 @@ class Oozie:
         )
         return str(self._ask("POST", f"<configuration>{pairs}</configuration>", **parameters)["id"])
 
-    def _ask(self, method: str, content: str = "", **parameters: str) -> dict[str, Any]:
-        """Return the answer of ``/v2/jobs``."""
+    def _ask(self, method: str, content: str = "", path: str = "/v2/jobs", **parameters: str) -> dict[str, Any]:
+        """Return the answer of a path."""
         try:
             # One try: a repetition of a request that was served would start the job twice.
             response = send_request(
                 self._client,
                 Failover(Addresses([self._url], _OOZIE), patience=0.0),
                 method,
-                "/v2/jobs",
+                path,
                 params={**self._parameters, **parameters},
                 content=content.encode(),
                 headers={"Content-Type": "application/xml;charset=UTF-8"},
