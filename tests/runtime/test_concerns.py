@@ -90,6 +90,20 @@ def series(task, step, *, at=NOW, name="loss", value=0.5, since=None):
             [],
         ),
         (
+            {
+                "silent": {"worker:2": 40.0},
+                "series": [series("worker:0", 400), series("worker:1", 410), series("worker:2", 120)],
+                "usage": {"worker:2": usage(930.0, idle=400)},
+                "given": {"worker:2": Given(1000, 1)},
+            },
+            [
+                (
+                    "worker:2: silent for 40 s; the node may be cut off. After --heartbeat_timeout the task counts as lost.",
+                    ["worker:2"],
+                )
+            ],
+        ),
+        (
             {"waiting": Waiting(("worker:1 (container requested)",), NOW - 190)},
             [("1 of 3 tasks are missing for 3 min 10 s: worker:1 (container requested).", ["worker:1"])],
         ),

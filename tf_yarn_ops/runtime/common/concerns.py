@@ -31,8 +31,10 @@ def find_concerns(document: Mapping[str, Any]) -> List[Concern]:
     """
     if document.get("reason") or not document.get("at"):
         return []
-    running = [task for task in document.get("tasks") or () if task.get("state") == "running"]
+    every = [task for task in document.get("tasks") or () if task.get("state") == "running"]
+    running = [task for task in every if not task.get("silent_seconds")]
     return [
+        *_out_of_contact(every),
         *_silent(running),
         *_full(running),
         *_unisolated(running),
@@ -42,6 +44,17 @@ def find_concerns(document: Mapping[str, Any]) -> List[Concern]:
         *_metrics(document, running),
         *_restarts(document),
     ]
+
+
+def _out_of_contact(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
+    silent = {task["task"]: task["silent_seconds"] for task in running if task.get("silent_seconds")}
+    if silent:
+        yield Concern(
+            "contact",
+            f"{list_names([*silent])}: silent for {duration(min(silent.values()))}; the node may be cut off. After "
+            "--heartbeat_timeout the task counts as lost.",
+            tuple(silent),
+        )
 
 
 def _silent(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:

@@ -160,6 +160,8 @@ class Facts(NamedTuple):
         When each deadline of the whole job began and when it ends the job.
     restarts_left : int or None
         None if the job does not start again after failures.
+    silent : mapping of str to float
+        Seconds without a message of an agent, by task; only of agents that are silent for longer than their pings.
     """
 
     at: float
@@ -173,6 +175,7 @@ class Facts(NamedTuple):
     options: Mapping[str, Any] = {}
     deadlines: Mapping[str, Tuple[float, float]] = {}
     restarts_left: Optional[int] = None
+    silent: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True)
@@ -240,6 +243,7 @@ def build_status(report: JobReport, facts: Facts) -> Dict[str, Any]:
         task["events"] = [event.to_dict() for event in events]
         task["given"] = given._asdict() if given else None
         task["usage"] = usage._asdict() if usage else None
+        task["silent_seconds"] = facts.silent.get(name)
     waiting = facts.waiting
     document.update(
         status_schema=STATUS_SCHEMA,
