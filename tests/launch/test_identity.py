@@ -10,6 +10,7 @@ from support.forged import ENDS
 from support.own_applications import ME, mine, number
 from support.place import USER, job
 from tf_yarn_ops.errors import SpecInvalid
+from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.job.spec import MAX_TAGS_USER
 from tf_yarn_ops.launch.identity import (
     Action,
@@ -21,6 +22,7 @@ from tf_yarn_ops.launch.identity import (
     generation_of,
     latest_of,
     nothing_trained,
+    old_tasks_end,
 )
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, verdict_tag
@@ -181,3 +183,30 @@ def test_forged_report_neither_ends_nor_blocks_the_next_attempt(how):
     state, final, text = ENDS[how](number(1))
     forged = mine(1, state, attempt=1, finalStatus=final, diagnostics=text)
     assert decide_submission([forged], ME, USER).action is Action.SUBMIT
+
+
+ENDED_AT = 1_700_000_000.0
+
+
+@pytest.mark.parametrize(
+    "found, now, expected",
+    [
+        ([mine(1, reason=Reason.NODE_LOST)], 0, (number(1), 75)),
+        ([mine(1, reason=Reason.NODE_LOST)], 74, (number(1), 75)),
+        ([mine(1, reason=Reason.NODE_LOST)], 75, None),
+        ([mine(1, reason=Reason.NODE_LOST, generation=0)], 0, (number(1), 75)),
+        ([mine(1, reason=Reason.NODE_LOST), mine(2, reason=Reason.NODE_LOST)], 0, (number(2), 75)),
+        ([mine(1, reason=Reason.NODE_LOST)], -50, (number(1), 75)),
+        ([mine(1, reason=Reason.NODE_LOST)], -61, None),
+        ([mine(1, reason=Reason.NODE_LOST, user="stranger")], 0, None),
+        ([mine(1, reason=Reason.TASK_FAILED)], 0, None),
+        ([mine(1)], 0, None),
+        ([], 0, None),
+    ],
+)
+def test_old_tasks_end_with_their_heartbeats_deadline(found, now, expected):
+    found = [{**one, "finishedTime": int(ENDED_AT * 1000)} for one in found]
+    deadlines = Deadlines(heartbeat=60, stop_grace=5)
+    known = old_tasks_end(found, USER, deadlines, ENDED_AT + now)
+    assert (known and (known[0], known[1] - ENDED_AT)) == expected
+    assert old_tasks_end(found, USER, Deadlines(heartbeat=0), ENDED_AT + now) is None

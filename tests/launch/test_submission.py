@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -47,6 +48,21 @@ def test_the_first_call_submits_with_all_tags_and_the_second_attaches(place):
     for attempt in (2, 3):
         assert place.launcher().ensure(job(), again(attempt), known.append).application_id == ID
     assert known == [ID] * 3 and len(place.yarn.apps) == 1
+
+
+@pytest.mark.slow
+def test_retry_waits_while_tasks_may_run_on_lost_nodes(place, monkeypatch, caplog):
+    """The ResourceManager was cut off for longer than its nodes expire; two tasks trained on for a while."""
+    monkeypatch.setattr("tf_yarn_ops.launch.identity.NEWS_SECONDS", 0.0)
+    spec = job(deadlines=Deadlines(heartbeat=5, stop_grace=1))
+    place.launcher().ensure(spec, ME)
+    end(place, ID, Reason.NODE_LOST)
+    ended = time.time()
+    place.yarn.apps[ID]["finishedTime"] = int(ended * 1000)
+    with caplog.at_level("INFO"):
+        assert place.launcher().ensure(spec, again(3)).application_id == number(2)
+    assert time.time() >= ended + 6
+    assert f"tasks of '{ID}' may still run on nodes that YARN has lost" in caplog.text
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from typing import Any
 from ..errors import Fault, FaultCode
 from ..follow.yarn_report import never_launched, read_yarn_report
 from ..hadoop.resourcemanager import ENDED
+from ..job.parts import Deadlines
 from ..job.spec import JobSpec
 from ..runtime.common.contract import APPLICATION_ID
 from ..runtime.common.reasons import Reason
@@ -29,6 +30,10 @@ from ..validation import ValueFault, check_faults
 
 #: How often a job is submitted again because YARN could not launch its application master.
 LAUNCH_RETRIES = 2
+#: Seconds in which an application master learns from its ResourceManager that YARN has ended it.
+NEWS_SECONDS = 10.0
+#: Seconds by which the clocks of a client and of YARN may differ.
+CLOCKS_DIFFER = 60.0
 #: How the tags of an identity begin; YARN keeps all tags in lower case.
 PREFIXES = ("tfy-", "tfyg-", "tfyd-", VERDICT_TAG)
 #: The tag of generation and attempt.
@@ -262,6 +267,44 @@ def decide_submission(
     if same and not may_try_again([read_yarn_report(a) for a in same], allocation_retries):
         return SubmissionDecision(Action.REPORT, same[-1]["id"])
     return SubmissionDecision(Action.SUBMIT)
+
+
+def old_tasks_end(
+    applications: Iterable[Mapping[str, Any]], user: str, deadlines: Deadlines, now: float
+) -> tuple[str, float] | None:
+    """Return the application whose tasks may still run on nodes that YARN has lost, and until when.
+
+    YARN can't end a container of a lost node; an agent without a coordinator ends its command after the heartbeat's
+    deadline.
+
+    Parameters
+    ----------
+    applications : iterable of mapping
+        YARN's objects of the applications with the identity's tag.
+    user : str
+    deadlines : Deadlines
+        Of the job; without a limit for heartbeats no time is known.
+    now : float
+        Seconds since the epoch. A clock that is a minute behind YARN's must not hold up a training.
+
+    Returns
+    -------
+    tuple or None
+        Application id and seconds since the epoch; None if no task can run any more.
+    """
+    lost = [
+        (int(a["finishedTime"]), str(a["id"]))
+        for a in applications
+        if a.get("user") == user
+        and a["state"] in ENDED
+        and a.get("finishedTime")
+        and read_yarn_report(a).reason is Reason.NODE_LOST
+    ]
+    if not lost or not deadlines.heartbeat:
+        return None
+    finished, application_id = max(lost)
+    end = finished / 1000 + NEWS_SECONDS + deadlines.heartbeat + deadlines.stop_grace
+    return (application_id, end) if finished / 1000 - CLOCKS_DIFFER < now < end else None
 
 
 def latest_of(applications: Iterable[Mapping[str, Any]], identity: Identity) -> Mapping[str, Any] | None:

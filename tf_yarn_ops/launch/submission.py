@@ -41,6 +41,7 @@ from ..submit.preflight import check_environment, check_files
 from .claims import Claim, Claims
 from .committed import PlannedOutput
 from .identity import (
+    IGNORE,
     WAIT,
     Action,
     Identity,
@@ -49,6 +50,7 @@ from .identity import (
     decide_submission,
     generation_of,
     may_try_again,
+    old_tasks_end,
 )
 
 if TYPE_CHECKING:
@@ -374,6 +376,8 @@ class Ensure(Submission):
     def _decide(self) -> SubmissionDecision:
         found = self._resourcemanager.find(tags=[self._identity.tag], user=self._user)
         decision = decide_submission(found, self._identity, self._user, self._spec.restart.allocation_retries)
+        if decision.action is Action.SUBMIT and self._old_tasks_run(found):
+            return SubmissionDecision(Action.WAIT)
         if decision.action is not Action.SUBMIT or self._identity.previous != WAIT or self._route.way == SKEIN:
             return decision
         runs = self._claims().older_runs(found)
@@ -382,6 +386,16 @@ class Ensure(Submission):
                 f"waiting for execution {generation} of this training, which may submit until {local_time(until)}"
             )
         return SubmissionDecision(Action.WAIT) if runs else decision
+
+    def _old_tasks_run(self, found: Sequence[Mapping[str, Any]]) -> bool:
+        """Return whether tasks of an earlier attempt may still train on nodes that YARN has lost."""
+        own = [a for a in found if self._identity.previous != IGNORE or generation_of(a) == self._identity.generation]
+        old = old_tasks_end(own, self._user, self._spec.deadlines, time.time())
+        if old is not None:
+            self._tell(
+                f"waiting until {local_time(old[1])}: tasks of '{old[0]}' may still run on nodes that YARN has lost"
+            )
+        return old is not None
 
     def _wait(self, application_id: str) -> None:
         """Wait for the end of an older generation's application; without one, until the next look."""
