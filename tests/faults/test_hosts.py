@@ -4,8 +4,9 @@ import pytest
 
 from support.faults import Matrix, check
 from support.hadoop.hosts import HostsCluster, missing_for_hosts
-from support.hosts_rig import HostsRig
+from support.hosts_rig import FOREVER, HostsRig
 from support.programs import YTF
+from support.waiting import until
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -36,6 +37,10 @@ for address in addresses:
 json.dump({"addresses": addresses, "host": socket.gethostname()}, open(os.environ["YTF_RESULT_FILE"], "w"))
 time.sleep(3)
 '"""
+
+
+#: Takes half a minute.
+COUNT = "for n in $(seq 30); do echo step $n; sleep 1; done"
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +108,83 @@ def dead_address_first(rig):
     for node in nodes:
         rig.cluster.set_names(node, names)
     return rig.play("-r", "worker:2", RING, expect=on_different_hosts)
+
+
+@row("a firewall rejects what goes to the coordinator's ports", Reason.REGISTRATION_TIMEOUT, 120)
+def ports_rejected(rig):
+    return closed_ports(rig, "reject", "Connection refused")
+
+
+@row("a firewall drops what goes to the coordinator's ports", Reason.REGISTRATION_TIMEOUT, 120)
+def ports_dropped(rig):
+    return closed_ports(rig, "drop", "a firewall drops")
+
+
+def closed_ports(rig, verdict, why):
+    for host in ("n1", "n2", "n3"):
+        for peer in {"n1", "n2", "n3"} - {host}:
+            rig.cluster.block(host, peer, "20000-29999", verdict)
+    outcome = rig.play("-r", "worker:3", "--registration_timeout", "12", FOREVER, expect=has_places)
+    assert "no coordinator on n" in outcome.message and why in outcome.message, outcome.message
+    return outcome
+
+
+def has_places(report):
+    """Hold that a task has a log, although its agent never called."""
+    assert all(task["host"] and task["container_id"] and task["log_url"] for task in report["tasks"]), report
+
+
+@row("a worker's node is cut off for 15 s", Reason.SUCCEEDED, 150)
+def node_cut_off_for_a_while(rig):
+    """The status reports the silence; the task goes on."""
+    client = rig.submit("-r", "worker:2", COUNT)
+    host = worker_away_from_master(client)
+    began = rig.clock()
+    rig.cluster.unplug(host)
+    silent = until(lambda: [one for one in client.report()["concerns"] if one["code"] == "contact"], 60, 0.5)
+    assert "silent for 1" in silent[0]["text"], silent
+    rig.cluster.plug(host)
+    return client.end(began, trained_once)
+
+
+@row("a worker's node is cut off for ever", Reason.SUCCEEDED, 200)
+def node_cut_off_for_ever(rig):
+    client = rig.submit("-r", "worker:2", "--heartbeat_timeout", "15", COUNT)
+    host = worker_away_from_master(client)
+    began = rig.clock()
+    rig.cluster.unplug(host)
+
+    def began_again(report):
+        assert len(report["rounds"]) == 2 and report["rounds"][1]["cause"], report
+        assert host not in [task["host"].partition(".")[0] for task in report["tasks"]], report
+
+    return client.end(began, began_again)
+
+
+@row("the coordinator's node and that of one worker are cut off from each other", Reason.HEARTBEAT_LOST, 120)
+def worker_cut_off_from_coordinator(rig):
+    client = rig.submit("-r", "worker:2", "--heartbeat_timeout", "15", "--max_container_losses", "0", FOREVER)
+    host, master = worker_away_from_master(client), client.master()
+    began = rig.clock()
+    rig.cluster.block(master, host)
+    return client.end(began)
+
+
+@row("the client is cut off while it waits", Reason.SUCCEEDED, 150)
+def client_cut_off_while_it_waits(rig):
+    client = rig.submit("-r", "worker:1", COUNT)
+    client.running(1)
+    began = rig.clock()
+    rig.cluster.unplug("edge")
+    until(lambda: "still waiting" in client.lines(), 60, what=client.lines)
+    rig.cluster.plug("edge")
+    return client.end(began, trained_once)
+
+
+def worker_away_from_master(client):
+    """Wait until both workers run; return the host of one that is not on the application master's."""
+    hosts = client.running(2)
+    return next(host for host in hosts.values() if host != client.master())
 
 
 @pytest.mark.parametrize("row", MATRIX.rows, ids=lambda row: row.fault)

@@ -3,6 +3,7 @@
 import pytest
 
 from support.fake_yarn import FakeYarn, application, killed_text, serving
+from support.http_server import Handler, running
 from support.tls import Authority
 from tf_yarn_ops.hadoop.tls import read_authorities
 from tf_yarn_ops.runtime.common import container_http as rest
@@ -80,3 +81,34 @@ def test_only_certificates_travel_with_the_job(tmp_path):
     bundle.write_bytes(authority.file.read_bytes() + b"a comment\n" + (tmp_path / "ca" / "localhost.pem").read_bytes())
     found = read_authorities(str(bundle))
     assert (found.count("BEGIN CERTIFICATE"), "KEY" in found, "comment" in found) == (2, False, False)
+
+
+class NodeManager(Handler):
+    """Serves one log as a NodeManager does."""
+
+    log = b""
+
+    def do_GET(self):
+        known = "/ws/v1/node/containerlogs/container_1_0001_01_000002/worker.log?size=-4096"
+        if self.path != known or self.headers["Accept"] != "text/plain":
+            self.reply(404, {}, b"")
+        else:
+            self.reply(200, {"Content-Type": "text/plain"}, self.log)
+
+
+@pytest.mark.parametrize(
+    "log, line",
+    [
+        (b"tf_yarn_ops agent: a\ntf_yarn_ops agent: no coordinator on n1\nbash: b\n", "no coordinator on n1"),
+        (b"\xff\xfe\x00\n", ""),
+        (b"", ""),
+        (b"tf_yarn_ops agent: " + b"x" * 5000, "x" * 300),
+    ],
+)
+def test_last_line_of_an_agent(monkeypatch, log, line):
+    monkeypatch.setattr(NodeManager, "log", log)
+    with running(NodeManager) as server:
+        url = f"http://127.0.0.1:{server.server_port}/node/containerlogs/container_1_0001_01_000002/ann/worker.log"
+        assert rest.last_line_of_agent(url) == line
+        assert rest.last_line_of_agent(url.replace("_01_", "_02_")) == ""
+    assert rest.last_line_of_agent("http://127.0.0.1:1/node/containerlogs/c/ann/worker.log") == ""

@@ -413,7 +413,7 @@ SINCE = r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ"
             Deadlines(total=1, stop_grace=1),
             {"worker_1"},
             Reason.TOTAL_TIMEOUT,
-            rf"longer than 1 s; waiting {SINCE} for: .*worker:1 \(container .*requested\)",
+            rf"longer than 1 s; waiting {SINCE} for: .*worker:1 \(container requested",
         ),
     ],
 )

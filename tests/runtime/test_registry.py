@@ -8,6 +8,7 @@ from support.wire import Wire, answer, coordinator_of, exited, job, registration
 from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.master.containers import Container
 from tf_yarn_ops.runtime.master.lifecycle import Lost
 from tf_yarn_ops.runtime.master.registry import Refused, Registry
 
@@ -115,3 +116,41 @@ def test_an_agent_that_comes_back_is_known_by_its_nonce():
     assert peer.address == "h:2001"
     with pytest.raises(Refused, match="registered already, by another agent"):
         registry.admit(registration(nonce="stolen"))
+
+
+def test_container_whose_agent_has_not_called_has_a_log():
+    """Its log says why; two replacements are not noted for the same task."""
+    registry = Registry(job())
+    running = [
+        Container(f"worker_{number}", "worker", "RUNNING", "", f"n{number}:8042", f"container_{number}")
+        for number in (2, 3)
+    ]
+    assert registry.expect(running) == [TaskId("worker", 0), TaskId("worker", 1)]
+    tasks = registry.reports(dict.fromkeys([TaskId("ps", 0), *registry.expect(running)], "pending"))
+    assert [(task.task, task.host, task.container_id, task.log_url) for task in tasks] == [
+        ("ps:0", None, None, None),
+        ("worker:0", "n2", "container_2", "http://n2:8042/node/containerlogs/container_2/u/worker.log"),
+        ("worker:1", "n3", "container_3", "http://n3:8042/node/containerlogs/container_3/u/worker.log"),
+    ]
+
+
+def test_container_of_a_registered_agent_is_not_expected():
+    registry = Registry(job())
+    registry.admit(registration("worker_0", host="n1", yarn_container="container_0", node_http="n1:8042"))
+    assert registry.expect([Container("worker_0", "worker", "RUNNING", "", "n9:8042", "container_9")]) == []
+
+
+def test_silent_agent_is_reported_from_ten_seconds_on():
+    async def play():
+        coordinator = coordinator_of(job())
+        for name in ("worker_0", "worker_1", "ps_0"):
+            peer = await coordinator.greet(Wire(), registration(name))
+            peer.heard_at -= {"worker_0": 9.0, "worker_1": 40.0}.get(name, 0.0)
+            peer.started_at, coordinator.state.phases[peer.task] = 1.0, "running"
+        return coordinator.status()
+
+    status = asyncio.run(play())
+    seconds = {task["task"]: task["silent_seconds"] for task in status["tasks"]}
+    assert seconds == {"worker:0": None, "worker:1": pytest.approx(40, abs=5), "ps:0": None}
+    assert [concern["tasks"] for concern in status["concerns"]] == [["worker:1"]]
+    assert "worker:1: silent for 4" in status["concerns"][0]["text"]

@@ -10,12 +10,15 @@ import urllib.request
 from typing import Any, Dict, List, Mapping, Sequence
 from urllib.parse import urlsplit
 
+from .contract import AGENT_LINE
 from .tokens import RESOURCEMANAGER_KIND, TOKEN_HEADER, encode_token, read_credentials
 
 logger = logging.getLogger(__name__)
 
 #: Errors of a request to a server that dies, or that is not a daemon of Hadoop.
 NO_ANSWER = (OSError, ValueError, TypeError, http.client.HTTPException)
+#: The bytes of the end of a log.
+LOG_END = 4096
 #: Seconds for one look at a ResourceManager.
 RM_LOOK_SECONDS = 5.0
 
@@ -59,6 +62,29 @@ def ask_yarn(resourcemanagers: Sequence[str], path: str, key: str, authorities: 
         if isinstance(found, dict):
             return found
     return {}
+
+
+def last_line_of_agent(url: str, authorities: str = "") -> str:
+    """Return the last line that an agent has logged, from its NodeManager; empty if there is none.
+
+    Parameters
+    ----------
+    url : str
+        As in the report: ``http://node:8042/node/containerlogs/<container>/<user>/<file>``.
+    authorities : str, optional
+        CAs for https, as in `opener_of`.
+    """
+    split = urlsplit(url)
+    *_, container, _, file = split.path.split("/")
+    place = f"{split.scheme}://{split.netloc}/ws/v1/node/containerlogs/{container}/{file}?size=-{LOG_END}"
+    request = urllib.request.Request(place, headers={"Accept": "text/plain"})
+    try:
+        with opener_of(authorities).open(request, timeout=RM_LOOK_SECONDS) as answer:
+            text = answer.read(LOG_END).decode("utf-8", "replace")
+    except NO_ANSWER:
+        return ""
+    lines = [line[len(AGENT_LINE) :].strip() for line in text.splitlines() if line.startswith(AGENT_LINE)]
+    return lines[-1][:300] if lines else ""
 
 
 @functools.lru_cache(maxsize=None)

@@ -17,6 +17,7 @@ import time
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
 from ..common import protocol
+from ..common.container_http import last_line_of_agent
 from ..common.contract import MAX_STRING, Job, TaskId, cluster_spec
 from ..common.frameworks import tf_config
 from ..common.mutual_tls import client_context
@@ -49,6 +50,10 @@ TAIL_SECONDS = 5.0
 MAX_TAILS = 32
 #: Seconds within which an agent reports the end of a command after SIGKILL.
 AFTER_KILL = 3.0
+#: Seconds without a message of an agent, which sends one every 5 s, after which the status reports its silence.
+SILENT_AGENT_SECONDS = 10.0
+#: The most logs that are read for the cause of a missing registration.
+LOGS_READ = 3
 #: Libraries of the environment whose versions the page shows.
 _LIBRARIES = ("tensorflow", "tensorflow-cpu", "keras", "numpy", "tensorboard")
 #: The words of a program that has found its port taken.
@@ -237,8 +242,19 @@ class Coordinator:
                 for container in self.known.values():
                     if container.state == "RUNNING":
                         self._allocated.setdefault(container.id, container.started_at or time.time())
+                self.registry.expect(self._uncalled())
                 self._listed_at = listed
         return list(self.known.values())
+
+    def _uncalled(self) -> List[Container]:
+        """Return the containers that run, and whose agents have not registered."""
+        return [
+            container
+            for container in self.known.values()
+            if container.state == "RUNNING"
+            and container.id not in self.registry.peers
+            and not self._is_unwanted(container.id)
+        ]
 
     def heard(self, peer: Peer, connection: Connection, message: Dict[str, Any]) -> None:
         """Handle one message of a registered agent; ignore unknown, malformed and late messages."""
@@ -424,7 +440,7 @@ class Coordinator:
                 logger.info("Giving back %s, on excluded nodes", list_names([container.id for container in unwanted]))
                 self._to_replace += unwanted
                 self._end_if(self._overseer.stranded(self._view(), await self.containers.nodes()))
-            self._end_if(self._overseer.missing(self._view(), now))
+            self._end_if(await self._explained(self._overseer.missing(self._view(), now)))
         while self._to_replace and self.state.verdict is None:
             await self.containers.replace(self._to_replace[0])
             self._to_replace.pop(0)
@@ -443,6 +459,18 @@ class Coordinator:
             self._restarts_at,
         )
 
+    async def _explained(self, expired: Optional[Expired]) -> Optional[Expired]:
+        """Add the last line of an agent that can't register: it names what a firewall or DNS does."""
+        if expired is None or expired.reason is not Reason.REGISTRATION_TIMEOUT:
+            return expired
+        loop = asyncio.get_running_loop()
+        for task in self.registry.expect(self._uncalled())[:LOGS_READ]:
+            url = self.registry.log_url(task)
+            line = url and await loop.run_in_executor(None, last_line_of_agent, url, self.job.authorities)
+            if line:
+                return expired._replace(cause=f"{expired.cause}. The log of {task} ends with: {line}")
+        return expired
+
     def _end_if(self, expired: Optional[Expired]) -> None:
         if expired is not None:
             self.apply(expired)
@@ -459,9 +487,7 @@ class Coordinator:
                 if peer.task.type == TENSORBOARD and self.state.phases[peer.task] == lifecycle.FAILED:
                     self._tensorboard_is_too_small(peer, cause)
             elif container and container.state == "FAILED":
-                task = self.registry.vacant(container_id)
-                if task:
-                    self.registry.failed_to_call(task, container)
+                for task in self.registry.expect([container]):
                     self._timeline.note(task, LOST, host=container.host or None, cause=cause)
                     self.apply(Lost(task, reason, f"before its agent called: {cause}", container.node))
             if replace and container:
@@ -770,6 +796,11 @@ class Coordinator:
             self.job.options,
             deadlines,
             self.state.restarts_left if self.job.restart["max_restarts"] else None,
+            {
+                str(task): round(now - peer.heard_at, 1)
+                for task, peer in self.registry.serving.items()
+                if now - peer.heard_at >= SILENT_AGENT_SECONDS
+            },
         )
 
     def live_report(self) -> Dict[str, Any]:

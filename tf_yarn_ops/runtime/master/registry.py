@@ -5,7 +5,7 @@ Registrations come in; peers and the tasks of the report go out. It opens no con
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ..common import protocol
 from ..common.contract import VERSION, Job, TaskId
@@ -161,13 +161,17 @@ class Registry:
         self._locate(task, container, host, peer.yarn_container, peer.node_http)
         return peer, False
 
-    def vacant(self, container: str) -> Optional[TaskId]:
-        """Return the task for a container: that of its own number if it is free, else the first free one, else None."""
+    def vacant(self, container: str, taken: Collection[TaskId] = ()) -> Optional[TaskId]:
+        """Return the task for a container: that of its own number if it is free, else the first free one, else None.
+
+        Those of `taken` are not free.
+        """
         service, _, instance = container.rpartition("_")
         plan = self._job.services.get(service)
         if plan is None:
             return None
-        free = [index for index in plan.indices if TaskId(plan.type, index) not in self.serving]
+        busy = {*self.serving, *taken}
+        free = [index for index in plan.indices if TaskId(plan.type, index) not in busy]
         own = plan.indices[int(instance)] if instance.isdigit() and int(instance) < len(plan.indices) else -1
         if not free:
             return None
@@ -180,9 +184,20 @@ class Registry:
         if self.serving.get(peer.task) is peer:
             del self.serving[peer.task]
 
-    def failed_to_call(self, task: TaskId, container: Container) -> None:
-        """Note the container of a task although its agent never called, because its log says why."""
-        self._locate(task, container.id, container.host, container.yarn_id, container.node)
+    def expect(self, containers: Iterable[Container]) -> List[TaskId]:
+        """Note the places of containers whose agents have not called: their logs say why. Return their tasks."""
+        tasks: List[TaskId] = []
+        for container in containers:
+            task = None if container.id in self.peers else self.vacant(container.id, tasks)
+            if task is not None:
+                tasks.append(task)
+                self._locate(task, container.id, container.host, container.yarn_id, container.node)
+        return tasks
+
+    def log_url(self, task: TaskId) -> Optional[str]:
+        """Return the address of a task's log on its node; None if its container is not known."""
+        url: Optional[str] = self._records[task].get("log_url")
+        return url
 
     def _locate(self, task: TaskId, container: str, host: str, yarn_container: str, node_http: str) -> None:
         url = None
