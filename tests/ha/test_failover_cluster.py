@@ -1,12 +1,18 @@
 """Two ResourceManagers and two NameNodes, whose active ones are killed at every step of a job."""
 
+import os
+
 import pytest
 
 from support import failover_rows
 from support.access import plain
+from support.commit_rows import read, train
 from support.hadoop import HadoopCluster
 from support.tls import Authority
 from support.two_nodes import launcher_on
+from support.wire_proxy import Proxy
+from tf_yarn_ops.runtime.common.committed_output import CommitPlan, read_success
+from tf_yarn_ops.runtime.common.hdfs import Hdfs
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -37,6 +43,25 @@ def test_gateway_with_a_path_for_each_works(hadoop, tmp_path):
 
 def test_nothing_is_lost_when_the_resourcemanager_is_killed(hadoop, launcher):
     failover_rows.nothing_is_lost_when_the_resourcemanager_is_killed(plain(hadoop), launcher)
+
+
+def test_commit_survives_a_failover_inside_its_last_rename(hadoop):
+    """The active NameNode renames, and is killed before it answers; the other one finds no source."""
+    user, path = hadoop.settings.user, f"/tmp/commit-{os.getpid()}/digits"
+    first, second = sorted(hadoop.settings.namenodes, key=lambda name: name != hadoop.active("nn"))
+    with Proxy(hadoop.settings.web_address(first)) as proxy:
+
+        def lose(when, method, place, parameters):
+            if (when, parameters.get("destination")) == ("after", path):
+                proxy.stop_at = None
+                hadoop.failover("nn")
+                raise ConnectionResetError
+
+        proxy.stop_at = lose
+        files = Hdfs((proxy.url, hadoop.settings.web_address(second)), user, {}, patience=60.0)
+        made = train(files, CommitPlan("replace", path, "", "a" * 16), 1)
+        assert proxy.stop_at is None and made.path == path
+        assert read_success(read(files, f"{path}/_SUCCESS")).application_id == "application_1700000000000_0001"
 
 
 def test_nothing_is_lost_when_the_namenode_is_killed(hadoop, launcher):

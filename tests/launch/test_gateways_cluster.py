@@ -8,6 +8,7 @@ from contextlib import closing
 import pytest
 
 from support.cluster_jobs import job, until_it_runs
+from support.commit_rows import commits_whole_and_once, moves_into_nothing
 from support.httpfs import running_httpfs
 from support.knox import Knox, serving_knox
 from support.tls import Authority
@@ -19,6 +20,7 @@ from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.launch.launcher import Launcher
+from tf_yarn_ops.runtime.common.hdfs import Hdfs
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 pytestmark = pytest.mark.cluster
@@ -31,6 +33,22 @@ ENVIRON = {"HOME": "/nowhere", "PATH": "/usr/bin:/bin"}
 def httpfs(minicluster, tmp_path_factory):
     with running_httpfs(minicluster, tmp_path_factory.mktemp("httpfs")) as url:
         yield url
+
+
+@pytest.fixture(params=["namenode", "httpfs"])
+def hdfs_of_containers(request, minicluster):
+    url = minicluster.namenode_url if request.param == "namenode" else request.getfixturevalue("httpfs")
+    return Hdfs(
+        (url,), minicluster.settings.user, {}
+    ), f"/tmp/{request.node.originalname}-{request.param}-{os.getpid()}"
+
+
+def test_commit_is_whole_and_once(hdfs_of_containers):
+    commits_whole_and_once(*hdfs_of_containers)
+
+
+def test_rename_moves_into_nothing(hdfs_of_containers):
+    moves_into_nothing(*hdfs_of_containers)
 
 
 @pytest.fixture(scope="module")
