@@ -11,7 +11,7 @@ from support.waiting import until
 from tf_yarn_ops.errors import CommitRefused, SpecInvalid
 from tf_yarn_ops.hadoop.cluster import local
 from tf_yarn_ops.job.spec import JobFault
-from tf_yarn_ops.launch.committed import PlannedOutput, committed_instead
+from tf_yarn_ops.launch.committed import PlannedOutput, committed_instead, prune_outputs
 from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.committed_output import Success, dump_success
@@ -111,6 +111,29 @@ def test_retry_of_a_committed_training_starts_no_application(launcher, output, t
     assert json.loads((output / "x" / "_SUCCESS").read_bytes())["application_id"] == done.application_id
     launcher.resourcemanager.folder(done.application_id).rename(tmp_path / "forgotten")
     assert launcher.run(spec, Identity("training", attempt=2)).application_id == done.application_id
+
+
+def test_work_of_ended_trainings_is_pruned_and_an_old_result_stays(launcher, output):
+    PlannedOutput(launcher, job(output=str(output), commit="replace")).check()
+    left = output.parent / f"_digits.work-alone-0-{ID}"
+    holds = output.parent / f"_digits.sealed-alone-0-{ID}-00"
+    for folder in (left, holds / "_ytf_previous"):
+        folder.mkdir(parents=True)
+    (output.parent / f"_digits.claim-alone-0-{ID}").touch()
+    output.rmdir()
+    assert prune_outputs(launcher, 30.0) == []
+    assert [file.name for file in prune_outputs(launcher, 0.0)] == [f"_digits.claim-alone-0-{ID}", left.name]
+    assert os.listdir(output.parent) == [holds.name]
+    output.mkdir()
+    assert [file.name for file in prune_outputs(launcher, 0.0)] == [holds.name]
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"output": 1, "mode": "replace"}', '{"output": "s3://x/y"}'])
+def test_note_that_names_no_output_is_passed_over(launcher, output, content, tmp_path):
+    notes = tmp_path / "jobs" / "staging" / "outputs"
+    notes.mkdir(parents=True)
+    (notes / "x").write_text(content)
+    assert prune_outputs(launcher, 0.0) == []
 
 
 @pytest.mark.parametrize(

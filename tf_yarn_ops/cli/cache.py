@@ -1,6 +1,7 @@
 """``ytf cache list|prune``: the user's files in the cache on the cluster's file system."""
 
 import time
+from contextlib import closing
 from dataclasses import asdict
 
 import click
@@ -48,11 +49,14 @@ def list_files(call: ClusterCall) -> None:
 def prune(unused_days: float | None, call: ClusterCall) -> None:
     """Delete files that no job has used for --unused_days days.
 
-    Also deletes unfinished uploads.
+    Also deletes unfinished uploads, and the work of ended trainings that was never committed.
     """
+    from ..launch.committed import prune_outputs
     from ..staging.prune import UNUSED_DAYS, prune_cache
 
-    deleted = prune_cache(StagingDirectory(call.discover()), UNUSED_DAYS if unused_days is None else unused_days)
+    days = UNUSED_DAYS if unused_days is None else unused_days
+    with closing(call.launcher()) as launcher:
+        deleted = [*prune_cache(launcher.staging(), days), *prune_outputs(launcher, days)]
     if call.as_json:
         print_json([asdict(file) for file in deleted])
     for file in deleted:

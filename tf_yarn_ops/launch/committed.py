@@ -3,9 +3,12 @@
 `runtime.master.commit` checks again in the cluster: a client can't see a folder that only the nodes share.
 """
 
+import hashlib
+import json
 import logging
 import posixpath
 import secrets
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 
@@ -15,10 +18,12 @@ from ..hadoop.filesystem import FileSystem, MountedFileSystem
 from ..hadoop.resourcemanager import ENDED
 from ..hadoop.transport import RestUnavailable
 from ..job.spec import JobSpec
+from ..runtime.common.clock import DAY
 from ..runtime.common.committed_output import (
     CLAIM,
     MOST_SUCCESS,
     NEW,
+    REPLACED,
     SUCCESS_FILE,
     VERSION,
     CommitPlan,
@@ -26,9 +31,12 @@ from ..runtime.common.committed_output import (
     exists_message,
     find_beside,
     read_success,
+    split_location,
 )
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
+from ..staging.prune import CachedFile
+from ..staging.staging_directory import PASSABLE
 from ..submit.application import plan_commit
 
 logger = logging.getLogger(__name__)
@@ -37,6 +45,8 @@ logger = logging.getLogger(__name__)
 _VERSIONS = 20
 #: Applications with a claim beside the output, of which a client asks YARN.
 _CLAIMS = 20
+#: The folder of the staging directory with a note for each output that was committed.
+_OUTPUTS = "outputs"
 
 
 class PlannedOutput:
@@ -119,17 +129,23 @@ class PlannedOutput:
                 raise CommitRefused(
                     f"{plan.location}{folder} can't be written, and commit renames folders there: {error}"
                 ) from error
+            self._note(plan)
+
+    def _note(self, plan: CommitPlan) -> None:
+        """Note the output in the staging directory, so that `prune_outputs` finds what is left beside it."""
+        staging = self._session.staging(self._cluster.user)
+        folder = f"{staging.cluster.staging}/{_OUTPUTS}"
+        document = json.dumps({"output": plan.location + plan.path, "mode": plan.mode}).encode()
+        staging.filesystem.makedirs(staging.cluster.staging, PASSABLE)
+        staging.filesystem.makedirs(folder, 0o700)
+        staging.filesystem.create(f"{folder}/{hashlib.sha256(document).hexdigest()}", document, 0o600)
 
     def _check_others(self, plan: CommitPlan, files: FileSystem) -> None:
         """Raise `CommitRefused` if an application of another training writes this output now."""
         beside = find_beside(plan, [status.name for status in files.list(plan.folder)])
         others = [one for one in beside if one.kind == CLAIM and (not plan.training or one.training != plan.training)]
         for one in others[-_CLAIMS:]:
-            try:
-                application = self._session.resourcemanager.get(one.application_id)
-            except ApplicationNotFound:
-                continue
-            if application["state"] not in ENDED:
+            if _is_live(self._session, one.application_id):
                 raise CommitRefused(
                     f"{one.application_id} of another training writes {plan.location}{plan.path} now; wait for its "
                     "end, or give another output"
@@ -166,6 +182,55 @@ def _report_of(success: Success) -> JobReport:
             message="It has committed its output",
         )
     return report
+
+
+def prune_outputs(session: Session, unused_days: float) -> list[CachedFile]:
+    """Delete what ended applications have left beside committed outputs, and return it.
+
+    Parameters
+    ----------
+    session : Session
+    unused_days : float
+        For how long it has not changed.
+    """
+    staging, deleted = session.staging(), list[CachedFile]()
+    folder, before = f"{staging.cluster.staging}/{_OUTPUTS}", time.time() - unused_days * DAY
+    for note in staging.filesystem.list(folder):
+        try:
+            document = json.loads(staging.filesystem.read(f"{folder}/{note.name}") or b"")
+            output, mode = str(document["output"]), str(document["mode"])
+            place = split_location(output)
+            if place is None or note.owner != staging.cluster.user:
+                continue
+            with closing(session.cluster.open_path(output)[0] if place[0] else MountedFileSystem("/")) as files:
+                found = _prune_beside(session, files, CommitPlan(mode, place[1], place[0]), before)
+        except (ValueError, KeyError, TypeError, RestUnavailable) as error:
+            logger.warning("what is left beside the output of %s/%s stays: %s", folder, note.name, error)
+            continue
+        deleted += found
+    return deleted
+
+
+def _prune_beside(session: Session, files: FileSystem, plan: CommitPlan, before: float) -> list[CachedFile]:
+    deleted = []
+    statuses = {status.name: status for status in files.list(plan.folder)}
+    for one in find_beside(plan, statuses):
+        path, status = f"{plan.folder.rstrip('/')}/{one.name}", statuses[one.name]
+        changed, inside = status.modified / 1000, files.list(path) if status.is_directory else []
+        # A commit that ended between its two renames: the next training puts the old result back.
+        holds_result = any(item.name.startswith(REPLACED) for item in inside) and files.status(plan.path) is None
+        if changed > before or holds_result or _is_live(session, one.application_id):
+            continue
+        if files.delete(path):
+            deleted.append(CachedFile(plan.location + path, one.name, status.length, changed, True))
+    return deleted
+
+
+def _is_live(session: Session, application_id: str) -> bool:
+    try:
+        return session.resourcemanager.get(application_id)["state"] not in ENDED
+    except ApplicationNotFound:
+        return False
 
 
 def committed_instead(session: Session, spec: JobSpec, tags: Iterable[str], ended: JobReport) -> JobReport:
