@@ -14,7 +14,7 @@ def test_feature_release(text, feature):
     assert parse_feature_release(text) == feature
 
 
-@pytest.mark.parametrize("version", ["11.0.2", "17.0.15", "21", "23.0.1"])
+@pytest.mark.parametrize("version", ["11.0.2", "17.0.15", "21", "25.0.1"])
 def test_java_on_path(tmp_path, version):
     found = find_java({"PATH": f"{write_java(tmp_path / 'jdk', version)}:/usr/bin:/bin"})
     assert (found.home, found.version) == (tmp_path / "jdk", int(version.partition(".")[0]))
@@ -31,8 +31,8 @@ def test_java_home_wins_and_the_jvm_knows_its_home(tmp_path):
     [
         ("1.8.0_392", "Java 1.8.0_392 at {java} is too old, Hadoop needs 11: "),
         ("10.0.2", "Java 10.0.2 at {java} is too old, Hadoop needs 11: "),
-        ("24", "Java 24 at {java} is too new, Hadoop fails from 24 on: "),
-        ("26-ea", "Java 26-ea at {java} is too new, Hadoop fails from 24 on: "),
+        ("26", "Java 26 at {java} is too new, Hadoop is known to run up to 25: "),
+        ("27-ea", "Java 27-ea at {java} is too new, Hadoop is known to run up to 25: "),
     ],
 )
 def test_unfit_java_is_rejected_in_one_line(tmp_path, version, fault):
@@ -42,6 +42,18 @@ def test_unfit_java_is_rejected_in_one_line(tmp_path, version, fault):
     assert str(caught.value) == fault.format(java=path / "java") + (
         "install JDK 17 (apt-get install openjdk-17-jdk-headless) or point JAVA_HOME at one"
     )
+
+
+def test_unfit_java_home_is_named_as_the_cause(tmp_path):
+    write_java(tmp_path / "jdk", "26")
+    with pytest.raises(MiniClusterError, match=rf"\(JAVA_HOME={tmp_path}/jdk\) is too new"):
+        find_java({"PATH": "/bin", "JAVA_HOME": f"{tmp_path}/jdk"})
+
+
+def test_newest_java_depends_on_hadoop(tmp_path):
+    path = write_java(tmp_path / "jdk", "25")
+    with pytest.raises(MiniClusterError, match="is too new, Hadoop is known to run up to 23"):
+        find_java({"PATH": f"{path}:/bin"}, newest=23)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ..errors import MiniClusterError
 
-#: Hadoop uses the security manager, which the JDK no longer has from 24 on.
-_OLDEST, _NEWEST = 11, 23
+#: Hadoop 3.4.3 runs on 25. Before 3.4 Hadoop needs the security manager, which the JDK no longer has from 24 on.
+_OLDEST, _NEWEST = 11, 25
 _REMEDY = "install JDK 17 (apt-get install openjdk-17-jdk-headless) or point JAVA_HOME at one"
 
 
@@ -35,7 +35,7 @@ class Java:
         return str(self.home / "bin" / "java")
 
 
-def find_java(environ: Mapping[str, str], oldest: int = _OLDEST) -> Java:
+def find_java(environ: Mapping[str, str], oldest: int = _OLDEST, newest: int = _NEWEST) -> Java:
     """Return the Java of an environment.
 
     Parameters
@@ -44,6 +44,8 @@ def find_java(environ: Mapping[str, str], oldest: int = _OLDEST) -> Java:
         Environment variables; JAVA_HOME wins over PATH.
     oldest : int, optional
         The oldest feature release that will do. Default: 11.
+    newest : int, optional
+        The newest one. Default: 25.
 
     Raises
     ------
@@ -62,9 +64,10 @@ def find_java(environ: Mapping[str, str], oldest: int = _OLDEST) -> Java:
     if ran.returncode != 0 or len(properties) != 2:
         raise MiniClusterError(f"{executable} does not print its version (exit {ran.returncode}): {_REMEDY}")
     version = parse_feature_release(properties["java.version"])
-    if not oldest <= version <= _NEWEST:
-        fault = f"old, Hadoop needs {oldest}" if version < oldest else f"new, Hadoop fails from {_NEWEST + 1} on"
-        raise MiniClusterError(f"Java {properties['java.version']} at {executable} is too {fault}: {_REMEDY}")
+    if not oldest <= version <= newest:
+        fault = f"old, Hadoop needs {oldest}" if version < oldest else f"new, Hadoop is known to run up to {newest}"
+        named = f" (JAVA_HOME={environ['JAVA_HOME']})" if environ.get("JAVA_HOME") else ""
+        raise MiniClusterError(f"Java {properties['java.version']} at {executable}{named} is too {fault}: {_REMEDY}")
     return Java(Path(properties["java.home"]), version)
 
 

@@ -234,7 +234,7 @@ class HadoopCluster(MiniCluster):
             )
         self._check_security()
         check_labels(wanted.get("labels", {}), wanted.get("nodes", 1))
-        java = find_java(os.environ, version.oldest_java)
+        java = find_java(os.environ, version.oldest_java, version.newest_java)
         hadoop, kerberos = self._fetch(java, version), wanted.get("kerberos", False)
         default = version.number == artefacts.VERSION  # the lists of classes were recorded with it
         settings = self.settings_type(

@@ -15,8 +15,8 @@ class HadoopVersion:
         Such as ``3.4.3``.
     size : int
         Size of its jars, MB.
-    oldest_java : int
-        Feature release of Java.
+    oldest_java, newest_java : int
+        Feature releases of Java.
     hdfs_opens : bool
         Whether NameNode and DataNode too need access to Java's own classes, from Java 17 on.
     kerberos_opens : bool
@@ -28,6 +28,7 @@ class HadoopVersion:
     number: str
     size: int
     oldest_java: int = 11
+    newest_java: int = 23
     hdfs_opens: bool = False
     kerberos_opens: bool = False
     left_out: str = ""
@@ -41,8 +42,8 @@ VERSIONS = {
         HadoopVersion("3.1.4", 65, hdfs_opens=True, kerberos_opens=True),
         HadoopVersion("3.2.4", 72, hdfs_opens=True),
         HadoopVersion("3.3.6", 87, hdfs_opens=True),
-        HadoopVersion("3.4.3", 90),
-        HadoopVersion("3.5.0", 99, oldest_java=17),
+        HadoopVersion("3.4.3", 90, newest_java=25),
+        HadoopVersion("3.5.0", 99, oldest_java=17, newest_java=25),
     )
 }
 
