@@ -48,6 +48,8 @@ _WORKERS = 8
 _ACCEPT_TIMEOUT = 30.0
 #: Seconds after which the log mentions a submission that YARN still examines.
 _SLOW = 10.0
+#: Seconds between two lines about it.
+_NEXT_LINE = 60.0
 
 
 class RestSubmitter:
@@ -275,7 +277,7 @@ class RestSubmitter:
         after it has renewed its tokens, and it asks the NameNodes for that. Wait for it as for an outage.
         """
         began = answered = time.monotonic()
-        patience, logged = max(_ACCEPT_TIMEOUT, self._cluster.site.unreachable_timeout), False
+        patience, log_at = max(_ACCEPT_TIMEOUT, self._cluster.site.unreachable_timeout), _SLOW
         pause = 0.005
         while True:
             try:
@@ -298,9 +300,14 @@ class RestSubmitter:
                     f"{application_id} is {state} {waited:.3g} s after it was submitted, neither "
                     "accepted nor refused; the ResourceManager's log says what it waits for"
                 )
-            if waited > _SLOW and not logged:
-                logged = True
-                logger.info("%s is %s for %.0f s: YARN has not accepted it yet", application_id, state, waited)
+            if waited > log_at:
+                log_at = waited + _NEXT_LINE
+                logger.warning(
+                    "%s is %s for %.0f s: YARN has not accepted it yet; the log of the ResourceManager says why",
+                    application_id,
+                    state,
+                    waited,
+                )
             self._checkpoint()
             time.sleep(pause)
             pause = min(0.5, pause * 2)
