@@ -53,6 +53,13 @@ def test_commands_end_with_the_error_and_not_with_a_traceback(dying):
     assert ran.stdout == ""
 
 
+@pytest.mark.parametrize("user", [0, 1000])
+def test_cluster_of_root_warns_that_every_user_is_root_through_it(dying, monkeypatch, user):
+    monkeypatch.setattr("os.geteuid", lambda: user)
+    ran = CliRunner().invoke(minicluster, ["up", "--light", "--dir", str(dying / "one")])
+    assert ("every user of this machine can run programs as root" in ran.stderr) is (user == 0)
+
+
 def test_full_disk_of_the_cache_is_refused_before_the_fetch(machine, monkeypatch):
     usage = namedtuple("usage", "total used free")(100 * 10**6, 20 * 10**6, 80 * 10**6)  # type: ignore[call-arg]
     with monkeypatch.context() as patch:

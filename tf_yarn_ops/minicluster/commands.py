@@ -1,6 +1,7 @@
 """``ytf minicluster up|down|status|env``: results go to stdout, progress to stderr."""
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -66,6 +67,8 @@ def up(
     """
     named = _read_properties(properties) if properties else None
     cluster = kind(directory, progress=_say, properties=named, **options)
+    if os.geteuid() == 0:
+        _say("warning: through this cluster every user of this machine can run programs as root; end it after use")
     cluster.up()
     if as_json:
         click.echo(json.dumps(cluster.describe(), indent=2))
