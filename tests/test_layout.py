@@ -332,13 +332,12 @@ def call_dev(function, folder, java=None):
         (
             "ensure_java",
             "1.8.0_392",
-            r"Java 17 is needed, found JAVA_HOME=\S+ release '8'; install "
-            r"openjdk-17-jdk-headless \(apt-get\) or java-17-openjdk-devel \(dnf\), or set JAVA_HOME",
+            r"JAVA_HOME=\S+ has Java '8'; the tests need 11 to 25: unset JAVA_HOME, or point it at such a JDK",
         ),
         (
             "ensure_java",
-            "24.0.1",
-            r"Java 17 is needed, found JAVA_HOME=\S+ release '24'; install .*",
+            "26.0.1",
+            r"JAVA_HOME=\S+ has Java '26'; the tests need 11 to 25: .*",
         ),
         ("ensure_java", "17.0.9", r"Maven is needed to fetch Hadoop once; install the package maven"),
         (
