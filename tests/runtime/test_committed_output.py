@@ -2,6 +2,7 @@
 
 import pytest
 
+from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.runtime.common.committed_output import (
     Beside,
     CommitPlan,
@@ -84,6 +85,11 @@ def test_location_of_an_output_is_split_from_its_path(output, found):
     assert split_location(output) == found
 
 
-def test_identity_of_a_commit_is_read_from_the_tags():
-    assert training_of(["x", "tfy-abc", "tfyg-3", "tfya-1"]) == ("abc", 3)
-    assert training_of(["tfy-abc"]) == ("", 0)
+@pytest.mark.parametrize("deployment", ["", "azkaban"])
+def test_identity_of_a_commit_is_read_from_its_own_tags(deployment):
+    identity = Identity("training", generation=3, attempt=12, deployment=deployment)
+    assert training_of(["mine", *identity.tags]) == (identity.hash, 3)
+
+
+def test_tags_without_an_identity_name_no_training():
+    assert training_of(["mine", "tfy-abc", "tfyv-abc"]) == training_of([]) == ("", 0)

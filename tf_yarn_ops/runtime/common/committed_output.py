@@ -81,7 +81,7 @@ class CommitPlan(NamedTuple):
 
 def training_of(tags: Iterable[str]) -> Tuple[str, int]:
     """Return the hash and the generation in the tags of an identity; an empty text and 0 without one."""
-    found = {match[1]: match[2] for tag in tags if (match := re.match(r"(tfyg?)-([0-9a-f]+)\Z", tag))}
+    found = {match[1]: match[2] for tag in tags if (match := re.match(r"(tfyg?)-([0-9a-f]+)(?:-\d+)?\Z", tag))}
     return (found["tfy"], int(found["tfyg"])) if "tfy" in found and "tfyg" in found else ("", 0)
 
 
