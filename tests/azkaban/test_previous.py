@@ -78,7 +78,7 @@ def test_an_earlier_execution_is_killed_before_anything_is_submitted(azkaban, ya
     job = azkaban({"tf.previous": "kill"}).start()
     end(yarn, job)
     assert seen == ["KILLED"]
-    assert "Superseded by generation 42 of the same training" in yarn.apps[FIRST]["diagnostics"]
+    assert "Superseded by execution 42 of the same training" in yarn.apps[FIRST]["diagnostics"]
     assert '"reason":"SUPERSEDED"' in yarn.apps[FIRST]["diagnostics"]
 
 
@@ -147,10 +147,10 @@ def test_an_execution_that_began_later_supersedes(azkaban, yarn, policy):
 @pytest.mark.parametrize("policy", ["wait", "kill", "ignore"])
 def test_a_superseded_execution_never_trains_again(azkaban, yarn, policy):
     add(yarn, "42")
-    finish(yarn, Reason.SUPERSEDED, message="Superseded by generation 43 of the same training")
+    finish(yarn, Reason.SUPERSEDED, message="Superseded by execution 43 of the same training")
     job = azkaban({**RETRY, "tf.previous": policy}).start()
     assert job.end() == Reason.SUPERSEDED.exit_code
-    assert job.lines[0] == f"attempt 0 ended as SUPERSEDED: Superseded by generation 43 of the same training ({FIRST})"
+    assert job.lines[0] == f"attempt 0 ended as SUPERSEDED: Superseded by execution 43 of the same training ({FIRST})"
     assert set(yarn.apps) == {FIRST}
 
 

@@ -10,8 +10,9 @@ from tf_yarn_ops.runtime.common.escaping import escape_controls
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import Concern, JobReport, TaskReport
 from tf_yarn_ops.runtime.page.page import render_parts
+from tf_yarn_ops.terminal.output_properties import outputs_of
 from tf_yarn_ops.terminal.progress import Lines
-from tf_yarn_ops.terminal.summary import describe, failure, timeline
+from tf_yarn_ops.terminal.summary import describe, describe_metrics, failure, timeline
 
 
 def test_failure_ends_with_task_exit_code_log_and_next_command():
@@ -129,3 +130,12 @@ def test_excluded_nodes_are_shown_after_the_end_too():
     sentence = "Node n1:8042 is excluded: 2 failures, the last: x"
     assert f"  ! {sentence}" in describe(report, 0.0)
     assert sentence in render_parts(report.to_dict(), live=False)["concerns"]
+
+
+def test_metrics_line_and_outputs_have_the_same_names():
+    report = JobReport(
+        APP, metrics={"accuracy": 0.97, "nested": {"loss": 0.1, "at": {"best": 3}}, "bad key": 1, "bad_key": 2}
+    )
+    assert describe_metrics(report) == "accuracy 0.97, nested.loss 0.1, nested.at.best 3, bad_key_ 1, bad_key 2"
+    outputs = {name.removeprefix("metric.") for name in outputs_of(report) if name.startswith("metric.")}
+    assert outputs == {"accuracy", "nested.loss", "nested.at.best", "bad_key_", "bad_key"}

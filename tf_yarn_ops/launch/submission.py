@@ -436,8 +436,10 @@ class Ensure(Submission):
 
     def _kill(self, application_id: str, decision: SubmissionDecision) -> None:
         own = decision.action is Action.ATTACH
-        generation = self._identity.generation if decision.action is Action.KILL else "a newer one"
-        why = f"Superseded by {decision.application_id or f'generation {generation} of the same training'}"
+        # An identity with a run is Azkaban's, whose generations are its executions.
+        word = "generation" if self._identity.run is None else "execution"
+        newer = f"{word} {self._identity.generation}" if decision.action is Action.KILL else f"a newer {word}"
+        why = f"Superseded by {decision.application_id or f'{newer} of the same training'}"
         try:
             # SUPERSEDED ends a generation for ever. Of two applications of one generation, the other one goes on.
             kill_application(self._session, application_id, why, reason=Reason.KILLED if own else Reason.SUPERSEDED)

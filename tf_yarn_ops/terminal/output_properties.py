@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Container, Mapping
 from pathlib import Path
+from typing import Any
 
 from ..errors import Fault, GeneralFault, SpecInvalid
 from ..runtime.common.escaping import CONTROLS
@@ -55,20 +56,27 @@ def outputs_of(report: JobReport, **others: str | None) -> dict[str, str]:
         **others,
     }
     order = dict.fromkeys([*OUTPUTS, *others])
-    metrics: dict[str, str] = {}
-    flat = {name: value for name, value in flatten(report.metrics or {}) if value is not None}
-    taken = {*flat}
-    for name, value in flat.items():
-        plain = _NO_NAME.sub("_", name) or "_"
-        while plain != name and plain in taken:
-            plain += "_"
-        taken.add(plain)
-        metrics[METRIC + plain] = value if isinstance(value, str) else json.dumps(value)
+    metrics = {
+        METRIC + name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in named_metrics(report.metrics).items()
+    }
     return {
         name: text
         for name, text in ({name: known.get(name) for name in order} | metrics | {MESSAGE: report.message}).items()
         if text
     }
+
+
+def named_metrics(metrics: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the metrics by names of letters, digits, ``_``, ``.`` and ``-``; dots join those of nested metrics."""
+    flat = {name: value for name, value in flatten(metrics or {}) if value is not None}
+    found: dict[str, Any] = {}
+    for name, value in flat.items():
+        plain = _NO_NAME.sub("_", name) or "_"
+        while plain != name and (plain in flat or plain in found):
+            plain += "_"
+        found[plain] = value
+    return found
 
 
 def format_outputs(outputs: Mapping[str, str], limit: int = MAX_OUTPUT, first: Container[str] = ()) -> str:

@@ -10,6 +10,7 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, TaskReport, run_seconds
 from ..runtime.common.roles import TENSORBOARD
 from ..runtime.common.task_groups import AlikeTasks, group_tasks
+from .output_properties import named_metrics
 
 #: Width of a task's timeline and of a report, characters.
 WIDTH, COLUMNS = 32, 100
@@ -211,8 +212,9 @@ def next_line(report: JobReport, options: str = "") -> str:
 
 
 def describe_metrics(report: JobReport) -> str:
-    """Return the metrics of a report in one line; empty if there are none."""
-    return escape_controls(", ".join(f"{name} {_number(value)}" for name, value in (report.metrics or {}).items()), "")
+    """Return the metrics of a report in one line, by the names of the outputs; empty if there are none."""
+    named = named_metrics(report.metrics).items()
+    return escape_controls(", ".join(f"{name} {_number(value)}" for name, value in named), "")
 
 
 def describe_usage(report: JobReport) -> str:
