@@ -114,6 +114,7 @@ def console(site, workflow):
 def test_console_says_why_and_a_rerun_of_failed_nodes_trains_again(site):
     folder = site.packed("again", {"command": in_turn(site.folder / "agains", "exit 3", "true")})
     run = Run(site, "again", site.ytf("run", "app", folder=folder)[0])
+    assert f"{run.workflow} runs this application" in site.ytf("run", "app", folder=folder, code=2)[1]
     run.wait("KILLED")
     (first,) = site.yarn.settled(run, FAILED)
     why = console(site, run.workflow)

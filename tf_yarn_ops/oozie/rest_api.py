@@ -109,13 +109,14 @@ class Oozie:
 
     def live_workflows(self, name: str, path: str) -> list[str]:
         """Return the ids of the user's workflows of this name and application path that have not ended."""
-        found = self._list("wf", name, _LIVE_WORKFLOW).get("workflows") or ()
+        # These characters separate the parts of a filter; without a name all are listed.
+        found = self._list("wf", "" if {";", "="} & {*name} else name, _LIVE_WORKFLOW).get("workflows") or ()
         # The list has no paths.
         return [str(job["id"]) for job in found if self._ask("GET", path=f"/v2/job/{job['id']}").get("appPath") == path]
 
     def _list(self, kind: str, name: str, states: Iterable[str]) -> dict[str, Any]:
-        texts = "".join(f";status={state}" for state in states)
-        return self._ask("GET", jobtype=kind, len="1000", filter=f"user={self._user};name={name}{texts}")
+        texts = (f"user={self._user}", *([f"name={name}"] if name else ()), *(f"status={state}" for state in states))
+        return self._ask("GET", jobtype=kind, len="1000", filter=";".join(texts))
 
     def check(self, properties: Mapping[str, str], handed_over: Iterable[str]) -> None:
         """Let the server check an application without starting it.
