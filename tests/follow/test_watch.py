@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import json
 from dataclasses import replace
 from itertools import groupby, pairwise
 
@@ -216,6 +217,27 @@ def test_an_odd_answer_about_one_application_does_not_reach_its_waiter(yarn, clu
 
     assert asyncio.run(main()).reason is Reason.SUCCEEDED
     assert not odd
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tasks": [{"task": "worker:0", "state": "failed", "log_url": "http://["}]},
+        {"tasks": [{"task": 7}], "finished_at": "soon", "rounds": 5, "usage": [1]},
+        {"metrics": {"a\0b": 2**100, "__classname__": "x"}, "concerns": [{"code": 1}]},
+        {"message": ["x"], "started_at": 1e300, "versions": 3, "excluded_nodes": ["n"]},
+    ],
+    ids=["url", "types", "metrics", "ranges"],
+)
+def test_ill_typed_report_of_a_kill_ends_the_wait(yarn, cluster, fields):
+    name = add(yarn, 1)
+    report = {"schema": 1, "application_id": name, "reason": "KILLED", **fields}
+    yarn.end(name, f"Application {name} was killed by user ann at 127.0.0.1\n{json.dumps(report)}", "KILLED", "KILLED")
+
+    async def main():
+        return await Watcher(cluster, tag=TAG, interval=0.02).wait(name, timeout=60)
+
+    assert asyncio.run(main()).reason is Reason.KILLED
 
 
 def test_a_directory_that_can_not_be_deleted_does_not_hide_the_end(yarn, cluster, monkeypatch, caplog):
