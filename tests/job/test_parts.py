@@ -92,6 +92,35 @@ def test_invalid_environment_is_refused(text, message):
     assert str(error.value) == message
 
 
+DIGEST = "@sha256:" + "0123456789abcdef" * 4
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "tf",
+        "tf:2",
+        "a/b/c:1.0-gpu",
+        "localhost:5000/a/b:1",
+        "Registry.example.com/a__b/c-d--e.f:A_1",
+        f"tf:2{DIGEST}",
+        "a" * 255,
+    ],
+)
+def test_names_of_images_are_docker_s(image):
+    assert Environment.parse(f"docker://{image}").location == image
+
+
+@pytest.mark.parametrize(
+    "image",
+    ["my image", "Local/Py:1", "local/py:1 -v /:/x", "../x", "a,b", "-v", "a//b", "a/", "/a", "a:", "a@sha256:12", "$(id)",
+     "`id`", "a\n", "a=b", "a;b", "ü", "tf:²", "a" * 256, "http://a/b", "a:b:c", "tf:" + "x" * 129, "a_-b", '"', "a\0b"],
+)  # fmt: skip
+def test_other_names_of_images_are_refused(image):
+    with pytest.raises(SpecInvalid):
+        Environment.parse(f"docker://{image}")
+
+
 @pytest.mark.parametrize("arguments", ["--logdir=/x", "--reload_interval 5 --logdir /x"])
 def test_arguments_of_the_front_are_refused_by_name(arguments):
     assert faults_of(TensorBoard, args=arguments) == [

@@ -108,12 +108,17 @@ def test_roles_come_from_the_table_unless_the_task_sets_them():
             "script: '.ytf.zip' can't be a file name in the container: no '/' in it, and no '.skein' or '.ytf' first"]),
         ({"files": {"n" * 256: "x"}}, [
             f"files.{'n' * 256}: the file name is longer than 255 bytes, or not UTF-8; give the file another: NAME=PATH"]),
-        ({"files": {"a": "hdfs:///x/$(y)"}, "environment": "docker://$(x)", "input": "/a{{b", "user": "CORP\\ann"}, [
+        ({"files": {"a": "hdfs:///x/$(y)"}, "environment": "docker://x", "input": "/a`b", "user": "CORP\\ann"}, [
             "files.a: YARN can't link 'hdfs:///x/$(y)' on the nodes; rename it: no double quote, $, backtick, backslash, "
             "{{ or control character in its path, no colon in its last part, and at most 240 bytes of UTF-8 there",
             *(f"{path}: {text!r} would be a part of YARN's launch script, where bash expands it; give one without double "
               "quote, $, backtick, backslash, {{ and control characters"
-              for path, text in (("user", "CORP\\ann"), ("environment", "$(x)"), ("input", "/a{{b")))]),
+              for path, text in (("user", "CORP\\ann"), ("input", "/a`b")))]),
+        *(({"environment": "docker://x", name: path}, [
+            f"{name}: YARN can't mount {mounted!r} into a Docker container: no comma and no colon in the path, and not the "
+            "whole disk"])
+          for name, path, mounted in (("input", "/data/a,b", "/data/a,b"), ("output", "file:///a:b", "/a:b"),
+                                      ("input", "/a:b/*.csv", "/a:b"), ("output", "/", "/"))),
         ({"files": {"x": ""}}, ["files.x: the file has no source; give a path or a URI"]),
         ({"env": {"1A": "x"}}, [
             "env.1A: '1A' is not the name of an environment variable; use letters, digits and _, no digit first"]),

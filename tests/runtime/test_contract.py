@@ -107,13 +107,15 @@ def test_docker_image_reaches_the_program():
         job,
         TaskId("worker", 0),
         {"worker": ["h:1"]},
-        {},
+        {"JAVA_HOME": "/", "HADOOP_CONF_DIR": "/not in/the image", "OTHER": "/not in/the image"},
         application_id="a",
         round_number=1,
         address="h:1",
         folder="/w",
     )
     assert env["DTF_DOCKER_IMAGE"] == "tf:2.16.1"
+    assert (env["JAVA_HOME"], env["OTHER"]) == ("/", "/not in/the image")
+    assert "HADOOP_CONF_DIR" not in env, "the node has the folder, and the image lacks it"
 
 
 def test_what_was_not_given_is_not_set():

@@ -39,8 +39,11 @@ def test_without_an_environment_the_nodes_own_python_serves():
         (("/data/in", "hdfs://nn/out"), "/data/in:/data/in:ro"),
         (("hdfs://nn/in", "/data/out"), "/data/out:/data/out:rw"),
         (("/data/in", "/data/out"), "/data/in:/data/in:ro,/data/out:/data/out:rw"),
+        (("file:///data/in", "file:/data/out"), "/data/in:/data/in:ro,/data/out:/data/out:rw"),
+        (("/data/2024-*/x[12].csv", None), "/data:/data:ro"),
+        (("file:///data/in/{a,b}", None), "/data/in:/data/in:ro"),
     ],
-    ids=["local input", "local output", "both"],
+    ids=["local input", "local output", "both", "URIs of files", "wildcards", "a choice"],
 )
 def test_docker_gets_yarns_variables_and_the_seeds_mounts(paths, mounts):
     docker = Environment.parse("docker://tensorflow/tensorflow:2.16.1")

@@ -3,10 +3,12 @@
 Each is a frozen value that can't exist in an invalid state; `spec` puts them together.
 """
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -31,6 +33,10 @@ class PartFault(FaultCode):
     NOT_WORDS = "{given!r} can't be split into words: {error}"
     TAKEN_ARGUMENT = "{given} is set by the program in front of TensorBoard; leave it out; the folder is {other}"
     NOT_AN_ENVIRONMENT = "{given} is not an environment; {advice}"
+    NOT_AN_IMAGE = (
+        "{given!r} is not the name of a Docker image; give HOST:PORT/PATH:TAG or PATH@sha256:DIGEST, the path in lower "
+        "case, for example tensorflow/tensorflow:2.16.1"
+    )
 
 
 _ADVICE = (
@@ -38,6 +44,16 @@ _ADVICE = (
     "requirements://requirements.txt, or an archive "
     f"({', '.join(ARCHIVE_SUFFIXES)})"
 )
+
+_PART = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
+#: Docker's grammar of references (``distribution/reference``), which is also that of YARN.
+_IMAGE = re.compile(
+    rf"(?:{_LABEL}(?:\.{_LABEL})*(?::[0-9]+)?/)?{_PART}(?:/{_PART})*(?::\w[\w.-]{{0,127}})?(?:@sha256:[0-9a-f]{{64}})?",
+    re.ASCII,
+)
+#: The longest name of an image without tag and digest, characters.
+_MAX_IMAGE = 255
 
 
 #: The resources of a task; each call makes a field.
@@ -282,6 +298,8 @@ class Environment:
             raise invalid(PartFault.NO_LOCATION, scheme=self.scheme, advice=_ADVICE)
         if self.scheme in ("python", "venv", "conda") and not self.location.startswith("/"):
             raise invalid(PartFault.NOT_ABSOLUTE, given=str(self), scheme=self.scheme)
+        if self.scheme == "docker" and not (_IMAGE.fullmatch(self.location) and len(self.location) <= _MAX_IMAGE):
+            raise invalid(PartFault.NOT_AN_IMAGE, given=self.location)
         if self.scheme == "archive" and not _is_archive(self.location):
             raise invalid(PartFault.NOT_AN_ENVIRONMENT, given=repr(self.location), advice=_ADVICE)
         if self.scheme == "archive":
@@ -301,6 +319,18 @@ class Environment:
 
     def __str__(self) -> str:
         return self.location if self.scheme == "archive" else f"{self.scheme}://{self.location}"
+
+
+def mounted_path(path: str) -> str | None:
+    """Return what a Docker container must mount to see a path; None for a path in another file system.
+
+    Wildcards are not mounted, but the folder above the first of them.
+    """
+    local = re.sub("^file:(//)?(?=/)", "", path)
+    if not local.startswith("/"):
+        return None
+    fixed = takewhile(lambda part: not set("*?[{") & {*part}, local.split("/"))
+    return "/".join(fixed) or "/"
 
 
 def read_environment(value: Any) -> Environment:

@@ -39,6 +39,7 @@ from .parts import (
     TensorBoard,
     gpus_option,
     memory_option,
+    mounted_path,
     read_environment,
     values_that_differ,
     vcores_option,
@@ -90,6 +91,9 @@ class JobFault(FaultCode):
     NOT_AN_ARCHIVE = "{given!r} does not end with {suffixes}"
     NAME_TWICE = "{given!r} is also the name of {other}; give one of them another name"
     QUOTED_NUMBER = "{given!r} is a text; write {given} without quotes"
+    NOT_MOUNTABLE = (
+        "YARN can't mount {given!r} into a Docker container: no comma and no colon in the path, and not the whole disk"
+    )
     LONG_TF_CONFIG = "{given} tasks make a TF_CONFIG of more than {most} KiB; give fewer"
 
 
@@ -657,11 +661,14 @@ def _name_faults(job: JobSpec) -> Iterator[Fault]:
 
 
 def _launch_faults(job: JobSpec) -> Iterator[Fault]:
-    """Yield the values that YARN would write into the containers' launch scripts and that bash would expand there."""
+    """Yield the values that YARN can't mount, or would write into launch scripts, where bash would expand them."""
     used = {"user": (job.user or "").removesuffix("$")}  # the account of a machine ends with it
     if job.environment and job.environment.scheme == "docker":
-        mounted = {name: path for name in ("input", "output") if (path := getattr(job, name) or "").startswith("/")}
-        used |= {"environment": job.environment.location, **mounted}
+        mounted = {name: path for name in ("input", "output") if (path := mounted_path(getattr(job, name) or ""))}
+        used |= mounted
+        for name, path in mounted.items():
+            if path == "/" or {",", ":"} & {*path}:
+                yield Fault(name, JobFault.NOT_MOUNTABLE, {"given": path})
     for path, text in used.items():
         if is_expanded(text):
             yield Fault(path, ValueFault.EXPANDED, {"given": text})

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from ..job.parts import Environment
+from ..job.parts import Environment, mounted_path
 from ..runtime.common.contract import ENVIRONMENT_FOLDER
 
 #: The interpreter of a job without an environment, by its name on PATH.
@@ -45,7 +45,7 @@ def build_container_environment(
     environment : Environment or None
         None for the nodes' own Python.
     paths : sequence of str or None, optional
-        Input and output, in this order. Absolute paths are mounted into Docker containers; URIs are not.
+        Input and output, in this order. Docker containers mount those of the nodes (`mounted_path`).
     folders : sequence of str, optional
         Further folders of the nodes to mount read-only into Docker containers. The YARN-DTF design mounts those of
         HADOOP_HOME, HADOOP_CONF_DIR and JAVA_HOME. YARN expands no variables in mounts, so these are paths.
@@ -73,12 +73,12 @@ def build_container_environment(
 def docker_variables(image: str, paths: Sequence[str | None], folders: Sequence[str]) -> dict[str, str]:
     """Return YARN's variables for a Docker container.
 
-    Folders and the input path are mounted read-only, the output path writable; URIs are not mounted.
+    Folders and the input path are mounted read-only, the output path writable, if they are paths of the nodes.
     """
     mounts = [f"{folder}:{folder}:ro" for folder in folders]
     for path, mode in zip(paths, ("ro", "rw"), strict=False):
-        if path and path.startswith("/"):
-            mounts.append(f"{path}:{path}:{mode}")
+        if path and (mounted := mounted_path(path)):
+            mounts.append(f"{mounted}:{mounted}:{mode}")
     return {
         "YARN_CONTAINER_RUNTIME_TYPE": "docker",
         "YARN_CONTAINER_RUNTIME_DOCKER_IMAGE": image,

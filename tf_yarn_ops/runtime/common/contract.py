@@ -374,6 +374,13 @@ def hosts_variable(task_type: str) -> str:
     return "DTF_%s_HOSTS" % re.sub("[^A-Z0-9]", "_", task_type.upper())
 
 
+#: Variables by which YARN names folders of its nodes, which an image may lack.
+_NODE_FOLDERS = (
+    "JAVA_HOME", "HADOOP_HOME", "HADOOP_CONF_DIR", "HADOOP_COMMON_HOME", "HADOOP_HDFS_HOME", "HADOOP_YARN_HOME",
+    "HADOOP_MAPRED_HOME",
+)  # fmt: skip
+
+
 def task_environment(
     job: Job,
     task: TaskId,
@@ -415,6 +422,10 @@ def task_environment(
     """
     plan = job.types.get(task.type)
     env = dict(container)
+    if job.docker_image:  # YARN names folders of the node
+        for name in _NODE_FOLDERS:
+            if not os.path.isdir(env.get(name, "")):
+                env.pop(name, None)
     if job.hides_gpus(task):
         env.update(CUDA_VISIBLE_DEVICES="", NVIDIA_VISIBLE_DEVICES="")
     if plan:
