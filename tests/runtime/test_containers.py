@@ -13,7 +13,9 @@ from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
 from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.launch.launcher import Launcher
+from tf_yarn_ops.runtime.common.contract import AGENT_LINE, AGENT_WARNING
 from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.master.containers import ContainerEnd
 
 FOREVER = "exec tail -f /dev/null"
 
@@ -113,3 +115,50 @@ def test_one_identity_trains_once(launcher, tmp_path):
     first = launcher.run(job(), Identity(key, 0, attempt=1), poll_interval=0.1)
     again = launcher.run(job(), Identity(key, 0, attempt=2), poll_interval=0.1)
     assert (first.reason, again.application_id) == (Reason.SUCCEEDED, first.application_id)
+
+
+LAUNCH = (
+    "[2026-11-28 11:00:50.652]Exception from container-launch. Container id: container_e01_1_0014_01_000002 Exit code: {} "
+    "Exception message: Launch container failed Shell error output: {} Shell output: <unknown>"
+)
+
+
+@pytest.mark.parametrize(
+    "end, words",
+    [
+        (ContainerEnd("", ".skein.sh: line 1: exec: python3: not found"), "its Python can't start"),
+        (ContainerEnd("", "tf_yarn_ops needs Python 3.9, found 3.6.8 on n1"), "3.6.8"),
+        (ContainerEnd(LAUNCH.format(7, "Unable to find image 'a/b:1' locally")), "no node has it"),
+        (ContainerEnd(LAUNCH.format(7, "docker: Error response from daemon: pull access denied for a")), "can pull it"),
+        (ContainerEnd(LAUNCH.format(7, "manifest for a:1 not found: manifest unknown")), "no node has it"),
+        (ContainerEnd(LAUNCH.format(127, "<unknown>")), "docker.trusted.registries"),
+        (ContainerEnd(LAUNCH.format(7, 'exec: "bash": executable file not found in $PATH')), "it has no bash"),
+        (ContainerEnd(LAUNCH.format(29, "Invalid docker rw mount '/a:/a:rw', realpath=/a/")), "rw-mounts"),
+        (ContainerEnd(LAUNCH.format(29, "Invalid docker mount '/a:/a:ro', realpath=(null)")), "on every node"),
+        (ContainerEnd(LAUNCH.format(-1, "Image name 'A' doesn't match docker image name pattern")), "does not allow"),
+    ],
+)
+def test_a_fault_of_an_image_is_told_from_others(end, words):
+    assert words in end.image_fault()
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        ContainerEnd(),
+        ContainerEnd("", ""),
+        ContainerEnd("", f"{AGENT_LINE}no coordinator on n1, ports 1 to 16"),
+        ContainerEnd("", f"{AGENT_WARNING}no message from the coordinator for 60 seconds, ending"),
+        ContainerEnd(LAUNCH.format(7, "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock.")),
+        ContainerEnd(LAUNCH.format(137, "<unknown>")),
+    ],
+)
+def test_a_fault_of_a_node_or_the_network_is_none_of_the_image(end):
+    assert end.image_fault() is None
+
+
+def test_the_end_of_a_container_says_what_nodemanagers_know():
+    end = ContainerEnd(LAUNCH.format(137, "<unknown>"))
+    assert end.killed and end.has_no_log and not ContainerEnd().has_no_log
+    assert not ContainerEnd(LAUNCH.format(1370, "x")).killed
+    assert ContainerEnd(LAUNCH.format(7, "docker: no space left")).detail == "docker: no space left"

@@ -19,9 +19,12 @@ from support.wire import job as wire_job
 from tf_yarn_ops.follow.yarn_report import read_yarn_report
 from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport
+from tf_yarn_ops.runtime.master.containers import ContainerEnd
 from tf_yarn_ops.runtime.master.lifecycle import Expired
+from tf_yarn_ops.runtime.master.overseer import Gone
 from tf_yarn_ops.runtime.page.page import render_page
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
@@ -142,6 +145,23 @@ async def running(spec=None):
     for wire in wires.values():
         coordinator.heard(wire.peer, wire, {"type": "running", "round": 1, "start": 1})
     return coordinator, wires["worker_0"]
+
+
+@pytest.mark.parametrize(
+    "peak, reason", [(8000.0, Reason.OUT_OF_MEMORY), (120.0, Reason.CONTAINER_LOST), (None, Reason.CONTAINER_LOST)]
+)
+def test_a_sigkill_of_a_full_container_is_out_of_memory(peak, reason):
+    async def killed():
+        coordinator, wire = await running(wire_job(restart=RestartPolicy(max_container_losses=0)))
+        if peak:
+            coordinator.heard(wire.peer, wire, sample(peak_memory_mib=peak))
+        end = ContainerEnd("Exception from container-launch. Exit code: 137 Exception message: Killed")
+        coordinator.lose([Gone("worker_0", Reason.CONTAINER_LOST, "Container failed")], {"worker_0": end})
+        return coordinator.state
+
+    state = asyncio.run(killed())
+    assert (state.verdict.reason, state.verdict.task) == (reason, TaskId("worker", 0))
+    assert "exit code 137" in state.verdict.message
 
 
 def test_a_sample_is_answered_and_a_late_one_changes_nothing():

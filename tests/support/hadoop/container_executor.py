@@ -104,14 +104,11 @@ class Docker:
         for mount in given:
             source, mode = mount.split(":")[0], mount.rpartition(":")[2]
             if not os.path.exists(source):
-                fail(_INVALID_COMMAND, f"Could not determine real path of mount '{mount}'")
+                fail(_INVALID_COMMAND, f"Invalid docker mount '{mount}', realpath=(null)")
+            real = Path(os.path.realpath(source))
             allowed = readable if mode.startswith("ro") else writable
-            if not any(Path(os.path.realpath(source)).is_relative_to(os.path.realpath(path)) for path in allowed):
-                kind = "docker.allowed.ro-mounts" if mode.startswith("ro") else "docker.allowed.rw-mounts"
-                fail(
-                    _INVALID_COMMAND,
-                    f"Configuration setting '{kind}' does not allow mount '{mount}': invalid docker mount",
-                )
+            if not any(real.is_relative_to(os.path.realpath(path)) for path in allowed):
+                fail(_INVALID_COMMAND, f"Invalid docker {mode[:2]} mount '{mount}', realpath={real}")
         return given
 
 

@@ -4,14 +4,18 @@ Every call of Skein has a deadline, so that an application master that hangs can
 """
 
 import asyncio
+import json
 import logging
 import os
 import random
 import re
+import urllib.error
+import urllib.parse
+import urllib.request
 from typing import Dict, List, NamedTuple, Optional, Protocol, Set, Union
 
-from ..common.container_http import ask_yarn
-from ..common.contract import Job
+from ..common.container_http import NO_ANSWER, ask_yarn, opener_of
+from ..common.contract import AGENT_LINE, AGENT_WARNING, Job
 from ..common.mutual_tls import client_context
 from ..common.reasons import Reason
 from .skein_calls import Channel, SkeinFailed, decode_message
@@ -20,6 +24,30 @@ logger = logging.getLogger(__name__)
 
 #: Seconds for one call.
 CALL_SECONDS = 20.0
+#: Seconds for one request to a NodeManager, and the bytes that are read of an answer.
+_NODE_SECONDS, _NODE_BYTES = 2.0, 256 * 1024
+#: What a NodeManager, ``container-executor`` and Docker say of an image that no node can start, and what to do.
+_IMAGE_FAULTS = (
+    (
+        re.compile(r"Unable to find image|No such image|pull access denied|manifest.{0,80}(unknown|not found)", re.I),
+        "no node has it or can pull it: correct its name, or put it on every node",
+    ),
+    (
+        # Without mounts bash does not find the script of YARN.
+        re.compile(r"exit ?code:? 127\b|launch_container\.sh: No such file|image.{0,300} is not trusted", re.I),
+        "nothing was mounted: let docker.trusted.registries of container-executor.cfg name its registry",
+    ),
+    (re.compile(r"executable file not found|exec: .?bash", re.I), "it has no bash, which YARN starts: install it"),
+    (
+        re.compile(r"invalid docker.{0,20} mount|mount access error|real path of mount", re.I),
+        "a folder can't be mounted: it must be on every node, and docker.allowed.ro-mounts or docker.allowed.rw-mounts "
+        "of container-executor.cfg must name it (input, output, docker_folders of site.yaml)",
+    ),
+    (
+        re.compile(r"invalid docker|image name|disallowed network", re.I),
+        "container-executor.cfg does not allow what the job needs",
+    ),
+)
 #: Causes in Skein's text for a lost container; the first match counts.
 _CAUSES = (
     (re.compile(r"(physical|virtual)'? memory (limit|used)|exceeding memory limits", re.I), Reason.OUT_OF_MEMORY),
@@ -72,6 +100,52 @@ class Container(NamedTuple):
         return self.host or "a node that Skein does not name"
 
 
+class ContainerEnd(NamedTuple):
+    """What the node of an ended container knows of it.
+
+    Attributes
+    ----------
+    diagnostics : str
+        The NodeManager's text, on one line; empty if it has forgotten the container, which takes it some seconds.
+    last_line : str or None
+        The last line of its log; None if there is no log, so that nothing in the container has run.
+    """
+
+    diagnostics: str = ""
+    last_line: Optional[str] = None
+
+    @property
+    def has_no_log(self) -> bool:
+        """Whether the node knows the container and has no log of it."""
+        return bool(self.diagnostics) and self.last_line is None
+
+    def image_fault(self) -> Optional[str]:
+        """Return why the container's image, the same on all nodes, can't run an agent; None if nothing says so.
+
+        Only for containers whose agents never called: no program of the user has written into their logs.
+        """
+        if self.last_line and not self.last_line.startswith((AGENT_LINE, AGENT_WARNING)):
+            return f"its Python can't start: {self.last_line[:300]}"
+        found = next((advice for pattern, advice in _IMAGE_FAULTS if pattern.search(self.diagnostics)), None)
+        return f"{found} ({_last_words(self.diagnostics)})" if found else None
+
+    @property
+    def detail(self) -> str:
+        """What says most about the end, for a message; empty if nothing is known."""
+        return self.last_line or _last_words(self.diagnostics)
+
+    @property
+    def killed(self) -> bool:
+        """Whether SIGKILL ended the container's first process."""
+        return re.search(r"exit ?code:? 137\b", self.diagnostics, re.I) is not None
+
+
+def _last_words(diagnostics: str) -> str:
+    """Return the errors in a NodeManager's text, without its stack trace."""
+    found = re.search(r"Shell error output:\s*(.*?)\s*(Shell output:|Container exited|$)", diagnostics)
+    return (found[1] if found and found[1] not in ("", "<unknown>") else diagnostics)[-300:]
+
+
 def cause_of(message: str) -> Reason:
     """Return the reason that Skein's exit message names; CONTAINER_LOST if it names none."""
     for pattern, reason in _CAUSES:
@@ -90,6 +164,10 @@ class Containers(Protocol):
     async def list(self) -> List[Container]:
         """Return all containers, finished ones included."""
         ...
+
+    async def explain(self, container: Container) -> ContainerEnd:
+        """Return what is known of a container that has ended."""
+        return ContainerEnd()
 
     async def replace(self, container: Container) -> None:
         """Kill a container that is of no use, and request another one for its service."""
@@ -134,6 +212,9 @@ class SkeinContainers(Containers):
         answer = await self._master.call("getContainers", *((1, state) for state in range(len(_STATES))))
         return [_read_container(decode_message(found)) for found in answer.get(1, ()) if isinstance(found, bytes)]
 
+    async def explain(self, container: Container) -> ContainerEnd:
+        return await asyncio.get_running_loop().run_in_executor(None, _ask_node, self._job, container)
+
     async def replace(self, container: Container) -> None:
         _, _, instance = container.id.rpartition("_")
         try:
@@ -159,6 +240,47 @@ class SkeinContainers(Containers):
 
     async def shutdown(self, succeeded: bool, diagnostics: str) -> None:
         await self._master.call("shutdown", (1, _SUCCEEDED if succeeded else _FAILED), (2, diagnostics))
+
+
+def _ask_node(job: Job, container: Container) -> ContainerEnd:
+    """Ask the NodeManager about a container; it needs Kerberos on a secured cluster, and then nothing is known."""
+    if not container.node or not container.yarn_id:
+        return ContainerEnd()
+    # yarn.http.policy holds for the pages of ResourceManagers and NodeManagers alike.
+    scheme = "https" if any(url.startswith("https:") for url in job.resourcemanagers) else "http"
+    base, user = f"{scheme}://{container.node}/ws/v1/node", urllib.parse.urlencode({"user.name": job.user})
+    log = f"{container.service}.log"
+    answers = []
+    for path, kind in (
+        (f"containers/{container.yarn_id}?{user}", "application/json"),
+        (f"containerlogs/{container.yarn_id}/{log}?size=-4096&{user}", "text/plain"),
+    ):
+        request = urllib.request.Request(f"{base}/{path}", headers={"Accept": kind})
+        try:
+            with opener_of(job.authorities).open(request, timeout=_NODE_SECONDS) as answer:
+                answers.append(answer.read(_NODE_BYTES).decode("utf-8", "replace"))
+        except urllib.error.HTTPError:  # it has forgotten the container, there is no log, or we may not read it
+            answers.append("")
+        except NO_ANSWER:
+            return ContainerEnd()
+    described, text = answers
+    return ContainerEnd(_read_diagnostics(described), _read_last_line(text))
+
+
+def _read_diagnostics(answer: str) -> str:
+    try:
+        return " ".join(str(json.loads(answer)["container"]["diagnostics"]).split())
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+def _read_last_line(answer: str) -> Optional[str]:
+    """Return the last line of a log in a NodeManager's frame; None if the answer is no log."""
+    _, start, content = answer.partition("LogContents:\n")
+    if not start:
+        return None
+    lines = [line.strip() for line in content.rpartition("End of LogType:")[0].splitlines()]
+    return next(filter(None, reversed(lines)), "")
 
 
 def _read_container(fields: Dict[int, List[Union[int, bytes]]]) -> Container:

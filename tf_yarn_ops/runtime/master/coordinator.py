@@ -14,6 +14,7 @@ import platform
 import socket
 import ssl
 import time
+from types import MappingProxyType
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
 from ..common import protocol
@@ -27,7 +28,7 @@ from ..common.roles import EVALUATOR, TENSORBOARD
 from ..common.status import FAILED, LOST, STOPPED, SUCCEEDED, Facts, build_status
 from . import lifecycle
 from .commit import Ending, commit_of, persist
-from .containers import FINISHED, Container, Containers
+from .containers import FINISHED, Container, ContainerEnd, Containers
 from .curves import Curves
 from .lifecycle import Decision, Event, Exited, Expired, Lost, Registered, Verdict
 from .listener import Connection, Server
@@ -54,6 +55,10 @@ AFTER_KILL = 3.0
 SILENT_AGENT_SECONDS = 10.0
 #: The most logs that are read for the cause of a missing registration.
 LOGS_READ = 3
+#: Containers whose nodes are asked why they ended, of those that end at the same time.
+MAX_EXPLAINED = 4
+#: Share of a container's memory above which SIGKILL is taken for the kernel's.
+FULL = 0.9
 #: Libraries of the environment whose versions the page shows.
 _LIBRARIES = ("tensorflow", "tensorflow-cpu", "keras", "numpy", "tensorboard")
 #: The words of a program that has found its port taken.
@@ -434,7 +439,7 @@ class Coordinator:
         questions = any(peer.connection is None or peer.terminated for peer in peers)
         if questions or not self.state.published or now >= self._look_at:
             self._look_at = now + CALM_SECONDS
-            self.lose(self._overseer.ended(await self._refresh()))
+            await self._lose_ended(self._overseer.ended(await self._refresh()))
             unwanted = self._overseer.unwanted(self._view())
             if unwanted:
                 logger.info("Giving back %s, on excluded nodes", list_names([container.id for container in unwanted]))
@@ -475,11 +480,27 @@ class Coordinator:
         if expired is not None:
             self.apply(expired)
 
-    def lose(self, gone: Iterable[Gone]) -> None:
-        """Remove containers from the job; their tasks are lost."""
+    async def _lose_ended(self, gone: List[Gone]) -> None:
+        """Remove containers that have ended, for the reason that their nodes know where Skein says too little."""
+        unclear = [one.container for one in gone if one.reason is Reason.CONTAINER_LOST][:MAX_EXPLAINED]
+        ends = await asyncio.gather(*(self.containers.explain(self.known[container]) for container in unclear))
+        self.lose(gone, {unclear[number]: end for number, end in enumerate(ends)})
+
+    def lose(self, gone: Iterable[Gone], ends: Mapping[str, ContainerEnd] = MappingProxyType({})) -> None:
+        """Remove containers from the job; their tasks are lost.
+
+        Parameters
+        ----------
+        gone : iterable of Gone
+        ends : mapping of str to ContainerEnd, optional
+            What the nodes know, by the id of the container.
+        """
         for container_id, reason, cause, replace in gone:
             container, peer = self.known.get(container_id), self.registry.peers.get(container_id)
+            end = ends.get(container_id, ContainerEnd())
             if peer:
+                if end.killed:
+                    reason, cause = self._killed(peer, cause)
                 peer.send("bye")
                 self.registry.vacate(peer)
                 self._timeline.note(peer.task, LOST, host=peer.host, round=peer.round or None, cause=cause)
@@ -487,11 +508,32 @@ class Coordinator:
                 if peer.task.type == TENSORBOARD and self.state.phases[peer.task] == lifecycle.FAILED:
                     self._tensorboard_is_too_small(peer, cause)
             elif container and container.state == "FAILED":
-                for task in self.registry.expect([container]):
+                cause = cause if end.detail in cause else f"{cause} {end.detail}"
+                image = self.job.docker_image
+                fault = end.image_fault() if image else None
+                # A container without a log is of no use to those who look for one.
+                for task in self.registry.expect([container._replace(yarn_id="") if end.has_no_log else container]):
                     self._timeline.note(task, LOST, host=container.host or None, cause=cause)
-                    self.apply(Lost(task, reason, f"before its agent called: {cause}", container.node))
+                    self.apply(
+                        Expired(
+                            Reason.ENVIRONMENT_INVALID, f"{task} on {container.place}: the image {image}: {fault}", task
+                        )
+                        if fault
+                        else Lost(task, reason, f"before its agent called: {cause}", container.node)
+                    )
             if replace and container:
                 self._to_replace.append(container)
+
+    def _killed(self, peer: Peer, cause: str) -> Tuple[Reason, str]:
+        """Return why SIGKILL ended a container with its agent: for memory, if the task used nearly all of it."""
+        memory = self.job.services[peer.container.rpartition("_")[0]].memory
+        usage = self._timeline.usage.get(str(peer.task))
+        if usage is None or usage.peak_memory_mib < FULL * memory:
+            return Reason.CONTAINER_LOST, f"SIGKILL ended its container (exit code 137): {cause}"
+        return (
+            Reason.OUT_OF_MEMORY,
+            f"SIGKILL ended its container (exit code 137) when it used {usage.peak_memory_mib:.0f} of {memory} MiB",
+        )
 
     def _tensorboard_is_too_small(self, board: Peer, cause: str) -> None:
         memory = self.job.services[TENSORBOARD].memory
