@@ -125,6 +125,22 @@ def test_a_line_of_many_bytes_ends_too(yarn, nodes, stream, monkeypatch, end):
     assert sum(map(len, found[1:])) == 200_000 - len(end) and max(map(len, found)) == 64 * 1024
 
 
+@pytest.mark.parametrize("draw", [b"\r%3d %%", b"%3d %%\r"], ids=["before", "behind"])
+def test_a_progress_bar_is_one_live_line(yarn, nodes, stream, monkeypatch, draw):
+    nodes[FIRST] = b"begin\r\n" + b"".join(draw % part for part in range(30))
+    lines, tasks = stream(), [task(yarn.url, "worker:0", FIRST)]
+    assert [text for _, _, text in look(lines, yarn, tasks)] == ["begin", " 29 %"]
+    nodes[FIRST] += b"".join(draw % part for part in range(30, 60))
+    assert look(lines, yarn, tasks) == [], "ten seconds have not passed"
+    monkeypatch.setattr(tf_yarn_ops.follow.log_stream, "BAR_SECONDS", 0)
+    assert [text for _, _, text in look(lines, yarn, tasks)] == [" 59 %"]
+    assert look(lines, yarn, tasks) == []
+    nodes[FIRST] += b"".join(draw % part for part in range(60, 101)) + b"\nhalf"
+    assert [text for _, _, text in look(lines, yarn, tasks)] == ["100 %"]
+    nodes[FIRST] += b" a line" + b"".join(draw % part for part in range(50_000))
+    assert [text for _, _, text in look(lines, yarn, tasks, Reason.SUCCEEDED)] == ["49999 %"]
+
+
 def test_a_node_that_is_away_costs_no_line(yarn, nodes, stream):
     nodes[FIRST] = b"one\n"
     lines, tasks = stream(), [task(yarn.url, "worker:0", FIRST)]

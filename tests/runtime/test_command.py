@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,14 @@ def test_forking_processes_do_not_hold_the_ending_for_ever(tmp_path):
     """The end is reported at the latest 5 s after the grace; the container's end takes the rest."""
     told = end(tmp_path, f"{CHAIN}; while :; do sleep 0.05; done", grace=1)
     assert told["seconds"] < 9, told
+
+
+def test_the_end_of_a_log_has_the_last_state_of_a_progress_bar():
+    program = (
+        "import sys; from tf_yarn_ops.runtime.agent.command import read_log_end; "
+        "print('start\\r\\n' + ''.join('\\r%d' % part for part in range(9000)) + '\\nend', flush=True); "
+        "sys.stderr.write(repr(read_log_end(4096)))"
+    )
+    with tempfile.TemporaryFile() as log:
+        done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, stdout=log, stderr=subprocess.PIPE, check=True)
+    assert done.stderr == b"'start\\n8999\\nend\\n'"

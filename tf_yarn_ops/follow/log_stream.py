@@ -4,6 +4,7 @@ Input: YARN's object and the report of each look at an application. Output: whol
 The stream itself never waits for the application, and never asks for its state.
 """
 
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from ..errors import SpecInvalid, did_you_mean
+from ..runtime.common.escaping import last_states
 from ..runtime.common.report import JobReport
 from .log_reader import COORDINATOR, MASTER, LogFile, Logs, LogSources, find_log
 
@@ -19,6 +21,8 @@ from .log_reader import COORDINATOR, MASTER, LogFile, Logs, LogSources, find_log
 _AT_ONCE = 8
 #: Bytes that the end of an ended application's log has at most; a look at a running one reads no more, either.
 LAST_BYTES = 4 * 1024 * 1024
+#: Seconds between two states of a progress bar, which redraws its line by carriage returns.
+BAR_SECONDS = 10.0
 #: Longest line, bytes; a longer one is cut into several.
 _LONGEST = 64 * 1024
 
@@ -51,14 +55,20 @@ class _Reader:
         self.start = 0
         self._offset = 0
         self._rest = b""
+        self._redrawn, self._state, self._state_at = False, "", -BAR_SECONDS
 
     def named(self, lines: Iterable[str]) -> Iterator[LogLine]:
         """Yield the lines with the task."""
         return (LogLine(self.task, self.start, line) for line in lines)
 
     def read(self, logs: Logs, known: LogSources) -> list[str]:
-        """Return the new whole lines of a log on its node."""
-        return self._lines(logs.new_bytes(self.file, self._offset, known) or b"")
+        """Return the new whole lines of a log on its node, and at times the state of a progress bar."""
+        lines = self._lines(logs.new_bytes(self.file, self._offset, known) or b"")
+        state, now = _decode(self._rest) if self._redrawn else "", time.monotonic()
+        if state not in ("", self._state) and now - self._state_at >= BAR_SECONDS:
+            self._state, self._state_at = state, now
+            lines.append(state)
+        return lines
 
     def finish(self, logs: Logs, ended: bool) -> Iterator[str]:
         """Yield the lines behind those that were read, wherever the log is now; the last may lack its line feed.
@@ -89,6 +99,8 @@ class _Reader:
     def _lines(self, new: bytes) -> list[str]:
         self._offset += len(new)
         *whole, rest = (self._rest + new).split(b"\n")
+        self._redrawn = b"\r" in rest or (self._redrawn and not whole)
+        rest = rest[rest.rstrip(b"\r").rfind(b"\r") + 1 :]
         cut = len(rest) // _LONGEST * _LONGEST
         self._rest = rest[cut:]
         return [
@@ -212,4 +224,4 @@ def choose_tasks(report: JobReport, patterns: Sequence[str]) -> list[str]:
 
 
 def _decode(line: bytes) -> str:
-    return line.rstrip(b"\r").decode("utf-8", "replace")
+    return last_states(line.decode("utf-8", "replace"))

@@ -11,6 +11,7 @@ import time
 from typing import Dict, Iterable, Mapping, NamedTuple, Optional
 
 from ..common.contract import AGENT_WARNING
+from ..common.escaping import last_states
 from ..common.processes import descendants, send_signal, set_parent_death_signal
 from .usage import Meter
 
@@ -164,7 +165,7 @@ def read_log_end(limit: int, start: int = 0) -> str:
             content = log.read(TAIL)
     except OSError:
         return ""
-    text = content.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    text = last_states(content.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}"))
     if len(text) <= limit:
         return text
     return text[-limit:].partition("\n")[2] or text[-limit:] if limit else ""

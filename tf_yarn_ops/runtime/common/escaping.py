@@ -10,3 +10,8 @@ _CONTROL = re.compile("[%s]" % CONTROLS)
 def escape_controls(text: str, kept: str = "\t\n") -> str:
     """Return a text with each control character as in JSON, ``\\u001b``, except those of `kept`."""
     return _CONTROL.sub(lambda found: found[0] if found[0] in kept else "\\u%04x" % ord(found[0]), text)
+
+
+def last_states(text: str) -> str:
+    """Return a text as a terminal leaves it: of a line that a progress bar redraws, only what stands there last."""
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
