@@ -213,6 +213,22 @@ def test_signal_kills_the_job(environ, tmp_path, number, code, task, words):
         os.kill(worker, 0)
 
 
+def test_last_lines_of_a_killed_program_are_shown(environ, tmp_path):
+    command = f"trap 'echo checkpoint saved; exit 3' TERM; echo ready; touch {tmp_path}/ready; tail -f /dev/null & wait"
+    client = subprocess.Popen(
+        [*SUBMIT, "--local", "-r", "worker:1", command],
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    until((tmp_path / "ready").exists, what="the start of the task")
+    client.send_signal(signal.SIGINT)
+    lines, shown = client.communicate(timeout=60)
+    assert client.returncode == 130 and "KILLED" in shown
+    assert "worker:0 | checkpoint saved\n" in lines and lines.count("worker:0 | ready") == 1, lines
+
+
 def test_commands_know_a_local_job_by_its_id(call):
     submitted = call(
         SUBMIT, "--resourcemanager", "local://", "-r", "worker:1", "-n", "digits", "echo step 1; exec tail -f /dev/null"

@@ -254,6 +254,7 @@ def test_a_signal_ends_the_log_of_an_ended_job_and_kills_nothing(tmp_path):
         seen = []
         while b"a line of the program" not in (seen or [b""])[-1]:
             seen.append(client.stderr.readline())
+            assert seen[-1], b"".join(seen)
         client.send_signal(signal.SIGTERM)  # the client now waits until somebody reads what it writes
         rest = client.communicate(timeout=60)[1]
     text = b"".join(seen).decode()

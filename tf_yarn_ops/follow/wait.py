@@ -10,6 +10,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -334,7 +335,14 @@ def wait_for(
             case Pause(last):
                 if session.cancelled and not ours:
                     raise Cancelled(f"cancelled while {seen[0]} was waited for, which continues")
-                return _pause(session, seen[0], last, timeout, began, poll_interval)
+                if session.cancelled:
+                    why = session.why_cancelled or "Cancelled by the client that waited for it"
+                    killed = kill_application(session, seen[0], why)
+                    if on_look is not None:
+                        with suppress(TfYarnError):  # its last lines, such as "checkpoint saved"
+                            on_look(session.resourcemanager.get(seen[0]), killed)
+                    raise Cancelled(f"{seen[0]} was cancelled, and killed")
+                return _pause(seen[0], last, timeout, began, poll_interval)
 
     steps = waiting(
         application_id,
@@ -375,16 +383,8 @@ def drive(steps: Generator[Step, Any, JobReport], answer: Callable[[Step], Any])
 
 
 def _pause(
-    session: Session,
-    application_id: str,
-    last: JobReport | None,
-    timeout: float | None,
-    began: float,
-    poll_interval: float,
+    application_id: str, last: JobReport | None, timeout: float | None, began: float, poll_interval: float
 ) -> None:
-    if session.cancelled:
-        kill_application(session, application_id, session.why_cancelled or "Cancelled by the client that waited for it")
-        raise Cancelled(f"{application_id} was cancelled, and killed")
     if timeout is not None and time.monotonic() - began >= timeout:
         raise wait_timeout(application_id, timeout, last)
     time.sleep(poll_interval * random.uniform(0.9, 1.1))

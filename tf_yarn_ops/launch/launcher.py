@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: Seconds for the last lines of a job that this client has killed.
+LAST_LINES = 5.0
+
 #: Seconds before the next submission, with jitter, longer each time: two jobs that each hold half of the containers
 #: that they need should not meet again.
 RETRY_PAUSE = 10.0
@@ -176,16 +179,27 @@ class Launcher(Session):
         from ..follow.log_reader import Logs
         from ..follow.log_stream import LogStream
 
+        noticed: float | None = None
+        grace = 0.0
+
+        def cancelled() -> bool:
+            nonlocal noticed
+            if self.cancelled and noticed is None:
+                noticed = time.monotonic()
+            return noticed is not None and time.monotonic() >= noticed + grace
+
         with (
-            closing(
-                Logs(self.cluster, self.resourcemanager, environ=self._environ, cancelled=lambda: self.cancelled)
-            ) as logs,
+            closing(Logs(self.cluster, self.resourcemanager, environ=self._environ, cancelled=cancelled)) as logs,
             closing(LogStream(logs, tasks)) as stream,
         ):
 
             def look(application: Mapping[str, Any], report: JobReport) -> None:
+                nonlocal noticed, grace
+                if self.cancelled and report.reason is None:
+                    return  # it is killed now, and its last lines follow
+                noticed, grace = None, 0.0 if report.reason and not self.cancelled else LAST_LINES
                 for line in stream.look(application, report):
-                    if self.cancelled:
+                    if cancelled():
                         return
                     on_line(line)
 
