@@ -123,6 +123,7 @@ class Server:
             self._waiting[task] = None
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+            await asyncio.sleep(0)  # an accept that need not wait lets no other task run, and so none end
 
     def _warn(self, message: str, value: object) -> None:
         """Log a warning, each 5 s at most: a flood of connections must not fill the log."""
