@@ -126,7 +126,9 @@ def test_the_page_of_a_live_job_renews_itself_until_the_job_has_ended(place, pag
             place.history,
             record(7, user=USER, name=EVIL, reason=Reason.TASK_FAILED, tail="oh"),
         )
-        yarn.apps[LIVE].update(application(7, "FINISHED", finalStatus="FAILED", finishedTime=1_700_000_300_000))
+        yarn.apps[LIVE].update(
+            application(7, "FINISHED", user=USER, finalStatus="FAILED", finishedTime=1_700_000_300_000)
+        )
         until(lambda: page.title() == f"{EVIL}: TASK_FAILED", 60)
         assert "oh" in page.inner_text("#verdict") and page.locator("details[open]").count() == 1
         assert (
