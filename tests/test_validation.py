@@ -35,6 +35,15 @@ def test_since_without_a_zone_takes_the_given_one(hours):
     assert parse_since("2026-11-22T12:00", NOON, timezone(timedelta(hours=hours))) == NOON_UTC - hours * 3600
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["9999-12-31", "0002-01-01", "1969-12-31", "99999999999d", "9" * 400 + "d", "700000d", "2026-11-24", "1969-12-30Z"],
+)
+def test_since_outside_of_history_is_rejected(text):
+    with pytest.raises(SpecInvalid, match=r"is not between 1970 and now|is neither an age"):
+        parse_since(text, NOON)
+
+
 @pytest.mark.parametrize("text", ["", "10", "ten minutes", "-5m", "12:00", "last week"])
 def test_invalid_since_is_rejected(text):
     with pytest.raises(SpecInvalid, match="is neither an age such as 90s, 10m, 2h or 7d nor a time such as"):

@@ -64,6 +64,7 @@ class ValueFault(FaultCode):
     TOO_LITTLE_MEMORY = "{given!r} is too little memory; give at least 1 MiB"
     LONG_NUMBER = "the number has too many digits"
     NOT_A_COUNT = "{given!r} is not a whole number of at least {least}"
+    NOT_IN_THE_PAST = "{given!r} is not between 1970 and now"
     NOT_SECONDS = "{given!r} is not a number of seconds of at least 0"
     NOT_A_MOMENT = "{given!r} is neither an age such as 90s, 10m, 2h or 7d nor a time such as 2026-11-22T17:05"
     NOT_A_FLAG = "{given!r} is neither true nor false"
@@ -171,13 +172,17 @@ def parse_since(text: str, now: float, zone: tzinfo | None = None) -> float:
         The text is none of these.
     """
     age = _AGE.fullmatch(text.strip())
-    if age is not None:
-        return now - float(age[1]) * _SECONDS[age[2]]
     try:
-        moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
-    except ValueError:
+        if age is not None:
+            found = now - float(age[1]) * _SECONDS[age[2]]
+        else:
+            moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+            found = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
+    except (ValueError, OverflowError):  # a day before the first year of the time zone
         raise invalid(ValueFault.NOT_A_MOMENT, given=text) from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
+    if not 0.0 <= found <= now + _SECONDS["d"]:
+        raise invalid(ValueFault.NOT_IN_THE_PAST, given=text)
+    return found
 
 
 def check_faults(faults: Iterable[Fault]) -> None:
