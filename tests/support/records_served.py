@@ -3,32 +3,24 @@
 import contextlib
 import threading
 
-import uvicorn
-
 from tf_yarn_ops.ui.commands import LOOPBACK, listen_at
 from tf_yarn_ops.ui.library import Library
 from tf_yarn_ops.ui.pages import build_application
+from tf_yarn_ops.ui.serving import build_server
 
 #: Of the readers.
-KEY = "of-the-tests"
+KEY, FOLDER = "of-the-tests", "/room"
 
 
 @contextlib.contextmanager
 def serving_pages(cluster, user_header="", boards=None):
     """Serve the pages as ``ytf ui`` does; yields their address."""
     library, listener = Library(cluster), listen_at(LOOPBACK, 0)
-    server = uvicorn.Server(
-        uvicorn.Config(
-            build_application(library, KEY, user_header, boards, cluster.site.ui_realms),
-            log_config=None,
-            log_level="warning",
-            lifespan="off",
-        )
-    )
+    server = build_server(build_application(library, KEY, user_header, boards, cluster.site.ui_realms, FOLDER))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/?key={KEY}"
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}{'' if user_header else FOLDER}/?key={KEY}"
     finally:
         server.should_exit = True
         thread.join(30)

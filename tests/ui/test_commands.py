@@ -1,6 +1,7 @@
 """ytf ui: its port, its extra, its warnings."""
 
 import logging
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -18,7 +19,8 @@ def test_taken_port_is_reported():
 
 
 def test_the_missing_extra_is_named(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "tf_yarn_ops.ui.serving", raising=False)
     done = CliRunner().invoke(ui, ["--no-browser"])
     assert "install the extra ui: pip install 'tf-yarn-ops[ui]'" in str(done.exception)
 

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from support.axe import complaints
 from support.fake_yarn import application
 from support.records import application_id
+from support.records_served import FOLDER, KEY
 from support.staging_place import USER
 from support.ui_site import EVIL, NOW
 from tf_yarn_ops.cli.ytf import ytf
@@ -91,7 +92,7 @@ def test_controls_are_shown_escaped(site):
 
 def test_a_jobs_page_is_the_one_of_the_tracking_url(site, yarn):
     text = site(f"/jobs/{application_id(1)}").text
-    assert 'data-live="false"' in text and "Timeline" in text and 'href="/reasons"' in text
+    assert 'data-live="false"' in text and "Timeline" in text and f'href="{FOLDER}/reasons"' in text
     yarn.add(application(9, "RUNNING", name="digits"))
     assert "RUNNING" in site(f"/jobs/{application_id(9)}").text
     unknown = site(f"/jobs/{application_id(77)}")
@@ -120,7 +121,16 @@ def test_without_yarn_the_history_is_shown(site, yarn):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "status"),
-    [("/?since=soon", 400), ("/?state=fine", 400), ("/?skip=-1", 400), ("/?skip=1e9", 400), ("/nowhere", 404)],
+    [
+        ("/?since=soon", 400),
+        ("/?since=9999-12-31", 400),
+        ("/reasons?since=9999999d", 400),
+        ("/queues?since=6000d", 400),
+        ("/?state=fine", 400),
+        ("/?skip=-1", 400),
+        ("/?skip=1e9", 400),
+        ("/nowhere", 404),
+    ],
 )
 def test_a_wrong_address_is_refused(site, path, status):
     assert site(path).status_code == status
@@ -130,7 +140,9 @@ def test_pages_are_read_only_and_for_this_machine_only(site, pages):
     with httpx.Client(base_url=pages.partition("?")[0], trust_env=False) as client:
         for path in ("/", "/?key=another", "/style.css", f"/jobs/{application_id(1)}"):
             assert client.get(path).status_code == 403
-        cookie = client.get(pages).headers["set-cookie"]
+        answer = client.get(pages)
+        cookie, folder = answer.headers["set-cookie"], answer.headers["location"]
+        assert f"Path={folder}" in cookie and KEY not in cookie and len(folder) > 2, "no other port gets it"
         assert "HttpOnly" in cookie and "SameSite=strict" in cookie and client.get("/").status_code == 200
         assert client.post("/").status_code == 405
         assert client.get("/", headers={"Host": "evil.example"}).status_code == 400

@@ -2,8 +2,7 @@
 
 import secrets
 import socket
-import threading
-import webbrowser
+from contextlib import nullcontext
 
 import click
 
@@ -42,10 +41,9 @@ def ui(resourcemanager: str | None, user: str, port: int, host: str, user_header
     """
     configure_logging(verbose, requests=verbose)
     try:
-        import uvicorn
-
         from .boards import Boards
         from .pages import build_application
+        from .serving import build_server, open_browser
     except ImportError as error:
         raise SpecInvalid(
             f"ytf ui needs a package that is missing ({error.name}); install the extra ui: "
@@ -68,12 +66,10 @@ def ui(resourcemanager: str | None, user: str, port: int, host: str, user_header
             + ": listen on 127.0.0.1 behind a reverse proxy with TLS"
         )
     application = build_application(library, key, user_header, boards, cluster.site.ui_realms)
-    config = uvicorn.Config(application, log_config=None, access_log=False, lifespan="off", server_header=False)
     say(f"serving {url} until Ctrl-C")
-    if browser and not user_header:
-        threading.Timer(0.3, webbrowser.open, [url]).start()
     try:
-        uvicorn.Server(config).run(sockets=[listener])
+        with open_browser(url) if browser and not user_header else nullcontext():
+            build_server(application).run(sockets=[listener])
     finally:
         listener.close()
         if boards is not None:

@@ -1,5 +1,6 @@
 """`build_application`: the pages of ``ytf ui`` as an ASGI application; every page only reads jobs."""
 
+import contextvars
 import functools
 import re
 import secrets
@@ -26,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..errors import TfYarnError
 from ..history.compare import compare
 from ..history.query import STATES, Query, parse_states
-from ..runtime.common.clock import duration, utc_time
+from ..runtime.common.clock import DAY, duration, utc_time
 from ..runtime.common.concerns import STEPS
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.report import run_seconds
@@ -41,6 +42,8 @@ from .library import Library
 
 #: Jobs on one page of the list, and the most in a comparison.
 PAGE_SIZE, COMPARED = 50, 8
+#: Seconds that a reader may look back: a page has a bar for each day.
+LONGEST_PERIOD = 5 * 366 * DAY
 #: The period of the statistics, unless the reader gives another one.
 PERIOD = "30d"
 #: Our script only, nothing from elsewhere; the job's page has a policy of its own, with its script.
@@ -73,6 +76,10 @@ class _InvalidQuery(ValueError):
     """A value in the address that can't be used."""
 
 
+#: The folder of the pages in the addresses of this request.
+_FOLDER = contextvars.ContextVar("folder", default="")
+
+
 class _WithHeaders:
     """Give each answer the headers that it lacks."""
 
@@ -91,23 +98,33 @@ class _WithHeaders:
 
 
 class _Key:
-    """Let only readers in that know the key: from the address that ``ytf ui`` prints, later from a cookie."""
+    """Let only readers in that know the key: from the address that ``ytf ui`` prints, later from a cookie.
 
-    def __init__(self, app: ASGIApp, key: str):
-        self._app, self._key = app, key
+    A browser sends a cookie to all ports of a host, and so to servers of other users on this machine. The pages lie
+    below a folder that nobody can guess, and the cookie is sent to addresses below that folder only.
+    """
+
+    def __init__(self, app: ASGIApp, key: str, folder: str):
+        self._app, self._key, self._folder = app, key, folder or f"/{secrets.token_urlsafe(16)}"
+        self._cookie = secrets.token_urlsafe(16)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            request = Request(scope)
+            request, folder = Request(scope), self._folder
             shown = request.query_params.get("key", "")
             if secrets.compare_digest(shown.encode(), self._key.encode()):
-                found: Response = RedirectResponse("/", 303)
-                found.set_cookie(f"ytf-{request.url.port}", self._key, httponly=True, samesite="strict")
+                found: Response = RedirectResponse(f"{folder}/", 303)
+                found.set_cookie("ytf", self._cookie, path=f"{folder}/", httponly=True, samesite="strict")
                 return await found(scope, receive, send)
-            known = request.cookies.get(f"ytf-{request.url.port}", "")
-            if not secrets.compare_digest(known.encode(), self._key.encode()):
+            known = request.cookies.get("ytf", "")
+            if not scope["path"].startswith(f"{folder}/") or not secrets.compare_digest(
+                known.encode(), self._cookie.encode()
+            ):
                 refused = PlainTextResponse("Open the whole address that ytf ui has printed, with its key.\n", 403)
                 return await refused(scope, receive, send)
+            _FOLDER.set(folder)
+            raw = scope.get("raw_path", b"").removeprefix(folder.encode())
+            scope = {**scope, "path": scope["path"].removeprefix(folder), "raw_path": raw}
         await self._app(scope, receive, send)
 
 
@@ -139,6 +156,7 @@ def build_application(
     user_header: str = "",
     boards: Boards | None = None,
     realms: Sequence[str] = (),
+    folder: str = "",
 ) -> Starlette:
     """Return the application.
 
@@ -153,6 +171,8 @@ def build_application(
         The TensorBoards that readers may start. Default: readers may start none.
     realms : sequence of str, optional
         With ``user_header``: the realms that are left off a reader's name, see `Site.ui_realms`. Default: none.
+    folder : str, optional
+        With a key: where the pages lie, ``/folder``. Default: a random one.
     """
     pages = {
         "/": _list,
@@ -176,7 +196,7 @@ def build_application(
     gate = (
         [Middleware(_Team, header=user_header, realms=realms)]
         if user_header
-        else [Middleware(TrustedHostMiddleware, allowed_hosts=hosts), Middleware(_Key, key=key)]
+        else [Middleware(TrustedHostMiddleware, allowed_hosts=hosts), Middleware(_Key, key=key, folder=folder)]
     )
     middleware = [Middleware(_WithHeaders), *gate, Middleware(GZipMiddleware)]
     application = Starlette(routes=routes, middleware=middleware)
@@ -225,6 +245,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.globals["folder"] = _FOLDER.get
     made.filters |= {
         "duration": duration,
         "moment": utc_time,
@@ -253,6 +274,8 @@ def _query(request: Request, period: str = "") -> tuple[Query, dict[str, str]]:
         states = parse_states([form["state"]])
     except ValueError as error:
         raise _InvalidQuery(str(error)) from error
+    if since and since < time.time() - LONGEST_PERIOD:
+        raise _InvalidQuery(f"since={form['since']!r} reaches back more than 5 years")
     return Query("*", since, states, form["user"] or "*", form["name"]), form
 
 
@@ -271,7 +294,9 @@ def _list(library: Library, request: Request) -> Response:
     live = [job for job in live if query.matches({**vars(job), "finished_at": time.time()})]
 
     def other(number: int) -> str:
-        return "/?" + urlencode({**{name: value for name, value in form.items() if value}, "skip": number})
+        return f"{_FOLDER.get()}/?" + urlencode(
+            {**{name: value for name, value in form.items() if value}, "skip": number}
+        )
 
     return _render(
         "list.html",
@@ -292,7 +317,7 @@ def _job(library: Library, request: Request) -> Response:
     if document is None:
         return _render("error.html", 404, text=f"Neither the history nor YARN knows {application_id}.")
     links = _environment().get_template("links.html").render()
-    place = f"/jobs/{quote(application_id, safe='')}/"
+    place = f"{_FOLDER.get()}/jobs/{quote(application_id, safe='')}/"
     page = render_page(document, live=_is_live(document), before=links, place=place, board=_board(document, request))
     policy = f"{page_policy()}; frame-ancestors 'none'"
     return HTMLResponse(page, headers={"Content-Security-Policy": policy})
@@ -331,7 +356,7 @@ def _event_files(document: Mapping[str, Any]) -> str:
 
 
 def _board_path(request: Request) -> str:
-    return f"/jobs/{quote(request.path_params['application_id'], safe='')}/tensorboard"
+    return f"{_FOLDER.get()}/jobs/{quote(request.path_params['application_id'], safe='')}/tensorboard"
 
 
 def _start_board(library: Library, request: Request) -> Response:
@@ -354,7 +379,7 @@ def _ask_board(library: Library, request: Request) -> Response:
         starting = _render("error.html", heading="TensorBoard starts", text="Its page opens by itself.")
         starting.headers["Refresh"] = "1"
         return starting
-    path = request.scope["raw_path"].decode() + ("?" + request.url.query if request.url.query else "")
+    path = _FOLDER.get() + request.scope["raw_path"].decode() + ("?" + request.url.query if request.url.query else "")
     try:
         found = boards.ask(
             board,
