@@ -8,6 +8,7 @@ import pytest
 
 from support.hadoop import HadoopCluster
 from support.hadoop.docker import SMALL, SMALL_MIB, USER
+from support.reaper import list_mounts
 from support.waiting import PATIENCE, until
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.site import Site
@@ -24,6 +25,7 @@ def hadoop(tmp_path_factory):
     """Return a cluster whose NodeManager runs containers in an engine of its own."""
     with HadoopCluster(tmp_path_factory.mktemp("docker"), docker=True) as cluster:
         yield cluster
+    assert not list_mounts(cluster.directory)
 
 
 @pytest.fixture(scope="module")

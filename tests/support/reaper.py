@@ -45,15 +45,20 @@ def end_all(folder):
 
 
 def list_mounts(folder):
-    """Return the mounts in the folder, the deepest first; a Docker engine that is killed leaves them."""
+    """Return the mounts in the folder, the deepest first; a Docker engine leaves one of the host's network."""
     lines = Path("/proc/self/mounts").read_text().splitlines()
     places = [re.sub(r"\\(\d{3})", lambda found: chr(int(found[1], 8)), line.split()[1]) for line in lines]
     return [place for place in reversed(places) if place.startswith(f"{folder}/")]
+
+
+def unmount_all(folder):
+    """Take the mounts in the folder away."""
+    for place in list_mounts(folder):
+        subprocess.run(["umount", "--lazy", place], check=False)
 
 
 if __name__ == "__main__":
     sys.stdin.read()
     for pid, words in end_all(sys.argv[1]).items():
         print(f"left by the tests, ended now: {pid} {words}", flush=True)
-    for place in list_mounts(sys.argv[1]):
-        subprocess.run(["umount", "--lazy", place], check=False)
+    unmount_all(sys.argv[1])

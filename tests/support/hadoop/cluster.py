@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from support.reaper import unmount_all
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.minicluster import MiniCluster, artefacts, daemons, health, state
 from tf_yarn_ops.minicluster import marked_processes as processes
@@ -352,6 +353,7 @@ class HadoopCluster(MiniCluster):
         others = set(daemons.find_all(self.directory)) - {daemons.find(self.directory, ZOOKEEPER)}
         daemons.stop(self.directory, others, STOP_SECONDS)
         super()._down()
+        unmount_all(self.directory / "docker")
 
 
 def make_active(settings: HadoopSettings, name: str) -> None:
