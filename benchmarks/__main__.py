@@ -25,6 +25,7 @@ NAMES = (
     "page",
     "environment",
     "data",
+    "commit",
     "fuzz",
 )
 FOLDER = Path(".ytf/bench")
@@ -45,7 +46,7 @@ def main(names: tuple[str, ...], runs: int, quick: bool, output: Path) -> None:
     """Run benchmarks by name; all without one.
 
     NAME: rendezvous, heartbeats, agent, watcher, triggerer (no Java), submission, secure_submission, burst, job,
-    restart, lease, history, page, environment, data, fuzz.
+    restart, lease, history, page, environment, data, commit, fuzz.
     """
     logging.basicConfig(level=logging.WARNING)
     for name in names or NAMES:
