@@ -3,6 +3,7 @@
 import pytest
 
 from support.fake_yarn import FakeYarn, application, killed_text, serving
+from support.hostile_page import hostile_page
 from support.http_server import Handler, running
 from support.tls import Authority
 from tf_yarn_ops.hadoop.tls import read_authorities
@@ -112,3 +113,11 @@ def test_last_line_of_an_agent(monkeypatch, log, line):
         assert rest.last_line_of_agent(url) == line
         assert rest.last_line_of_agent(url.replace("_01_", "_02_")) == ""
     assert rest.last_line_of_agent("http://127.0.0.1:1/node/containerlogs/c/ann/worker.log") == ""
+
+
+@pytest.mark.parametrize("kind", ["drip", "flood"])
+def test_coordinator_gives_up_an_answer_without_end(monkeypatch, kind):
+    monkeypatch.setattr(rest, "RM_ANSWER_SECONDS", 1.0)
+    with hostile_page(kind) as url:
+        assert rest.ask_yarn([url.rstrip("/")], "apps/x", "app") == {}
+        assert ending.knows_us([url.rstrip("/")], "application_1_1") is None

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import ssl
+import time
 import urllib.request
 from typing import Any, Dict, List, Mapping, Sequence
 from urllib.parse import urlsplit
@@ -21,6 +22,8 @@ NO_ANSWER = (OSError, ValueError, TypeError, http.client.HTTPException)
 LOG_END = 4096
 #: Seconds for one look at a ResourceManager.
 RM_LOOK_SECONDS = 5.0
+#: Seconds for the whole of its answer, and the most bytes.
+RM_ANSWER_SECONDS, RM_ANSWER_BYTES = 15.0, 64 << 20
 
 
 def container_tokens(environ: Mapping[str, str], kind: str) -> List[str]:
@@ -56,7 +59,7 @@ def ask_yarn(resourcemanagers: Sequence[str], path: str, key: str, authorities: 
         request = urllib.request.Request(f"{base}/ws/v1/cluster/{path}", headers=token_header(os.environ))
         try:
             with opener_of(authorities).open(request, timeout=RM_LOOK_SECONDS) as answer:
-                found = json.loads(answer.read()).get(key)
+                found = json.loads(read_yarn_answer(answer)).get(key)
         except (*NO_ANSWER, AttributeError):
             continue
         if isinstance(found, dict):
@@ -85,6 +88,22 @@ def last_line_of_agent(url: str, authorities: str = "") -> str:
         return ""
     lines = [line[len(AGENT_LINE) :].strip() for line in text.splitlines() if line.startswith(AGENT_LINE)]
     return lines[-1][:300] if lines else ""
+
+
+def read_yarn_answer(answer: http.client.HTTPResponse) -> bytes:
+    """Return the content of a ResourceManager's answer.
+
+    Raises
+    ------
+    OSError
+        It is longer than `RM_ANSWER_BYTES`, or not complete after `RM_ANSWER_SECONDS`.
+    """
+    content, until = bytearray(), time.monotonic() + RM_ANSWER_SECONDS
+    while part := answer.read1(65536):
+        content += part
+        if len(content) > RM_ANSWER_BYTES or time.monotonic() > until:
+            raise OSError("the answer is too long, or not complete in time")
+    return bytes(content)
 
 
 @functools.lru_cache(maxsize=None)

@@ -13,7 +13,14 @@ import urllib.error
 import urllib.request
 from typing import Any, Mapping, Optional, Sequence
 
-from ..common.container_http import NO_ANSWER, RM_LOOK_SECONDS, ask_yarn, opener_of, token_header
+from ..common.container_http import (
+    NO_ANSWER,
+    RM_LOOK_SECONDS,
+    ask_yarn,
+    opener_of,
+    read_yarn_answer,
+    token_header,
+)
 from ..common.contract import Job
 from ..common.reasons import Reason
 from ..common.report import JobReport, compose_diagnostics
@@ -138,7 +145,7 @@ def knows_us(resourcemanagers: Sequence[str], application_id: str, authorities: 
         )
         try:
             with opener.open(request, timeout=RM_LOOK_SECONDS) as answer:
-                if "state" in json.loads(answer.read()):
+                if "state" in json.loads(read_yarn_answer(answer)):
                     return True
         except urllib.error.HTTPError as error:
             if error.code in (401, 403):
