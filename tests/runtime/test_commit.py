@@ -220,6 +220,25 @@ def test_late_application_never_commits_over_a_newer_generation(tmp_path, mode):
         assert late.fault or (late.ending and late.ending.reason is Reason.SUPERSEDED), at
 
 
+@pytest.mark.parametrize("generation", [0, 1])
+def test_tasks_that_write_on_bring_back_no_right_to_commit(tmp_path, generation):
+    """Tasks of a lost node make the folder again whose name they know; a retry, or a newer generation, trains."""
+    output = Output(tmp_path, "replace")
+    train(output, 1, LocalFolder("/"), training="f" * 16)
+    late = OutputCommit(output.plan(), application(2), LocalFolder("/"))
+    assert late.prepare() is None
+    newer = OutputCommit(output.plan(generation), application(3), LocalFolder("/"))
+    assert newer.prepare() is None
+    half = output.path.parent / late.working_url.rpartition("/")[2]
+    half.mkdir()
+    (half / "model.bin").write_text("half")
+    with pytest.raises(TakenOver):
+        late.commit({})
+    assert output.made_by() == application(1)
+    newer.commit({})
+    assert output.made_by() == application(3) and beside(output) == []
+
+
 @pytest.mark.parametrize("mode", MODES[1:])
 def test_late_application_of_a_generation_adds_no_second_result(tmp_path, mode):
     for at in range(1, steps_of(tmp_path, mode, False) + 1):
