@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from ..errors import SpecInvalid, did_you_mean
-from ..runtime.common.escaping import last_states
+from ..runtime.common.escaping import REDRAWN, last_states
 from ..runtime.common.report import JobReport
 from .log_reader import COORDINATOR, MASTER, LogFile, Logs, LogSources, find_log
 
@@ -99,8 +99,10 @@ class _Reader:
     def _lines(self, new: bytes) -> list[str]:
         self._offset += len(new)
         *whole, rest = (self._rest + new).split(b"\n")
-        self._redrawn = b"\r" in rest or (self._redrawn and not whole)
-        rest = rest[rest.rstrip(b"\r").rfind(b"\r") + 1 :]
+        if self._redrawn and whole:
+            whole[0] = _last_state(whole[0])
+        self._redrawn = rest.count(b"\r") >= REDRAWN or (self._redrawn and not whole)
+        rest = _last_state(rest) if self._redrawn else rest
         cut = len(rest) // _LONGEST * _LONGEST
         self._rest = rest[cut:]
         return [
@@ -221,6 +223,10 @@ def choose_tasks(report: JobReport, patterns: Sequence[str]) -> list[str]:
         for name in names
         if name in patterns or (name in tasks and any(fnmatchcase(name, pattern) for pattern in patterns))
     ]
+
+
+def _last_state(line: bytes) -> bytes:
+    return line[line.rstrip(b"\r").rfind(b"\r") + 1 :]
 
 
 def _decode(line: bytes) -> str:

@@ -4,6 +4,8 @@ import re
 
 #: C0, DEL, C1, the bidirectional controls and line separators of Unicode, and halves of characters.
 CONTROLS = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+#: Carriage returns in a line from which it is a progress bar; fewer may only hide text.
+REDRAWN = 3
 _CONTROL = re.compile("[%s]" % CONTROLS)
 
 
@@ -13,5 +15,6 @@ def escape_controls(text: str, kept: str = "\t\n") -> str:
 
 
 def last_states(text: str) -> str:
-    """Return a text as a terminal leaves it: of a line that a progress bar redraws, only what stands there last."""
-    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+    """Return a text with the last state only of each line that a progress bar redraws; others keep what they hide."""
+    lines = (line.rstrip("\r") for line in text.split("\n"))
+    return "\n".join(line.rpartition("\r")[2] if line.count("\r") >= REDRAWN else line for line in lines)
