@@ -261,4 +261,4 @@ def check_letters(values: Mapping[str, Property]) -> list[Fault]:
 
 def readable(text: str) -> str:
     """Return a text without the characters that `check_letters` reports as faults."""
-    return _HALF.sub("?", text).replace("\0", "?")
+    return _HALF.sub("x", text).replace("\0", "x")
