@@ -21,7 +21,7 @@ from tf_yarn_ops.job.request import build_job
 FILE, LINK, HARD, FOLDER = tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE
 LETTERS = "abcdefghijklmnopq"
 #: Members as type, name, and content or target; what is written where a "{outside}" names a folder beside the archive's.
-HOSTILE = {
+HOSTILE: dict[str, tuple[list, str]] = {
     "parent": ([(FILE, "../escaped", b"x")], "leads out of"),
     "parent inside": ([(FILE, "a/../../escaped", b"x")], "leads out of"),
     "absolute": ([(FILE, "{outside}/escaped", b"x")], "leads out of"),
@@ -86,7 +86,7 @@ def test_hostile_member_is_refused_and_nothing_is_written_outside(kind, tmp_path
         unpack_archive(archive, tmp_path / "folder")
     assert message in str(raised.value) and str(raised.value).startswith("x.tar.gz: ")
     assert not any(stat.S_ISFIFO(path.lstat().st_mode) for path in (tmp_path / "folder").rglob("*"))
-    checked = check_archive(write_tar(tmp_path / "env.tar.gz", PYTHON + members, outside), modules=None)
+    checked = check_archive(write_tar(tmp_path / "env.tar.gz", [*PYTHON, *members], outside), modules=None)
     assert message in str(checked.faults[0])
 
 

@@ -184,8 +184,8 @@ def test_a_refused_look_before_the_submission_is_a_refusal(yarn):
         ('{"apps": {}, "nodes": {}}', []),
         ("{}", []),
         (
-            '{"apps": {"app": {"id": "x"}}, "nodes": {"node": {"id": "x"}}}',
-            [{"id": "x"}],
+            '{"apps": {"app": {"id": "x", "state": "NEW"}}, "nodes": {"node": {"id": "x", "state": "NEW"}}}',
+            [{"id": "x", "state": "NEW"}],
         ),  # one of one, in some versions
     ],
 )

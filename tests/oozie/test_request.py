@@ -180,7 +180,8 @@ def test_no_field_reaches_a_script_of_yarn(place, field):
     for number, text in enumerate(HOSTILE):
         (place / "a.zip").write_bytes(b"")
         (place / text).write_text("")
-        document = {"command": "true", "tasks": {"worker": 1}, "name": f"n{number}"} | {
+        document = {"command": "true", "tasks": {"worker": 1}, "name": f"n{number}"}
+        document |= {
             "files": {"files": {text: "train.py"}}, "archives": {"archives": {text: "a.zip"}},
             "sources": {"files": {"x": f"hdfs:///x/{text}"}}, "script": {"script": text},
             "environment": {"environment": f"docker://{text}"}, "env": {"env": {"A": text}},

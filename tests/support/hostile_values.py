@@ -9,8 +9,9 @@ import gzip
 import json
 import os
 import tempfile
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
@@ -35,12 +36,19 @@ from tf_yarn_ops.ui.figures import count_reasons, count_waits, draw_spark
 from tf_yarn_ops.ui.library import Library
 
 APP = "application_1700000000000_0001"
+
+
+def nested(wrap: Callable, depth: int) -> Any:
+    """Return a value in so many containers."""
+    return functools.reduce(lambda inner, _: wrap(inner), range(depth), 1)
+
+
 #: What has broken a reader, here or elsewhere.
 SPECIAL = st.sampled_from(
     ["", "a\0b", "\ud800", "\udcff.csv", "http://[", "javascript:alert(1)", "soon", "worker:x", "worker:1", "RUNNING",
      "running", "SUCCEEDED", "TASK_FAILED", "<h1>", "x" * 3000, "${x}", 0, -1, 2**63, 2**64, 2**100, 10**400, -(10**400),
      1e300, 1e308, -1e308, float("nan"), float("inf"), 1700000000, 1.5, True, None, [], {}, [[]],
-     functools.reduce(lambda inner, _: [inner], range(100), 1), functools.reduce(lambda inner, _: {"a": inner}, range(60), 1)]
+     nested(lambda inner: [inner], 100), nested(lambda inner: {"a": inner}, 60)]
 )  # fmt: skip
 NAMES = st.sampled_from(
     ["__classname__", "__type", "__var", "__id__", "__version__", "__data__", "__cache__", "a\0b", "\udcff", "loss",
@@ -223,8 +231,8 @@ states = st.sampled_from(["FINISHED", "FAILED", "KILLED", "RUNNING"])
 class Law(NamedTuple):
     """A strategy, and the function that asserts the law for each of its examples."""
 
-    strategy: object
-    check: object
+    strategy: st.SearchStrategy
+    check: Callable
 
 
 LAWS = {

@@ -31,7 +31,7 @@ CONFIGURATION = "OOZIE_ACTION_CONF_XML"
 _JOB, _ACTION, _TAG = "oozie.job.id", "oozie.action.id", "oozie.child.mapreduce.job.tags"
 _CONTAINER = re.compile(r"container_(?:e\d+_)?(\d+)_(\d+)_(\d+)_\d+\Z")
 #: Above the number of applications of a ResourceManager, and of attempts of a launcher.
-_APPLICATIONS, _ATTEMPTS = 10**8, 100
+_APPLICATIONS, _ATTEMPTS = 10**8, 16
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,12 @@ class Launched:
 
     @property
     def number(self) -> int:
-        """The number of this attempt of this launcher, by which the applications that it has killed are known."""
-        return self.launcher * _ATTEMPTS + min(self.attempt, _ATTEMPTS - 1)
+        """The number of this attempt of this launcher, by which the applications that it has killed are known.
+
+        It has the start of the ResourceManager in seconds, so that a report holds it: an integer of 64 bits.
+        """
+        started, number = divmod(self.launcher, _APPLICATIONS)
+        return (started // 1000 * _APPLICATIONS + number) * _ATTEMPTS + min(self.attempt, _ATTEMPTS - 1)
 
     def identify(self, listed: Iterable[Mapping[str, Any]]) -> Identity:
         """Return the identity of the training.
@@ -158,7 +162,7 @@ class Launched:
         recorded = attempt_of(latest)
         again = (
             latest["state"] in ENDED
-            and recorded // _ATTEMPTS == self.launcher
+            and recorded // _ATTEMPTS == self.number // _ATTEMPTS
             and read_yarn_report(latest).killed_by_attempt is None
         )
         return Identity(self.key, generation_of(latest), recorded if again else self.number)

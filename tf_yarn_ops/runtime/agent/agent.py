@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import sys
@@ -87,6 +86,8 @@ def remove_path(path: str) -> None:
         try:
             os.unlink(path)
         except IsADirectoryError:
+            import shutil  # few agents need it
+
             shutil.rmtree(path)
 
 

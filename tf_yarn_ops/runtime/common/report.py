@@ -218,7 +218,7 @@ class JobReport:
     output_path: Optional[str] = None
     working_path: Optional[str] = None
     tensorboard_logdir: Optional[str] = None
-    killed_by_attempt: Optional[Count] = None
+    killed_by_attempt: Optional[int] = None
     usage: Optional[JobUsage] = None
     concerns: Tuple[Concern, ...] = ()
     progress: str = ""

@@ -185,6 +185,7 @@ class TaskStatus(TaskReport):
     events: Tuple[TaskEvent, ...] = ()
     given: Optional[Given] = None
     usage: Optional[Usage] = None
+    silent_seconds: Optional[Amount] = None
 
 
 @dataclass(frozen=True)
