@@ -9,11 +9,15 @@ import pytest
 
 from support.airflow_site import plain_environ
 from support.programs import ROOT
+from support.secret_spellings import job_of_secrets
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 RUNNER = ROOT / "tests" / "support" / "airflow_dagtest.py"
 DAG_FILE = """
+import json
+from pathlib import Path
+
 from airflow.sdk import DAG
 from tf_yarn_ops.airflow import TensorFlowYarnOperator, TensorFlowYarnSensor
 
@@ -28,6 +32,8 @@ with DAG("tried", schedule=None):
     sensors = [TensorFlowYarnSensor(task_id="sensor", **seen),
                TensorFlowYarnSensor(task_id="deferred_sensor", deferrable=True, **seen)]
     sync >> deferred >> walk >> sensors
+    leaky = TensorFlowYarnOperator(task_id="leaky", cluster_requirement="worker:1", poll_interval=0.2,
+                                   report_log_tail=8192, **json.loads(Path(SECRETS).read_text()))
 """
 
 
@@ -61,14 +67,20 @@ def run_dag(airflow_database, tmp_path, dag_file, variables):
 
 
 def test_operator_sensor_and_trigger_follow_jobs_of_this_machine(airflow_database, tmp_path):
-    run, output = run_dag(airflow_database, tmp_path, DAG_FILE, {})
+    secret = job_of_secrets(tmp_path, waits=False)
+    command = secret.command.replace("exit 4", "exit 0")
+    (tmp_path / "secrets.json").write_text(json.dumps({"task_command": command, "env": secret.env}))
+    dag_file = DAG_FILE.replace("SECRETS", repr(str(tmp_path / "secrets.json")))
+    run, output = run_dag(airflow_database, tmp_path, dag_file, {})
     assert run["state"] == "success", output[-6000:]
     values = run["values"]
     assert all(values[task]["metrics"] == {"round": 1} for task in ("sync", "deferred", "sensor", "deferred_sensor"))
     assert values["sensor"]["application_id"] == values["walk"]["application_id"]
     assert "worker:0 | learns" in output and "/proxy/local_" not in output
+    assert secret.found_in({"XCom": json.dumps(values["leaky"]), "log": output}) == {}
+    assert "***" in values["leaky"]["metrics"]["free"]
     assert {folder.name for folder in (tmp_path / "jobs" / "jobs").iterdir()} == {
-        values[task]["application_id"] for task in ("sync", "deferred", "walk")
+        values[task]["application_id"] for task in ("sync", "deferred", "walk", "leaky")
     }
 
 
