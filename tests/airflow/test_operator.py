@@ -255,7 +255,19 @@ def test_importing_the_operator_loads_airflow_and_the_options_only():
         *(f"job.{name}" for name in ("declaration", "document", "kinds", "options", "parts", "requirement", "spec")),
         "validation",
         "runtime",
-        *(f"runtime.common{name}" for name in ("", ".contract", ".frameworks", ".masking", ".reasons", ".roles")),
+        "runtime.common",
+        *(
+            f"runtime.common.{name}"
+            for name in (
+                "committed_output",
+                "contract",
+                "frameworks",
+                "masking",
+                "reasons",
+                "roles",
+                "web_address",
+            )
+        ),
         "airflow",
         "airflow.links",
         "airflow.operator",

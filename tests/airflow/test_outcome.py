@@ -26,6 +26,7 @@ ENDINGS = {
     Reason.PREEMPTED: TfYarnInfrastructureError, Reason.NODE_LOST: TfYarnInfrastructureError,
     Reason.AM_FAILED: TfYarnInfrastructureError, Reason.OUT_OF_MEMORY: TfYarnJobFailed,
     Reason.EXECUTION_TIMEOUT: TfYarnJobFailed, Reason.TOTAL_TIMEOUT: TfYarnJobFailed, Reason.KILLED: AirflowFailException,
+    Reason.COMMIT_FAILED: TfYarnInfrastructureError, Reason.COMMIT_REFUSED: AirflowFailException,
     Reason.SUPERSEDED: AirflowFailException, Reason.LOST: TfYarnJobFailed, Reason.LEASE_EXPIRED: TfYarnInfrastructureError,
 }  # fmt: skip
 

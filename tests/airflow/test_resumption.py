@@ -45,7 +45,7 @@ def test_a_clear_of_another_task_does_not_disturb_a_deferred_one(site, way):
     assert value["reason"] == "SUCCEEDED"
     assert {
         tag for app in site.yarn.apps.values() for tag in app["applicationTags"].split(",") if tag.startswith("tfyg-")
-    } == {"tfyg-0-1", "tfyg-0-2"}
+    } == {"tfyg-0-1"}
 
 
 def test_event_of_an_older_trigger_does_not_end_the_newer_try(site):

@@ -200,7 +200,7 @@ def test_job_runs_as_its_user_where_the_site_allows_it(azkaban, yarn, tmp_path):
     ("tasks: 1", 0o646, "users other than root could have written it"),
     ("task: 1", 0o644, "task: unknown key (did you mean 'tasks'?)"),
     ("tasks: 0\nmemory: x", 0o644, "tasks: 0 is not a whole number"),
-    ("- 1", 0o644, "a list is not a mapping"), ("a: [", 0o644, "can't be read"),
+    ("- 1", 0o644, "a list is not a mapping"), ("a: [", 0o644, "not YAML, line 1"),
     ("defaults: {tf.que: x}", 0o644, "defaults.tf.que: unknown key (did you mean 'tf.queue'?)"),
     ("environ: [x]", 0o644, "a list is not a mapping of variables to values"),
     ("environ: {PORT: 8088, A-B: x}", 0o644, "environ.A-B: not a variable with a text; put numbers and true into"),
