@@ -111,6 +111,7 @@ class Crowd:
                 peak_memory_mib=1.0,
                 log_tail="",
                 result=None,
+                out_of_memory=None,
             )
             await writer.drain()
         await asyncio.sleep(0.5)
