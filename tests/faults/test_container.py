@@ -340,10 +340,11 @@ _PIDFD_GETFD = 438
 def reset_connections(pid, port):
     """Reset every connection of a process that came in on a port: both ends see it, as when a firewall does it."""
     inodes = {}
-    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        words = line.split()
-        if int(words[1].rpartition(":")[2], 16) == port and words[3] == "01":
-            inodes[f"socket:[{words[9]}]"] = True
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            words = line.split()
+            if int(words[1].rpartition(":")[2], 16) == port and words[3] == "01":
+                inodes[f"socket:[{words[9]}]"] = True
     pidfd, count = os.pidfd_open(pid), 0
     for entry in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(OSError):
