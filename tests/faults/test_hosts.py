@@ -82,7 +82,7 @@ def on_different_hosts(report):
     assert len(set(hosts)) == len(hosts), hosts
 
 
-@row("the client can neither reach nor name one of the DataNodes", Reason.SUCCEEDED, 120)
+@row("the client can neither reach nor name one of the DataNodes", Reason.SUCCEEDED, 300)
 def datanode_unreachable_for_client(rig):
     rig.cluster.block("n3", "edge", "9864")
     rig.cluster.set_names("edge", {"n3": []})
