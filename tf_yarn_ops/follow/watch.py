@@ -220,7 +220,7 @@ class Watcher:
             self._waiters.discard(waiter)
 
     async def _drive(self, steps: Generator[Step, Any, JobReport], waiter: _Waiter) -> JobReport:
-        """Answer each step of the one waiting loop; an error that is none of YARN's ends the wait."""
+        """Answer each step of the one waiting loop; only errors of YARN let it go on."""
         try:
             step = next(steps)
             while True:

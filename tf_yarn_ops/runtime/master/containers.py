@@ -213,7 +213,7 @@ class SkeinContainers(Containers):
         return [_read_container(decode_message(found)) for found in answer.get(1, ()) if isinstance(found, bytes)]
 
     async def explain(self, container: Container) -> ContainerEnd:
-        return await asyncio.get_running_loop().run_in_executor(None, _ask_node, self._job, container)
+        return await asyncio.get_running_loop().run_in_executor(None, _query_node, self._job, container)
 
     async def replace(self, container: Container) -> None:
         _, _, instance = container.id.rpartition("_")
@@ -242,7 +242,7 @@ class SkeinContainers(Containers):
         await self._master.call("shutdown", (1, _SUCCEEDED if succeeded else _FAILED), (2, diagnostics))
 
 
-def _ask_node(job: Job, container: Container) -> ContainerEnd:
+def _query_node(job: Job, container: Container) -> ContainerEnd:
     """Ask the NodeManager about a container; it needs Kerberos on a secured cluster, and then nothing is known."""
     if not container.node or not container.yarn_id:
         return ContainerEnd()
