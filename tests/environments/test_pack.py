@@ -240,7 +240,8 @@ def test_module_that_does_not_import_is_a_fault(ytf, tmp_path):
     (tmp_path / "requirements.txt").write_text(f"--find-links {tmp_path / 'wheels'}\nbroken\nshapes\n")
     packed = ytf("env", "pack", "requirements.txt")
     assert packed.returncode == 0, packed.stderr
-    checked = ytf("env", "check", "environment.tar.gz")
+    assert ytf("env", "check", "environment.tar.gz").returncode == 0, "nothing of it runs unless that is asked for"
+    checked = ytf("env", "check", "environment.tar.gz", "--imports")
     assert checked.returncode == 2
     assert "fault    broken can't be imported: ModuleNotFoundError: No module named 'nowhere'\n" in checked.stdout
     assert ytf("env", "check", "environment.tar.gz", "--import", "shapes").returncode == 0

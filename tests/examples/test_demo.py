@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -83,30 +84,29 @@ def test_demo_keeps_its_cluster_and_shows_how_to_use_and_end_it(folder):
     assert daemons.find_all(folder / "hadoop") == () and left_of(folder) == []
 
 
-def test_sigterm_ends_the_demo_while_it_installs_java(folder, tmp_path):
-    """The JDK of JAVA_HOME is too old, and the package manager takes its time."""
+def test_sigterm_ends_the_demo_while_it_installs_packages(folder, tmp_path):
+    """The machine has no Maven, and the package manager takes its time."""
     (tmp_path / "bin").mkdir()
     installing = tmp_path / "installing"
-    programs = {
-        "java": "echo 'openjdk version \"1.8.0_1\"' >&2",
-        "apt-get": f"echo $$ > {installing}; exec tail -f /dev/null",
-        "id": "echo 0",
-    }
+    programs = {"apt-get": f"echo $$ > {installing}; exec tail -f /dev/null", "id": "echo 0"}
     for name, text in programs.items():
         (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / "bin" / name).chmod(0o755)
+    for program in chain.from_iterable(Path(part).glob("*") for part in os.environ["PATH"].split(os.pathsep)):
+        if program.name != "mvn" and not (tmp_path / "bin" / program.name).exists():
+            (tmp_path / "bin" / program.name).symlink_to(program)
     demo = subprocess.Popen(
         [ROOT / "dev", "demo", "--dir", folder],
         stderr=subprocess.PIPE,
         text=True,
         cwd=folder.parent,
-        env={**os.environ, "JAVA_HOME": str(tmp_path), "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
+        env={**os.environ, "PATH": str(tmp_path / "bin")},
     )
     process = until(lambda: installing.exists() and installing.read_text().strip(), 60, what="the package manager")
     demo.send_signal(signal.SIGTERM)
     said = demo.communicate(timeout=60)[1]
     assert demo.returncode == 128 + signal.SIGTERM, said
-    assert "missing: a JDK (runs Hadoop); installing openjdk-17-jdk-headless by apt-get, as root" in said
+    assert "missing: Maven (fetches Hadoop's jars); installing maven by apt-get, as root" in said
     until(lambda: not Path("/proc", process).exists(), 60, what="the end of the package manager")
     assert left_of(folder) == []
 

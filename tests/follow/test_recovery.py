@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from support.fake_yarn import application, serving, verdict_text
+from support.fake_yarn import SECRET, application, serving, verdict_text
 from support.hadoop import HadoopCluster
 from support.place import job
 from support.real_yarn import RealYarn
@@ -25,7 +25,7 @@ from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport
+from tf_yarn_ops.runtime.common.report import JobReport, verdict_tag
 
 POST = ("POST", "/ws/v1/cluster/apps")
 STARTING = '{"clusterInfo": {"state": "STARTED", "haState": "INITIALIZING"}}'
@@ -166,7 +166,10 @@ def restart(light, tmp_path_factory):
     yarn, seen = RealYarn(light.resourcemanager_url), SimpleNamespace()
     for at in range(1, 41):  # to be recovered
         yarn.add(application(at, user="ann", applicationTags="other"))
-    seen.watched = [yarn.add(application(at, user="ann", applicationTags="watched")) for at in range(1, 6)]
+    seen.watched = [
+        yarn.add(application(at, user="ann", applicationTags=f"watched,{verdict_tag(SECRET)}"))
+        for at in range(1, 6)
+    ]
     seen.asked = {
         door: yarn.add(application(1, user="ann", applicationTags=",".join(TRAINING.tags) if door == "ensure" else ""))
         for door in DOORS
