@@ -20,7 +20,7 @@ from tf_yarn_ops.hadoop.cluster import discover, local
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.launch.launcher import Launcher
-from tf_yarn_ops.runtime.common.committed_output import read_success
+from tf_yarn_ops.runtime.common.committed_output import Success, dump_success, read_success, training_of
 from tf_yarn_ops.runtime.common.hdfs import Hdfs
 from tf_yarn_ops.runtime.common.local_job import running_coordinator
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -203,6 +203,21 @@ def test_two_versions_and_the_pointer(place):
     assert place.read("LATEST") == b"3\n"
     report = place.launcher.run(place.job(commit="version", commit_version=20240131))
     assert report.output_path.endswith("/20240131") and place.read("LATEST") == b"20240131\n"
+
+
+def test_result_that_another_user_plants_is_not_believed(place, minicluster):
+    """Whoever may write the folder above the output can write a marker with the identity of a training."""
+    place.parent += "-planted"
+    place.path = f"{place.parent}/{place.name}"
+    place.files.makedirs(place.parent, 0o777)
+    identity = Identity("training", attempt=1)
+    success = Success("application_1600000000000_0001", training_of(identity.tags)[0][:16], 0, {})
+    mallory = Hdfs((minicluster.namenode_url,), "mallory", {})
+    mallory.makedirs(place.path, 0o755)
+    mallory.create(f"{place.path}/_SUCCESS", dump_success(success), 0o644)
+    report = place.launcher.run(place.job(), identity)
+    assert report.reason is Reason.SUCCEEDED and place.success().application_id == report.application_id
+    assert report.application_id != success.application_id and place.beside() == []
 
 
 def test_quota_that_is_full_at_the_commit_is_no_reason_to_try_again(place, minicluster):

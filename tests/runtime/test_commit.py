@@ -97,6 +97,29 @@ def application(number):
     return f"application_1700000000000_{number:04d}"
 
 
+class Hadoop(LocalFolder):
+    """Differs from folders of this machine as HDFS does: a write makes the folder that it leads to."""
+
+    def create(self, path, data, permission):
+        self.makedirs(path.rpartition("/")[0], 0o755)
+        return super().create(path, data, permission)
+
+
+class TwoUsers(LocalFolder):
+    """A folder in which another user has made all that is there when it is opened."""
+
+    def __init__(self, folder):
+        super().__init__("/")
+        self._planted = {str(one) for one in folder.rglob("*")}
+
+    def status(self, path):
+        found = super().status(path)
+        return found._replace(owner="mallory") if found and path in self._planted else found
+
+    def list(self, path):
+        return [self.status(f"{path.rstrip('/')}/{one.name}") for one in super().list(path)]
+
+
 def train(output, number, files, generation=0, training=TRAINING, **values):
     """Run one application; return how its start ended the job, None if it has trained and committed."""
     made = OutputCommit(output.plan(generation, training, **values), application(number), files)
@@ -180,10 +203,10 @@ def test_lost_answer_of_any_step_is_repeated_without_harm(tmp_path, mode):
 class Frozen:
     """An application in a thread that stops before a call until it is thawed."""
 
-    def __init__(self, output, number, at, **values):
+    def __init__(self, output, number, at, files=None, **values):
         self._reached, self._go = threading.Event(), threading.Event()
         self.fault = self.ending = None
-        files = Steps(LocalFolder("/"), output.look, at, self._freeze)
+        files = Steps(files or Hadoop("/"), output.look, at, self._freeze)
         self._thread = threading.Thread(target=self._run, args=(output, number, files), kwargs=values)
         self._thread.start()
         assert self._reached.wait(60)
@@ -210,7 +233,7 @@ def test_late_application_never_commits_over_a_newer_generation(tmp_path, mode):
         output = Output(tmp_path / str(at), mode)
         train(output, 1, LocalFolder("/"), training="f" * 16)
         late = Frozen(output, 2, at)
-        assert train(output, 3, Steps(LocalFolder("/"), output.look), generation=1) is None
+        assert train(output, 3, Steps(Hadoop("/"), output.look), generation=1) is None
         assert output.made_by() == application(3)
         late.thaw()
         output.look()
@@ -218,6 +241,35 @@ def test_late_application_never_commits_over_a_newer_generation(tmp_path, mode):
         if output.seen & {application(2)}:  # it had committed before
             continue
         assert late.fault or (late.ending and late.ending.reason is Reason.SUPERSEDED), at
+
+
+class Overtaken(Hadoop):
+    """Another training commits its version just before this application does."""
+
+    def __init__(self, output):
+        super().__init__("/")
+        self._output, self._wanted = output, str(output.path / "1")
+
+    def move(self, source, target):
+        if target == self._wanted:
+            self._wanted = None
+            train(self._output, 5, Hadoop("/"), training="e" * 16)
+        super().move(source, target)
+
+
+def test_late_application_adds_no_version_after_a_newer_generation(tmp_path):
+    """It has lost its number to another training, and then its folder, at each step of its next try."""
+    output = Output(tmp_path / "count", "version")
+    files = Steps(Overtaken(output), output.look)
+    assert train(output, 2, files) is None and output.made_by() == application(2)
+    for at in range(1, files.count + 1):
+        output = Output(tmp_path / str(at), "version")
+        late = Frozen(output, 2, at, Overtaken(output))
+        assert train(output, 3, Steps(Hadoop("/"), output.look), generation=1) is None
+        committed = application(2) in output.seen
+        late.thaw()
+        output.look()
+        assert (application(2) in output.seen) is committed and output.made_by() != application(2), at
 
 
 @pytest.mark.parametrize("generation", [0, 1])
@@ -250,6 +302,31 @@ def test_late_application_of_a_generation_adds_no_second_result(tmp_path, mode):
         late.thaw()
         output.look()
         assert output.made_by() == made_by and len(output.results()) == 1, at
+
+
+@pytest.mark.parametrize("kind", ["claim", "work", "sealed", "kept", "result"])
+@pytest.mark.parametrize("generation", [0, 1])
+def test_what_another_user_plants_proves_nothing(tmp_path, kind, generation):
+    """Whoever may write the folder knows all names: those of the training, of its generations and applications."""
+    output = Output(tmp_path, "replace")
+    planted = output.path
+    if kind != "result":
+        planted = output.path.parent / f"_digits.{kind}-{TRAINING}-{generation}-application_1600000000000_0009"
+    planted.parent.mkdir()
+    success = dump_success(Success(application(9), TRAINING, generation, {}, [("model.bin", 3)]))
+    if kind == "claim":
+        planted.touch()
+    else:
+        (planted / "_ytf_previous").mkdir(parents=True)
+        for folder in (planted, planted / "_ytf_previous"):
+            (folder / "model.bin").write_text("bad")
+            (folder / "poisoned").write_text("bad")
+            (folder / SUCCESS_FILE).write_bytes(success)
+    files = TwoUsers(planted.parent)
+    assert train(output, 2, files) is None
+    success = read_success((output.path / SUCCESS_FILE).read_bytes())
+    assert success.application_id == application(2)
+    assert [name for name, _ in success.files] == ["model.bin", "variables/checkpoint"]
 
 
 def test_two_trainings_that_replace_one_output_leave_a_whole_result(tmp_path):

@@ -33,6 +33,7 @@ from ..runtime.common.committed_output import (
     read_success,
     split_location,
 )
+from ..runtime.common.file_storage import LocalFolder
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..staging.prune import CachedFile
@@ -93,10 +94,19 @@ class PlannedOutput:
             if opened is None:
                 return None
             plan, files = opened
-            for success in _results(plan, files):
+            for success, owner in _results(plan, files):
                 same = (success.training, success.generation) == (plan.training, plan.generation)
                 if (plan.training and same) or (application_id and success.application_id == application_id):
-                    return _report_of(success)
+                    ours = files.owner_of_new(plan.folder) if isinstance(files, LocalFolder) else self._cluster.user
+                    if owner == ours:
+                        return _report_of(success)
+                    logger.warning(
+                        "%s has a %s of this training that belongs to %s, not to %s, and proves nothing",
+                        self._spec.output,
+                        SUCCESS_FILE,
+                        owner,
+                        ours,
+                    )
         return None
 
     def check(self) -> None:
@@ -152,8 +162,8 @@ class PlannedOutput:
                 )
 
 
-def _results(plan: CommitPlan, files: FileSystem) -> Iterator[Success]:
-    """Yield what the results say that there are, the latest version first."""
+def _results(plan: CommitPlan, files: FileSystem) -> Iterator[tuple[Success, str]]:
+    """Yield what the results say that there are, the latest version first, and who owns the file that says it."""
     names = [""]
     if plan.mode == VERSION:
         found = [status.name for status in files.list(plan.path)]
@@ -164,7 +174,7 @@ def _results(plan: CommitPlan, files: FileSystem) -> Iterator[Success]:
         if status is None or status.is_directory or status.length > MOST_SUCCESS:
             continue
         if (success := read_success(files.read(path))) is not None:
-            yield success
+            yield success, status.owner
 
 
 def _report_of(success: Success) -> JobReport:

@@ -9,6 +9,7 @@ import logging
 import os
 import shutil
 import stat
+import tempfile
 import uuid
 from contextlib import contextmanager
 from pathlib import Path
@@ -232,6 +233,11 @@ class LocalFolder:
         with self._translated("renaming %s" % source):
             self._path(source).replace(self._path(target))
 
+    def owner_of_new(self, folder: str) -> str:
+        """Return the owner of the files that this process makes in a folder; a file server may choose another one."""
+        with self._translated("writing in %s" % folder), tempfile.TemporaryFile(dir=self._path(folder)) as file:
+            return _name_of(os.fstat(file.fileno()).st_uid)
+
     def set_modified(self, path: str, modified: int) -> None:
         """Set a file's modification time, milliseconds since the epoch."""
         with self._translated("setting the time of %s" % path):
@@ -297,12 +303,18 @@ class LocalFolder:
         """Do nothing: there is no connection."""
 
 
+def _name_of(number: int) -> str:
+    """Return the name of a user of this machine; the number of one without a name."""
+    try:
+        import pwd  # not on Windows
+
+        return pwd.getpwuid(number).pw_name
+    except (ImportError, KeyError):
+        return str(number)
+
+
 def _local_status(path: Path) -> FileStatus:
     found = path.stat()
-    try:
-        owner = path.owner()
-    except (KeyError, RuntimeError):  # no user of this number; no owners, as on Windows
-        owner = str(found.st_uid)
     # Hadoop's local file system truncates to milliseconds.
     return FileStatus(
         path.name,
@@ -310,6 +322,6 @@ def _local_status(path: Path) -> FileStatus:
         found.st_size,
         found.st_mtime_ns // 1_000_000,
         found.st_atime_ns // 1_000_000,
-        owner,
+        _name_of(found.st_uid),
         stat.S_IMODE(found.st_mode),
     )

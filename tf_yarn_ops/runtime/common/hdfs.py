@@ -120,7 +120,7 @@ class Hdfs:
         seconds: float = HDFS_SECONDS,
         patience: float = 0.0,
     ):
-        self._urls = list(urls)
+        self._urls, self._user = list(urls), user
         tokens = container_tokens(environ, HDFS_KIND)
         self._logins = [("delegation", token) for token in tokens] or [("user.name", user)]
         self._opener, self._seconds, self._authorities = opener_of(authorities, _AsTheyAre), seconds, authorities
@@ -133,6 +133,10 @@ class Hdfs:
             return read_file_status(self._ask("GET", path, "GETFILESTATUS").document()["FileStatus"])
         except (ValueError, KeyError, TypeError) as error:
             raise StorageRefused("the answer about %s is not a NameNode's: %r" % (path, error)) from None
+
+    def owner_of_new(self, folder: str) -> str:
+        """Return the owner of the files that this process makes."""
+        return self._user
 
     def exists(self, path: str) -> bool:
         try:

@@ -104,6 +104,7 @@ class OutputCommit:
         self.version = 0
         self.metrics: Optional[Mapping[str, Any]] = None
         self._is_made = self._is_sealed = False
+        self._owner = ""
         self._plan, self._application_id, self._files = plan, application_id, files
         self._claim, self._marker, self._work = (plan.beside(kind, application_id) for kind in (CLAIM, MARKER, WORK))
         self._sealed = plan.beside(SEALED, application_id, uuid.uuid4().hex[:8])
@@ -131,6 +132,7 @@ class OutputCommit:
         """
         plan = self._plan
         self._files.makedirs(plan.folder, FOLDER_MODE)
+        self._owner = self._files.owner_of_new(plan.folder)
         # First claim, then look: of two applications that begin at once, one sees the other.
         self._files.create(self._claim, b"", FILE_MODE)
         self._restore()
@@ -354,7 +356,7 @@ class OutputCommit:
         latest = "%s/%s" % (plan.path, LATEST_FILE)
         pointer = plan.beside(POINTER, self._application_id)
         self._files.replace(pointer, b"%d\n" % self.version, FILE_MODE)
-        for one in self._beside():
+        for one in self._beside(of_all=True):
             if one.kind == POINTER and self._path(one) != pointer:
                 if self._number_in(self._path(one)) > self.version:
                     self._files.delete(pointer)
@@ -401,8 +403,14 @@ class OutputCommit:
     def _path(self, entry: Beside) -> str:
         return "%s/%s" % (self._plan.folder.rstrip("/"), entry.name)
 
-    def _beside(self) -> List[Beside]:
-        return find_beside(self._plan, [status.name for status in self._files.list(self._plan.folder)])
+    def _beside(self, of_all: bool = False) -> List[Beside]:
+        """Return what our user's applications, or those of all users, have left beside the output."""
+        statuses = self._files.list(self._plan.folder)
+        return find_beside(self._plan, [one.name for one in statuses if of_all or self._is_own(one)])
+
+    def _is_own(self, status: FileStatus) -> bool:
+        """Return whether our user has made a file. Whoever may write the folder can give it any name, but no owner."""
+        return status.owner == self._owner
 
     def _status(self, path: str) -> Optional[FileStatus]:
         try:
@@ -410,14 +418,14 @@ class OutputCommit:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def _read(self, path: str, most: int) -> Optional[bytes]:
+    def _read(self, path: str, most: int, own: bool = False) -> Optional[bytes]:
         found = self._status(path)
-        if found is None or found.is_directory or found.length > most:
+        if found is None or found.is_directory or found.length > most or (own and not self._is_own(found)):
             return None
         return self._files.read_news(path, 0, found.length, most) if found.length else b""
 
     def _success_in(self, folder: str) -> Optional[Success]:
-        return read_success(self._read("%s/%s" % (folder, SUCCESS_FILE), MOST_SUCCESS))
+        return read_success(self._read("%s/%s" % (folder, SUCCESS_FILE), MOST_SUCCESS, own=True))
 
     def _walk(self, folder: str, below: str = "") -> Iterator[Tuple[str, int]]:
         """Yield the names and sizes of the files in a folder."""
