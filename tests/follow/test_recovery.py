@@ -167,8 +167,7 @@ def restart(light, tmp_path_factory):
     for at in range(1, 41):  # to be recovered
         yarn.add(application(at, user="ann", applicationTags="other"))
     seen.watched = [
-        yarn.add(application(at, user="ann", applicationTags=f"watched,{verdict_tag(SECRET)}"))
-        for at in range(1, 6)
+        yarn.add(application(at, user="ann", applicationTags=f"watched,{verdict_tag(SECRET)}")) for at in range(1, 6)
     ]
     seen.asked = {
         door: yarn.add(application(1, user="ann", applicationTags=",".join(TRAINING.tags) if door == "ensure" else ""))
