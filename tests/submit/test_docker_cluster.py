@@ -64,7 +64,7 @@ def test_a_kill_lets_the_program_save_and_leaves_no_container(hadoop, launcher, 
     output.mkdir()
     output.chmod(0o777)
     application = launcher.submit(job("python3 saves.py", script=str(tmp_path / "saves.py"), output=str(output)))
-    until((output / "runs").exists, 120)
+    until((output / "runs").exists, 120, what=lambda: f"the start of the program: {launcher.report(application)}")
     launcher.kill(application, "a test")
     assert launcher.wait(application, timeout=120).reason is Reason.KILLED
     until(lambda: not engine.run("ps", "--quiet"), 60, what="the end of all containers")

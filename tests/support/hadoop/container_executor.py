@@ -134,9 +134,7 @@ def localize(docker, user, application, container, tokens, local_dirs, log_dirs,
     cache = Path(local_dirs.split(_SEPARATOR)[0], "usercache", user.pw_name)
     os.chdir(cache / "appcache" / application)
     shutil.copy(tokens, ".")
-    code = subprocess.run(program).returncode
-    subprocess.run(["chown", "-R", f"{user.pw_uid}:{user.pw_gid}", cache])  # what the real one runs as the user
-    sys.exit(code)
+    sys.exit(subprocess.run(program).returncode)
 
 
 def prepare(user, application, container, folder, script, tokens, words):
@@ -145,6 +143,9 @@ def prepare(user, application, container, folder, script, tokens, words):
         words = words[1:] if words[0] == "--http" else words[3:]
     pid_file, local_dirs, log_dirs, *rest = words
     make_folders(user, application, local_dirs, log_dirs, container)
+    # The real one localizes as the user. The program that does it here may not have ended yet, but has this container's.
+    for entry in local_dirs.split(_SEPARATOR):
+        subprocess.run(["chown", "-R", f"{user.pw_uid}:{user.pw_gid}", Path(entry, "usercache", user.pw_name)])
     for source, name in ((script, "launch_container.sh"), (tokens, "container_tokens")):
         own(user, shutil.copy(source, Path(folder, name)))
     Path(folder, "launch_container.sh").chmod(0o700)
