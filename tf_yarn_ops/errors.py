@@ -195,6 +195,16 @@ class KerberosRefused(SubmissionRejected):
         return _KERBEROS_HINT
 
 
+class CredentialsRefused(SubmissionRejected):
+    """A gateway refuses the password or the token of a request; another try with the same one can lock an account."""
+
+    command = "ytf doctor"
+
+    @property
+    def hint(self) -> str:
+        return "Correct the password or the token that the message names, then try again."
+
+
 class HadoopClientUnfit(SubmissionRejected):
     """Hadoop's client on this machine is missing, or can't submit with its configuration or its Java.
 

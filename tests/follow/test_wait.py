@@ -2,7 +2,13 @@
 
 import pytest
 
-from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected, TicketMissing
+from tf_yarn_ops.errors import (
+    ClusterUnreachable,
+    CredentialsRefused,
+    KerberosRefused,
+    SubmissionRejected,
+    TicketMissing,
+)
 from tf_yarn_ops.follow.wait import REPEAT, SILENT_AFTER, Kill, Look, Outage, Pause, waiting
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
@@ -99,3 +105,25 @@ def test_a_wait_logs_each_refusal_of_its_kill_once(caplog):
         assert isinstance(steps.throw(SubmissionRejected(refusal)), Pause)
         assert isinstance(steps.send(None), Look)
     assert [text.rpartition(": ")[2] for text in caplog.messages] == ["ann may not", "nor bob"]
+
+
+@pytest.mark.parametrize(
+    "error, kind",
+    [
+        (ClusterUnreachable, ClusterUnreachable),
+        (SubmissionRejected, ClusterUnreachable),
+        (TicketMissing, TicketMissing),
+        (KerberosRefused, KerberosRefused),
+        (CredentialsRefused, CredentialsRefused),
+    ],
+)
+def test_wait_ends_with_the_kind_of_its_last_failure(error, kind):
+    now = [0.0]
+    steps = waiting("application_1_0001", on_change=lambda report: None, clock=lambda: now[0], unreachable_timeout=60)
+    assert isinstance(next(steps), Look)
+    assert isinstance(steps.throw(error("refused")), Pause)
+    assert isinstance(steps.send(None), Look)
+    now[0] = 61.0
+    with pytest.raises(kind, match="waited 61 s for application_1_0001: refused") as raised:
+        steps.throw(error("refused"))
+    assert type(raised.value) is kind

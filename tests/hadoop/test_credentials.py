@@ -11,11 +11,13 @@ import httpx
 import pytest
 
 from support.fake_yarn import FakeYarn, serving
-from tf_yarn_ops.errors import ClusterUnreachable, SpecInvalid, SubmissionRejected
+from tf_yarn_ops.errors import CredentialsRefused, SpecInvalid, SubmissionRejected
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.resourcemanager import ResourceManager
+from tf_yarn_ops.hadoop.security import credentials
 from tf_yarn_ops.hadoop.security.credentials import HttpCredentials
 from tf_yarn_ops.hadoop.site import Site
+from tf_yarn_ops.hadoop.transport import LoginRefused
 
 ENVIRON = {"HOME": "/nowhere", "HADOOP_USER_NAME": "somebody"}
 SECRET = "ann:pass:wörd"
@@ -164,8 +166,13 @@ def test_no_other_address_sees_them(gateway, authority, tmp_path):
 
 def refused(gateway, authority, **settings):
     gateway.faults.append(lambda method, path: (401, {"WWW-Authenticate": 'Basic realm="application"'}, "no"))
-    with pytest.raises((ClusterUnreachable, SubmissionRejected)) as raised:
+    with pytest.raises(CredentialsRefused if settings else LoginRefused) as raised:
         discover(gateway.url, ENVIRON, site=site(authority, **settings))
+    assert (raised.value.reason.exit_code, raised.value.reason.retryable, raised.value.command) == (
+        3,
+        False,
+        "ytf doctor",
+    )
     return str(raised.value)
 
 
@@ -173,6 +180,35 @@ def test_a_refused_password_names_the_setting_and_not_the_password(gateway, auth
     said = refused(gateway, authority, gateway_password_file=written(tmp_path / "password", SECRET))
     assert ("it does not accept the user and password; correct the file that gateway_password_file names") in said
     assert "pass:" not in said
+
+
+def test_refused_password_is_not_sent_again_until_it_changes(gateway, authority, tmp_path, monkeypatch):
+    """A directory locks an account after a few wrong passwords; its outage looks the same."""
+    file = written(tmp_path / "password", SECRET)
+    refused(gateway, authority, gateway_password_file=file)
+    assert len(gateway.requests) == 1
+    with pytest.raises(CredentialsRefused, match="is sent again when the file has changed, or after 300 s"):
+        discover(gateway.url, ENVIRON, site=site(authority, gateway_password_file=file))
+    assert len(gateway.requests) == 1
+    gateway.faults.clear()
+    os.replace(written(tmp_path / "new", "ann:right"), file)
+    cluster = discover(gateway.url, ENVIRON, site=site(authority, gateway_password_file=file))
+    gateway.faults.append(lambda method, path: (401, {}, "no"))
+    manager, before = cluster.resourcemanager(), len(gateway.requests)
+    for _ in range(3):
+        with pytest.raises(CredentialsRefused):
+            manager.find()
+    assert len(gateway.requests) == before + 1
+    gateway.faults.clear()
+    monkeypatch.setattr(credentials, "REFUSED_SECONDS", 0.0)
+    assert manager.find() == []
+
+
+def test_forbidden_is_not_retryable(gateway, authority, tmp_path):
+    """The gateway knows the user, and gives no right."""
+    gateway.faults.append(lambda method, path: (403, {"Content-Type": "application/json"}, '{"message": "Forbidden"}'))
+    with pytest.raises(SubmissionRejected, match="YARN answers 403: Forbidden"):
+        discover(gateway.url, ENVIRON, site=site(authority, gateway_token_file=written(tmp_path / "token", "x")))
 
 
 def test_expired_token_is_reported(gateway, authority, tmp_path):

@@ -7,7 +7,8 @@ import pytest
 from support.fake_yarn import STAMP, FakeYarn, application, closed_address, serving, slowly, stand_by
 from support.hadoop_clients import client
 from support.waiting import until
-from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected
+from tf_yarn_ops.errors import ClusterUnreachable, KerberosRefused, SubmissionRejected
+from tf_yarn_ops.hadoop.transport import explain_body
 
 ID = f"application_{STAMP}_0001"
 
@@ -181,3 +182,46 @@ def test_a_token_that_a_standby_does_not_know_is_shown_to_the_other():
         two.faults.extend(one.faults)
         with pytest.raises(SubmissionRejected, match="can't be found in cache"):
             client(first, second).info()
+
+
+@pytest.mark.parametrize(
+    "body, cause",
+    [
+        ("", ""),
+        ("no such user\nsecond line", "no such user"),
+        ('{"RemoteException": {"exception": "NotFoundException", "message": "app is unknown"}}', "app is unknown"),
+        (
+            '{\n  "servlet":"default",\n  "message":"Not Found",\n  "url":"/gateway/x",\n  "status":"404"\n}',
+            "Not Found",
+        ),
+        ('{"status":"401","message":"Bad request: Token has expired"}', "Bad request: Token has expired"),
+        (
+            '{\n"url":"/conf",\n"status":"500",\n"message":"org.apache.hadoop.security.authentication.util.'
+            'KerberosName$NoMatchingRule: No rules applied to eve@OTHER"\n}',
+            "No rules applied to eve@OTHER",
+        ),
+        ('{"error": {"code": 403, "message": "not for you"}}', "not for you"),
+        ('{"error": "invalid_token", "error_description": "it has ended"}', "it has ended"),
+        ('{"message": "", "reason": "busy"}', "busy"),
+        ('{"message": null}', '{"message": null}'),
+        ('"a text"', "a text"),
+        ('{"cut": ', '{"cut":'),
+        ("<RemoteException><exception>X</exception><message>a &lt;b&gt;</message></RemoteException>", "a <b>"),
+        ("<?xml version='1.0'?><Error><Code>NoSuchKey</Code><Message>no key</Message></Error>", "no key"),
+        (
+            "<html><head><style>body {\n color: red }</style>\n<title>Error 403 Forbidden</title></head></html>",
+            "Error 403 Forbidden",
+        ),
+        ("[" * 100_000, "[" * 500),
+        ("java.io.IOException: java.net.ConnectException: Connection refused", "Connection refused"),
+    ],
+)
+def test_body_of_an_error_is_explained(body, cause):
+    assert explain_body(body) == cause
+
+
+def test_principal_without_a_rule_is_refused_for_good(wire_and_real):
+    text = '{\n"status": "500",\n"message": "a.KerberosName$NoMatchingRule: No rules applied to eve@OTHER"\n}'
+    wire_and_real.faults.append(lambda method, path: (500, {"Content-Type": "application/json"}, text))
+    with pytest.raises(KerberosRefused, match=r"has no user for the principal .No rules applied to eve@OTHER.*auth_to"):
+        client(wire_and_real.url).info()

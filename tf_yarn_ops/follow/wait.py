@@ -18,6 +18,7 @@ from ..errors import (
     ApplicationNotFound,
     Cancelled,
     ClusterUnreachable,
+    CredentialsRefused,
     KerberosRefused,
     SubmissionRejected,
     TfYarnError,
@@ -184,7 +185,7 @@ def waiting(
 
     Raises
     ------
-    ClusterUnreachable
+    ClusterUnreachable, TicketMissing, KerberosRefused, CredentialsRefused
         YARN has not answered for ``unreachable_timeout`` seconds.
     """
     last: JobReport | None = None
@@ -255,7 +256,8 @@ def waiting(
             # A refused ticket, or a 403 of a proxy, does not end the application either: keep waiting.
             silent = clock() - answered
             if silent >= unreachable_timeout:
-                kind = TicketMissing if isinstance(error, TicketMissing | KerberosRefused) else ClusterUnreachable
+                refusals = (TicketMissing, KerberosRefused, CredentialsRefused)
+                kind = next((kind for kind in refusals if isinstance(error, kind)), ClusterUnreachable)
                 raise kind(f"waited {silent:.0f} s for {application_id}: {error}") from error
             outage.failed(error, "still waiting for %s: %s", application_id, error)
         yield Pause(last)

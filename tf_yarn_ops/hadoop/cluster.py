@@ -19,7 +19,6 @@ from ..errors import (
     ApplicationNotFound,
     ClusterUnreachable,
     Fault,
-    KerberosRefused,
     ResourceManagerUnknown,
     SpecInvalid,
     SubmissionRejected,
@@ -495,16 +494,14 @@ def _read_directory(directory: str, environ: Mapping[str, str]) -> Configuration
 
 def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Configuration | None) -> Cluster:
     asked = asker.addresses.current()
-    with ThreadPoolExecutor(3) as pool:
+    # A password that is wrong must not be tried three times at once.
+    with ThreadPoolExecutor(1 if isinstance(asker.authentication, GatewayAuthentication) else 3) as pool:
         info_answer = pool.submit(asker.info)
         user_answer = pool.submit(asker.user)
         conf_answer = pool.submit(_read_conf, asker)
         try:
             info = info_answer.result()
-        except (ApplicationNotFound, OddAnswer, SubmissionRejected) as error:
-            # "User: ann is not allowed to impersonate bob" is YARN's own text.
-            if isinstance(error, RestUnavailable | KerberosRefused) or "not allowed to impersonate" in str(error):
-                raise
+        except (ApplicationNotFound, OddAnswer) as error:
             raise ClusterUnreachable(
                 f"{asker.addresses} answers, but is no YARN ResourceManager ({error}); "
                 "its address looks like http://host:8088, or at Knox like "

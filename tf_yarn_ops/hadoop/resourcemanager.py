@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
-from ..errors import ApplicationNotFound, ClusterUnreachable, KerberosRefused, SubmissionRejected
+from ..errors import ApplicationNotFound, ClusterUnreachable, CredentialsRefused, KerberosRefused, SubmissionRejected
 from .fast_import import import_httpx
 from .gateway import from_outside, is_gateway
 from .security.authentication import Authentication
@@ -276,7 +276,7 @@ class ResourceManager:
             try:
                 response = self.request("POST", f"{CLUSTER_PATH}/apps", json=body, patience=0.0)
                 break
-            except (RestUnavailable, KerberosRefused) as error:
+            except (RestUnavailable, KerberosRefused, CredentialsRefused) as error:
                 if not sent:
                     raise
                 raise _unclear(body, error) from error
@@ -289,7 +289,7 @@ class ResourceManager:
             return
         try:
             check_response(response, f"submitting {body['application-id']}")
-        except RestUnavailable as error:
+        except (RestUnavailable, CredentialsRefused) as error:
             # This request was refused as such, which says nothing about an earlier one.
             if not sent:
                 raise
@@ -564,4 +564,7 @@ def parse_application(item: Any) -> dict[str, Any]:
 
 
 def _unclear(body: Mapping[str, Any], error: Exception) -> ClusterUnreachable:
-    return ClusterUnreachable(f"YARN may have accepted {body['application-id']}, but does not tell: {error}")
+    found = ClusterUnreachable(f"YARN may have accepted {body['application-id']}, but does not tell: {error}")
+    if isinstance(error, CredentialsRefused):  # another try would be refused as well
+        found.reason, found.command = error.reason, error.command
+    return found

@@ -4,6 +4,8 @@
 and the watcher has the same loop for its asynchronous one.
 """
 
+import html
+import json
 import logging
 import random
 import re
@@ -14,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from ..errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
+from ..errors import ApplicationNotFound, ClusterUnreachable, CredentialsRefused, KerberosRefused, SubmissionRejected
 from . import gateway, tls
 from .fast_import import import_httpx
 from .security import credentials
@@ -39,7 +41,15 @@ _UNCOMPRESSED = {"Accept-Encoding": "identity"}
 #: What a standby ResourceManager says of a delegation token that the active one has issued.
 _UNKNOWN_TOKEN = "can't be found in cache"
 _STANDBY = re.compile(r"standby RM|any active RM|no active RM|StandbyException|RetriableException", re.IGNORECASE)
-_EXCEPTION_NAMES = re.compile(r"(?:[\w.$]+(?:Exception|Error): )+")
+_EXCEPTION_NAMES = re.compile(r"(?:[\w.$]+(?:Exception|Error|\$NoMatchingRule): )+")
+#: Keys of the message in an error of JSON: of Hadoop and Jetty, of Knox, of OAuth.
+_MESSAGE_KEYS = ("message", "error_description", "error", "detail", "reason")
+#: The message in an error of XML, else what a page of HTML shows.
+_XML_MESSAGE = re.compile(r"<message>(.*?)</message>", re.DOTALL | re.IGNORECASE)
+_UNSHOWN = re.compile(r"<(script|style)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>", re.DOTALL | re.IGNORECASE)
+_MOST_EXPLAINED = 64 * 1024
+#: What Hadoop answers to a principal that no rule of hadoop.security.auth_to_local maps to a user.
+_NO_RULE = "No rules applied to"
 _REDIRECTS = (302, 307, 308)
 _PORTS = {"http": 80, "https": 443}
 
@@ -292,10 +302,36 @@ def remote_exception(response: "httpx.Response") -> tuple[str, str]:
 
 
 def explain_response(response: "httpx.Response") -> str:
-    """Return the cause in a failed response: the RemoteException's message, else its first line."""
-    text = remote_exception(response)[1] or re.sub(r"<[^>]*>", " ", response.text[:2000])
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return _EXCEPTION_NAMES.sub("", line)[:500] or f"HTTP {response.status_code}"
+    """Return the cause in a failed response, else its status."""
+    return explain_body(response.text) or f"HTTP {response.status_code}"
+
+
+def explain_body(text: str) -> str:
+    """Return the cause in the body of an error, one line: the message in JSON or XML, else the first line of the text.
+
+    Parameters
+    ----------
+    text : str
+        Of any server: YARN, HDFS, a KMS, the Jetty that serves them, or a gateway.
+    """
+    text = text[:_MOST_EXPLAINED]
+    try:
+        found = _find_message(json.loads(text)) or text
+    except (ValueError, RecursionError):
+        message = _XML_MESSAGE.search(text)
+        found = html.unescape(_UNSHOWN.sub(" ", message[1] if message else text))
+    line = next((line.strip() for line in found.splitlines() if line.strip()), "")
+    return _EXCEPTION_NAMES.sub("", line)[:500]
+
+
+def _find_message(document: Any) -> str:
+    """Return the message in an error of JSON; empty if it has none."""
+    if isinstance(document, str):
+        return document
+    if not isinstance(document, dict):
+        return ""
+    inner = (document.get(key) for key in ("RemoteException", *_MESSAGE_KEYS))
+    return next(filter(None, map(_find_message, inner)), "")
 
 
 def check_response(response: "httpx.Response", what: str) -> None:
@@ -311,10 +347,10 @@ def check_response(response: "httpx.Response", what: str) -> None:
     ------
     ApplicationNotFound
         404.
-    KerberosDemanded
-        401 that asks for a ticket, and none was sent: see `KerberosDemanded`.
-    LoginRefused
-        Any other 401.
+    KerberosDemanded, CredentialsRefused, LoginRefused
+        401, see `refused_login`.
+    KerberosRefused
+        The cluster has no user for the principal.
     RestUnavailable
         403 where submission over HTTP is switched off.
     SubmissionRejected
@@ -326,11 +362,13 @@ def check_response(response: "httpx.Response", what: str) -> None:
     if status < 300 and (is_json(response) or not response.content):
         return
     why = explain_response(response)
-    if status == 401 and credentials.sent(response.request):  # a new token in the file is a new chance
-        raise ClusterUnreachable(f"{what}: {explain_401(response, RESOURCEMANAGER)}")
     if status == 401:
-        demanded = wants_negotiation(response.headers.get("www-authenticate", "")) and not _ticket_sent(response)
-        raise (KerberosDemanded if demanded else LoginRefused)(f"{what}: {explain_401(response, RESOURCEMANAGER)}")
+        raise refused_login(response, what, RESOURCEMANAGER)
+    if status >= 400 and _NO_RULE in why:
+        raise KerberosRefused(
+            f"{what}: {address_of(response)} has no user for the principal ({why}). Use a principal of the cluster's "
+            "realm, or ask the administrator of Hadoop for a rule in hadoop.security.auth_to_local"
+        )
     if is_redirect(response):
         target = urlsplit(response.headers["location"])
         raise ClusterUnreachable(
@@ -346,6 +384,17 @@ def check_response(response: "httpx.Response", what: str) -> None:
     if status < 300:
         raise ClusterUnreachable(f"{what}: {address_of(response)} answers, but is no YARN ResourceManager: {why}")
     raise ClusterUnreachable(f"{what}: {address_of(response)} answers {status}: {why}")
+
+
+def refused_login(response: "httpx.Response", what: str, service: Service) -> SubmissionRejected:
+    """Return the error for a 401.
+
+    It is KerberosDemanded if the address asks for a ticket, and none was sent; CredentialsRefused if the login of a
+    gateway was sent; else LoginRefused.
+    """
+    demanded = wants_negotiation(response.headers.get("www-authenticate", "")) and not _ticket_sent(response)
+    kind = CredentialsRefused if credentials.sent(response.request) else KerberosDemanded if demanded else LoginRefused
+    return kind(f"{what}: {explain_401(response, service)}")
 
 
 def explain_401(response: "httpx.Response", service: Service) -> str:

@@ -28,13 +28,12 @@ from .transport import (
     NAMENODE,
     Addresses,
     Failover,
-    LoginRefused,
     address_of,
     client_options,
-    explain_401,
     explain_failure,
     explain_response,
     is_redirect,
+    refused_login,
     remote_exception,
     send_request,
 )
@@ -294,7 +293,7 @@ class WebHdfs:
         if name in tolerated:
             return None
         if response.status_code == 401:
-            raise LoginRefused(f"{what}: {explain_401(response, NAMENODE)}")
+            raise refused_login(response, what, NAMENODE)
         if name in _NOT_NOW or "safe mode" in message:
             raise ClusterUnreachable(f"{what}: the file system can't write now: {why}")
         if NO_DATANODE.search(message):

@@ -1,7 +1,8 @@
 """`HttpCredentials`: the password or the token that a gateway asks for, read from a file when a request needs it.
 
 The file's name is a setting of the site; its content goes into the header of requests to the configured addresses, over
-https only, and nowhere else. A file that has changed is read again, so that a new token counts at once.
+https only, and nowhere else. A file that has changed is read again, so that a new token counts at once. A password that
+was refused is not repeated with every request: many directories lock an account after a few of them.
 """
 
 import base64
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ...errors import Fault, FaultCode, SpecInvalid
+from ...errors import CredentialsRefused, Fault, FaultCode, SpecInvalid
 from ...runtime.common.clock import local_time
 from .origin import header_options
 
@@ -30,6 +31,10 @@ PASSWORD_FILE, TOKEN_FILE = "gateway_password_file", "gateway_token_file"
 _BASIC, _BEARER = "Basic ", "Bearer "
 #: Others may do nothing with the file, and the group may read it, as it is usual for secrets of a service.
 _FORBIDDEN = stat.S_IRWXO | stat.S_IWGRP | stat.S_IXGRP
+#: Seconds until a refused password is sent again; a gateway refuses a good one while its directory is away.
+REFUSED_SECONDS = 300.0
+#: By the file of a password that was refused: the file's stamp, and the monotonic time.
+_refusals: dict[str, tuple[tuple[int, ...], float]] = {}
 
 
 class CredentialFault(FaultCode):
@@ -107,7 +112,8 @@ class HttpCredentials:
         encrypted = [url for url in addresses if urlsplit(url).scheme == "https"]
         if not encrypted:
             raise self._invalid(CredentialFault.NOT_ENCRYPTED, url=next(iter(addresses), "no address"))
-        return header_options(encrypted, "Authorization", _Header(self).current)
+        header = _Header(self)
+        return header_options(encrypted, "Authorization", header.current, header.refused)
 
 
 class _Header:
@@ -128,7 +134,17 @@ class _Header:
                     self._value = self._credentials.header()
                 except SpecInvalid as error:
                     logger.warning("the old credentials stay in use: %s", error)
+            refused, since = _refusals.get(self._credentials.file, ((), 0.0))
+            if refused and refused == self._seen and time.monotonic() < since + REFUSED_SECONDS:
+                raise CredentialsRefused(
+                    f"the gateway has refused the password in {self._credentials.file}, which {PASSWORD_FILE} names; "
+                    f"it is sent again when the file has changed, or after {REFUSED_SECONDS:g} s"
+                )
             return self._value
+
+    def refused(self) -> None:
+        if self._credentials.setting == PASSWORD_FILE:
+            _refusals[self._credentials.file] = self._seen, time.monotonic()
 
     def _stamp(self) -> tuple[int, ...]:
         try:

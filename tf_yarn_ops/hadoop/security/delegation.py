@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from ...errors import ApplicationNotFound, ClusterUnreachable, KerberosRefused, SubmissionRejected
+from ...errors import ApplicationNotFound, ClusterUnreachable, CredentialsRefused, KerberosRefused, SubmissionRejected
 from ...runtime.common.tokens import HDFS_KIND, RESOURCEMANAGER_KIND, Token, decode_token, encode_token
 from ..cluster import Cluster
 from ..filesystem import FileSystem
@@ -228,7 +228,9 @@ def _from_resourcemanager(
 
 def _is_final(error: Exception) -> bool:
     """Return whether Skein's client could not do better: no ticket to show, or no right to act for the user."""
-    return isinstance(error, KerberosRefused) or "not allowed to impersonate" in str(error)  # Hadoop's own text
+    return isinstance(error, KerberosRefused | CredentialsRefused) or "not allowed to impersonate" in str(
+        error
+    )  # Hadoop's own text
 
 
 def _is_of(cluster: Cluster, url: str, service: str) -> bool:

@@ -24,7 +24,9 @@ def closed_jar() -> http.cookiejar.CookieJar:
     return http.cookiejar.CookieJar(http.cookiejar.DefaultCookiePolicy(allowed_domains=[]))
 
 
-def header_options(urls: Iterable[str], name: str, value: Callable[[], str]) -> dict[str, Any]:
+def header_options(
+    urls: Iterable[str], name: str, value: Callable[[], str], on_refusal: Callable[[], None] = lambda: None
+) -> dict[str, Any]:
     """Return the options of an httpx client that sends a header to these addresses and to no other.
 
     Parameters
@@ -34,6 +36,8 @@ def header_options(urls: Iterable[str], name: str, value: Callable[[], str]) -> 
         The header.
     value : callable
         Returns its value for each request.
+    on_refusal : callable, optional
+        Called when an address has answered 401 to the header. Default: nothing.
     """
     import_httpx()
     import httpx
@@ -44,6 +48,8 @@ def header_options(urls: Iterable[str], name: str, value: Callable[[], str]) -> 
         def auth_flow(self, request: "httpx.Request") -> Generator["httpx.Request", "httpx.Response", None]:
             if origin_of(str(request.url)) in origins:
                 request.headers[name] = value()
-            yield request
+            response = yield request
+            if response.status_code == 401 and name in request.headers:
+                on_refusal()
 
     return {"auth": HeaderAuth(), "cookies": closed_jar()}
