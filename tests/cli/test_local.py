@@ -229,6 +229,33 @@ def test_last_lines_of_a_killed_program_are_shown(environ, tmp_path):
     assert "worker:0 | checkpoint saved\n" in lines and lines.count("worker:0 | ready") == 1, lines
 
 
+def test_workers_that_serve_after_the_chief_are_named(environ, tmp_path):
+    """As TensorFlow's tutorial on parameter servers, whose workers never end."""
+    client = subprocess.Popen(
+        [
+            *SUBMIT,
+            "--local",
+            "--wait",
+            "-r",
+            "chief:1,worker:1",
+            "test $DTF_TASK_JOB_NAME = chief || exec tail -f /dev/null",
+        ],
+        env=environ,
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    said = []
+    try:
+        while "look:" not in (line := client.stderr.readline()):
+            assert line, said
+            said.append(line)
+    finally:
+        client.send_signal(signal.SIGINT)
+        client.communicate(timeout=60)
+    assert "look: chief:0 has succeeded; the job waits for worker:0, without any use of CPU." in line
+
+
 def test_commands_know_a_local_job_by_its_id(call):
     submitted = call(
         SUBMIT, "--resourcemanager", "local://", "-r", "worker:1", "-n", "digits", "echo step 1; exec tail -f /dev/null"

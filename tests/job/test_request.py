@@ -240,6 +240,26 @@ def test_memory_without_unit_that_looks_like_gib_is_doubted():
     assert doubts_about_job(job) == ["task_memory: worker has 4 MiB, in which no Python starts; for GiB write 4g"]
 
 
+@pytest.mark.parametrize(
+    "options, doubted",
+    [
+        ({}, True),
+        ({"success": "chief"}, False),
+        ({"command": ["worker=ytf-server", "ps=ytf-server"]}, False),
+        ({"cluster_requirement": "chief:1,worker:2"}, False),
+        ({"cluster_requirement": "worker:2,ps:1"}, False),
+    ],
+)
+def test_workers_beside_chief_and_ps_that_may_only_serve_are_doubted(options, doubted):
+    job = build_job({"task_command": "x", "cluster_requirement": "chief:1,worker:2,ps:1"} | options)
+    assert [doubt.partition(":")[0] for doubt in doubts_about_job(job)] == ["success"] * doubted
+
+
+def test_workers_that_are_said_to_end_are_not_doubted():
+    tasks = {"chief": 1, "worker": {"instances": 2, "awaited": True}, "ps": 1}
+    assert doubts_about_job(build_job({"task_command": "x"}, {"tasks": tasks})) == []
+
+
 def test_cluster_requirement_may_be_a_mapping():
     job = build_job({"task_command": "x", "cluster_requirement": {"ps": 1, "worker": "4"}})
     assert {name: task.instances for name, task in job.tasks.items()} == {"ps": 1, "worker": 4}

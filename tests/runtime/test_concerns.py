@@ -123,6 +123,43 @@ def test_concerns_of_a_running_job(facts, expected):
     assert [(one["text"], one["tasks"]) for one in status(**facts)["concerns"]] == expected
 
 
+PARAMETER_SERVER = ("chief:0", "worker:0", "worker:1", "ps:0")
+
+
+def after_chief(idle, chief="succeeded"):
+    document = status(PARAMETER_SERVER, usage={name: usage(idle=idle) for name in PARAMETER_SERVER[1:]})
+    document["tasks"][0]["state"] = chief
+    return find_concerns(document)
+
+
+@pytest.mark.parametrize("idle", [20.0, 4000.0])
+def test_tasks_that_only_serve_after_the_chief_are_named(idle):
+    (concern,) = after_chief(idle)
+    assert concern.text == (
+        "chief:0 has succeeded; the job waits for worker:0, worker:1, without any use of CPU. If it only waits for "
+        "servers, give --success chief."
+    )
+    assert concern.tasks == ("worker:0", "worker:1")
+
+
+def test_tasks_that_train_after_the_chief_raise_no_concern():
+    assert after_chief(19.0) == after_chief(40.0, "running") == []
+
+
+@pytest.mark.parametrize(
+    ("idle", "sentence"),
+    [
+        ((20, 300), "The job is idle: 2 of 2 tasks run, and none uses CPU."),
+        ((20, 0), "The job trains: 2 of 2 tasks run."),
+        ((20, None), "The job trains: 2 of 2 tasks run."),
+    ],
+)
+def test_job_trains_only_while_a_task_uses_cpu_or_writes(idle, sentence):
+    names = ("worker:0", "worker:1")
+    measured = {name: usage(idle=seconds) for name, seconds in zip(names, idle, strict=True) if seconds is not None}
+    assert status(names, usage=measured)["sentence"] == sentence
+
+
 def test_ended_job_and_poor_document_raise_no_concern():
     silent = {"usage": {"worker:0": usage(idle=1440)}}
     assert find_concerns({**status(**silent), "reason": "TASK_FAILED"}) == find_concerns({"schema": 1}) == []

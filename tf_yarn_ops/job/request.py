@@ -109,7 +109,7 @@ def doubts_about_job(job: JobSpec) -> list[str]:
     """Return warnings about valid values that are probably mistakes.
 
     These are a URL with a folder in place of its host, a script that no command runs, a command that names a script
-    that was not given, and memory in MiB that looks like GiB.
+    that was not given, memory in MiB that looks like GiB, and workers that may only serve a chief.
     """
     doubts = []
     for name, task in job.tasks.items():
@@ -133,6 +133,14 @@ def doubts_about_job(job: JobSpec) -> list[str]:
         )
     if not script and any(SCRIPT_VARIABLE in command for command in commands if command):
         doubts.append(f"script: missing, although a command names {SCRIPT_VARIABLE}, which is empty without it")
+    worker = job.tasks.get("worker")
+    undecided = worker and worker.awaited is None and job.role_of("worker").awaited and job.success == "all_workers"
+    if undecided and {"chief", "ps"} <= set(job.tasks):
+        doubts.append(
+            "success: the job waits for the workers after the chief has succeeded. Workers that only serve, as with "
+            "ParameterServerStrategy and server.join(), never end: give them the command ytf-server, or give success "
+            "chief. If they end by themselves, write tasks.worker.awaited: true"
+        )
     return doubts
 
 

@@ -10,6 +10,8 @@ from .report import Concern, list_names
 
 #: Seconds without CPU, output and metrics after which a task counts as silent.
 SILENT_SECONDS = 300.0
+#: Seconds without them after which no task counts as training, and a job may only wait for servers.
+LEAST_IDLE = 20.0
 #: Seconds after which a wait for containers, and a pause of the metrics, deserve a look.
 WAIT_SECONDS, METRICS_PAUSE = 60.0, 600.0
 #: The part of its memory from which a task may be killed soon; the part of a deadline that is near its end; the part of
@@ -35,7 +37,7 @@ def find_concerns(document: Mapping[str, Any]) -> List[Concern]:
     running = [task for task in every if not task.get("silent_seconds")]
     return [
         *_out_of_contact(every),
-        *_silent(running),
+        *(_after_chief(document, every) or _silent(running)),
         *_full(running),
         *_unisolated(running),
         *_slow(document, running),
@@ -55,6 +57,34 @@ def _out_of_contact(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
             "--heartbeat_timeout the task counts as lost.",
             tuple(silent),
         )
+
+
+def all_idle(tasks: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether there are running tasks, and all have been idle for `LEAST_IDLE`.
+
+    Parameters
+    ----------
+    tasks : iterable of mapping
+        Of ``status.json``. A task without a sample is not idle.
+    """
+    idle = [(task.get("usage") or {}).get("idle_seconds") or 0.0 for task in tasks if task.get("state") == "running"]
+    return bool(idle) and min(idle) >= LEAST_IDLE
+
+
+def _after_chief(document: Mapping[str, Any], running: Sequence[Mapping[str, Any]]) -> List[Concern]:
+    """Name tasks that may only serve: TensorFlow's servers never end by themselves."""
+    chief = any(task["task"] == "chief:0" and task.get("state") == "succeeded" for task in document.get("tasks") or ())
+    names = tuple(task["task"] for task in running if task["task"].partition(":")[0] not in ("ps", "tensorboard"))
+    if not chief or not names or not all_idle(running):
+        return []
+    return [
+        Concern(
+            "chief",
+            f"chief:0 has succeeded; the job waits for {list_names(names)}, without any use of CPU. If it only waits "
+            "for servers, give --success chief.",
+            names,
+        )
+    ]
 
 
 def _silent(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:

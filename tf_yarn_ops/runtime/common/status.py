@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from .clock import duration, utc_clock
-from .concerns import describe_progress, find_concerns
+from .concerns import all_idle, describe_progress, find_concerns
 from .reasons import Reason
 from .report import JobReport, JobUsage, TaskReport, list_names, run_seconds
 from .values import Amount, Count, Moment, Point, TaskName, Url, fit_document, plain_values
@@ -249,7 +249,7 @@ def build_status(report: JobReport, facts: Facts) -> Dict[str, Any]:
     document.update(
         status_schema=STATUS_SCHEMA,
         at=round(facts.at, 3),
-        sentence=describe_state(report, facts.at, waiting),
+        sentence=describe_state(report, facts.at, waiting, idle=all_idle(document["tasks"])),
         progress="" if report.reason else describe_progress(facts.series, facts.at),
         waiting={"tasks": list(waiting.tasks), "since": round(waiting.since, 3)} if waiting else None,
         verdict=build_verdict(report),
@@ -307,7 +307,7 @@ def build_verdict(report: JobReport) -> Optional[Dict[str, Any]]:
     }
 
 
-def describe_state(report: JobReport, at: float, waiting: Optional[Waiting] = None) -> str:
+def describe_state(report: JobReport, at: float, waiting: Optional[Waiting] = None, *, idle: bool = False) -> str:
     """Return what the job does or how it ended, in one sentence.
 
     Parameters
@@ -316,6 +316,8 @@ def describe_state(report: JobReport, at: float, waiting: Optional[Waiting] = No
     at : float
         Now, seconds since the epoch.
     waiting : Waiting, optional
+    idle : bool, optional
+        Whether no task trains: all have used no CPU and written nothing for a while.
     """
     if report.reason is not None:
         seconds = run_seconds(vars(report))
@@ -333,4 +335,5 @@ def describe_state(report: JobReport, at: float, waiting: Optional[Waiting] = No
         )
     running: List[str] = [task.task for task in report.tasks if task.state == "running"]
     restarts = f", round {len(report.rounds)}" if len(report.rounds) > 1 else ""
-    return f"The job trains: {len(running)} of {len(report.tasks)} tasks run{restarts}."
+    tasks = f"{len(running)} of {len(report.tasks)} tasks run{restarts}"
+    return f"The job is idle: {tasks}, and none uses CPU." if idle else f"The job trains: {tasks}."
