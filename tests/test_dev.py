@@ -1,12 +1,17 @@
-"""``./dev`` on a machine whose Java does not fit: it names the cause, and changes nothing of the machine."""
+"""``./dev``: Python's packages by their hashes; a Java that does not fit is named, and the machine stays as it is."""
 
 import os
+import re
 import subprocess
+import zipfile
+from importlib.metadata import requires
 
 import pytest
+from packaging.requirements import Requirement
 
 from support.machines import write_java, write_script
 from support.programs import ROOT
+from tf_yarn_ops.environments.pack import find_uv
 from tf_yarn_ops.minicluster.java import find_java
 
 
@@ -58,3 +63,52 @@ def test_installation_never_upgrades_what_is_there(machine, tmp_path):
     assert [call for call in calls if " install " in f" {call} "] and all(
         "--no-upgrade" in call for call in calls if " install " in f" {call} "
     )
+
+
+PINS = [ROOT / "constraints.txt", ROOT / "constraints-demo.txt", *ROOT.glob("tests/support/framework_pins/*.txt")]
+
+
+@pytest.mark.parametrize("pins", PINS, ids=lambda path: path.stem)
+def test_every_pin_has_a_hash_and_no_list_names_a_server(pins):
+    text = re.sub(r"^#.*\n", "", pins.read_text(), flags=re.M).replace("\\\n", "")
+    rows = text.splitlines()
+    wrong = [
+        row for row in rows if not re.fullmatch(r"[\w.-]+==\S+( ; [^#]+?)?(\s+--hash=sha256:[0-9a-f]{64})+\s*", row)
+    ]
+    assert rows and not wrong
+    assert "://" not in pins.read_text()
+
+
+def test_every_dependency_of_setup_py_is_pinned():
+    extras = re.search(r"^EXTRAS=\((.+)\)$", (ROOT / "dev").read_text(), re.M)[1].split()
+    pinned = set(re.findall(r"^([\w.-]+)==", PINS[0].read_text(), re.M))
+    needed = [Requirement(row) for row in requires("tf-yarn-ops")]
+    names = {
+        re.sub("[-_.]+", "-", need.name).lower()
+        for need in needed
+        if any(need.marker is None or need.marker.evaluate({"extra": extra}) for extra in extras)
+    }
+    assert names > {"skein", "apache-airflow", "mypy"} and names <= pinned
+
+
+def test_package_with_another_hash_is_not_installed(tmp_path):
+    with zipfile.ZipFile(tmp_path / "small-1-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("small.py", "")
+        wheel.writestr("small-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: small\nVersion: 1\n")
+        wheel.writestr("small-1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr("small-1.dist-info/RECORD", "small.py,,\n")
+    (tmp_path / "wrong.txt").write_text(f"small==1 --hash=sha256:{'0' * 64}\n")
+    script = f"""
+        cd {tmp_path}; sed '/^command=/,$d; /^cd /d' {ROOT}/dev > functions; . ./functions
+        make_venv "$(find_python)"; PINS=wrong.txt
+        install_packages || die "the installation failed; the lines above say why"
+    """
+    done = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, timeout=120,
+        env={**os.environ, "PATH": f"{os.path.dirname(find_uv())}:{os.environ['PATH']}", "UV_NO_INDEX": "1", "UV_FIND_LINKS": str(tmp_path), "PIP_NO_INDEX": "1",
+             "PIP_FIND_LINKS": str(tmp_path), "UV_CACHE_DIR": str(tmp_path / "cache")},
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "Hash mismatch for `small==1`" in done.stderr, "uv"
+    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in done.stderr, "pip"
+    assert not [*tmp_path.glob(".venv/lib/*/site-packages/small*")]

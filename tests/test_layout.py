@@ -345,7 +345,7 @@ def call_dev(function, folder, java=None):
             None,
             r"the tests of web pages need Firefox; install the package firefox-esr \(apt-get\) or firefox \(dnf\)",
         ),
-        ("find_python", None, r"no Python of at least 3.10 on PATH; install python3.11 \(.*\)"),
+        ("find_python", None, r"no Python of 3.10 to 3.13 on PATH; install python3.11 \(.*\)"),
     ],
 )
 def test_dev_names_in_one_line_what_to_install(tmp_path, function, java, says):

@@ -32,7 +32,7 @@ def pinned_python(name):
         uv, venv = [sys.executable, "-m", "uv"], folder / "venv"
         _run([*uv, "venv", "--quiet", "--python", sys.executable, venv])
         _run(
-            [*uv, "pip", "sync", "--quiet", "--python", venv / "bin" / "python", pins],
+            [*uv, "pip", "sync", "--quiet", "--require-hashes", "--python", venv / "bin" / "python", pins],
             env=os.environ | read_pip_settings(os.environ),
         )
 
