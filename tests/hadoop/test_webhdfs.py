@@ -148,7 +148,7 @@ def test_only_datanode_may_take_as_long_as_a_look_to_connect(monkeypatch):
     monkeypatch.setattr(httpx.Client, "request", noting)
     with datanode() as (content, _), leading_to(content) as (namenode, _):
         assert WebHdfs((namenode,), ANN, 10.0).create("/x", b"content", 0o600)
-    assert [(limits.connect, limits.read) for limits in given] == [(3.0, 30.0), (10.0, 30.0)]
+    assert [(limits.connect, limits.read) for limits in given] == [(3.0, 90.0), (10.0, 90.0)]
 
 
 def test_unreachable_datanode_is_named_with_advice():

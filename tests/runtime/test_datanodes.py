@@ -9,6 +9,7 @@ from support.fake_webhdfs import serving_files
 from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.runtime.common import datanodes
+from tf_yarn_ops.runtime.common.file_storage import put_whole
 from tf_yarn_ops.runtime.common.hdfs import Hdfs
 from tf_yarn_ops.runtime.common.hdfs_file import HdfsReader, HdfsWriter
 
@@ -17,11 +18,11 @@ BAD = "127.0.0.2"
 
 
 def of_client(url):
-    return WebHdfs((url,), SimpleAuthentication("ann"), 0.5)
+    return WebHdfs((url,), SimpleAuthentication("ann"), 0.3)
 
 
 def of_container(url):
-    return Hdfs([url], "ann", {}, seconds=1.0)
+    return Hdfs([url], "ann", {}, seconds=0.5)
 
 
 def reads_whole(hdfs):
@@ -105,6 +106,34 @@ def test_write_that_may_have_been_done_is_not_repeated(files, names, kind):
         with pytest.raises(Exception, match=r"dn1:.* does not answer"):
             kind(files.url).create("/new", b"more", 0o600)
     assert len([query for *_, query in files.requests if "step" not in query]) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [of_client, of_container])
+@pytest.mark.parametrize("operation", ["create", "replace"])
+def test_write_may_take_longer_than_a_read(files, kind, operation):
+    """A DataNode has a dead one in its pipeline, and writes without it after its own time limit."""
+    files.datanodes, files.pause = {"dn2": "127.0.0.1"}, 1.0
+    act, expected = OPERATIONS[operation]
+    assert act(kind(files.url)) == expected
+
+
+@pytest.mark.slow
+def test_open_file_may_wait_longer_for_a_write_than_for_a_read(files):
+    files.datanodes, files.pause = {"dn2": "127.0.0.1"}, 1.0
+    with io.BufferedWriter(HdfsWriter(of_container(files.url), "/x")) as file:
+        file.write(b"content")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [of_client, of_container])
+def test_file_appears_whole_though_a_datanode_hangs_after_the_bytes(files, names, kind):
+    names["dn1"] = BAD
+    with socket.create_server((BAD, int(files.url.rpartition(":")[2]))):
+        for number in range(2):
+            assert put_whole(kind(files.url), f"/d/{number}", b"content")
+    assert not put_whole(kind(files.url), "/d/0", b"other")
+    assert files.files == {"/x": b"content", "/d/0": b"content", "/d/1": b"content"}
 
 
 @pytest.mark.parametrize("kind", [of_client, of_container])

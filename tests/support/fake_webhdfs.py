@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from contextlib import contextmanager
 from urllib.parse import parse_qs, unquote, urlencode, urlsplit
 
@@ -22,6 +23,7 @@ class FakeWebHdfs:
         self.httpfs = False  # which renames over no file, and leaves out no DataNode
         self.redirects = 0
         self.datanodes = {}  # IP address by name: content is redirected to them in turn, by their names
+        self.pause = 0.0  # seconds that a DataNode takes for a write
         self.tokens = None  # the good ones; None asks for no token
         self.faults = []  # callables (operation, path) -> (status, exception) or None, asked first
         self.released = threading.Event()
@@ -47,6 +49,7 @@ class FakeWebHdfs:
             self.modes[path] = parameters["permission"]
             return 307, {"Location": f"{self.url}/webhdfs/v1{path}?op=CREATE&step=2"}, {}
         if operation in ("CREATE", "APPEND"):
+            time.sleep(self.pause)
             self.times[path] = len(self.requests)
         if operation == "CREATE":
             self.files[path] = body

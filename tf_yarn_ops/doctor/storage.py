@@ -112,7 +112,7 @@ def check_staging(known: KnownFacts) -> Finding:
     path, content = f"{directory}/doctor-{secrets.token_hex(8)}", secrets.token_bytes(_LENGTH)
     try:
         filesystem.makedirs(directory, PASSABLE)
-        filesystem.create(path, content, _OURS_ALONE)
+        filesystem.replace(path, content, _OURS_ALONE)
         try:
             read = filesystem.read(path)
         finally:

@@ -16,6 +16,7 @@ from ..errors import ClusterUnreachable, SubmissionRejected
 from ..runtime.common.datanodes import (
     DATANODE_CONNECT_SECONDS,
     NO_DATANODE,
+    PIPELINE_FACTOR,
     DatanodeUnreachable,
     UnreachableDatanodes,
 )
@@ -47,7 +48,7 @@ _OFFSET = re.compile(r"(?<=[?&]offset=)\d+")
 
 #: HttpFS takes content of this type only, and answers a read with another type than JSON.
 _HEADERS = {"Accept": "*/*", "Content-Type": "application/octet-stream"}
-#: A write may take this many times as long as a look, because a DataNode waits until other DataNodes have written too.
+#: A transfer may take this many times as long as a look.
 SLOW_DATANODE = 3.0
 _MISSING = ("FileNotFoundException", "PathNotFoundException")
 _TAKEN = ("FileAlreadyExistsException", "AlreadyBeingCreatedException", "RecoveryInProgressException")
@@ -64,7 +65,7 @@ class WebHdfs:
     authentication : SimpleAuthentication, KerberosAuthentication or GatewayAuthentication
     timeout : float
         Seconds for a look, a deletion, and the opening of a connection to a DataNode. Every other request, and each
-        pause of a DataNode during a transfer, may take three times as long.
+        pause of a DataNode during a transfer, may take three times as long, and during a write nine times.
     ca_file : str, optional
         Certificates (PEM) for https.
     """
@@ -79,9 +80,6 @@ class WebHdfs:
         self._client.headers.update(_HEADERS)
         self._slow = httpx.Timeout(timeout * SLOW_DATANODE, connect=min(CONNECT_TIMEOUT, timeout))
         self._datanodes = UnreachableDatanodes()
-        self._datanode = httpx.Timeout(timeout * SLOW_DATANODE, connect=min(DATANODE_CONNECT_SECONDS, timeout))
-        # Without another DataNode to try: on a busy one a handshake of TLS alone has taken 5 s.
-        self._last_datanode = httpx.Timeout(timeout * SLOW_DATANODE, connect=timeout)
 
     def status(self, path: str) -> FileStatus | None:
         what = f"looking at {path}"
@@ -106,7 +104,7 @@ class WebHdfs:
     def create(self, path: str, data: bytes | Content, permission: int) -> bool:
         return self._write(path, data, permission, "false")
 
-    def replace(self, path: str, data: bytes, permission: int) -> None:
+    def replace(self, path: str, data: bytes | Content, permission: int) -> None:
         self._write(path, data, permission, "true")
 
     def _write(self, path: str, data: bytes | Content, permission: int, overwrite: str) -> bool:
@@ -266,9 +264,8 @@ class WebHdfs:
         def transfer(location: str, last_chance: bool) -> Any:
             nonlocal url
             url = location
-            timeout = self._last_datanode if last_chance else self._datanode
             try:
-                return self._client.request(method, location, timeout=timeout, **options)
+                return self._client.request(method, location, timeout=self._patience(method, last_chance), **options)
             except (httpx.TransportError, httpx.InvalidURL) as error:
                 if repeatable or isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
                     raise DatanodeUnreachable(error) from error
@@ -283,6 +280,16 @@ class WebHdfs:
                 "an HttpFS"
             ) from error
         return located, None if response is None else self._checked(what, response, tolerated)
+
+    def _patience(self, method: str, last_chance: bool) -> "httpx.Timeout":
+        """Return the time limits of a request to a DataNode."""
+        connect = float(self._client.timeout.read or 0.0)
+        slow = connect * SLOW_DATANODE * (1.0 if method == "GET" else PIPELINE_FACTOR)
+        # Without another DataNode to try: on a busy one a handshake of TLS alone has taken 5 s.
+        limits: httpx.Timeout = import_httpx().Timeout(
+            slow, connect=connect if last_chance else min(DATANODE_CONNECT_SECONDS, connect)
+        )
+        return limits
 
     def _checked(self, what: str, response: "httpx.Response", tolerated: tuple[str, ...]) -> Any:
         """Return a successful response, or None for a tolerated exception; raise an error for any other response."""

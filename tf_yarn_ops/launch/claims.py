@@ -144,7 +144,7 @@ class Claims:
                 **self._key,
             }
         ).encode()
-        self._files.create(passing, content, 0o600)
+        self._files.replace(passing, content, 0o600)
         if self._files.rename(passing, self._path(number)):
             return True
         self._files.delete(passing)
@@ -153,7 +153,7 @@ class Claims:
 
     def mark_submitted(self, number: int) -> None:
         """Record that YARN has accepted the claim's application."""
-        self._files.create(f"{self._path(number)}{SUBMITTED}", b"", 0o600)
+        self._files.replace(f"{self._path(number)}{SUBMITTED}", b"", 0o600)
 
     def start_run(self) -> None:
         """Record that this attempt of the engine runs; without an `Identity.run` do nothing."""
@@ -161,7 +161,7 @@ class Claims:
             self._make_folder()
             folder = self._identity.run and self._identity.run.folder
             content = json.dumps({"host": _host(), "folder": str(folder)} if folder else {}).encode()
-            self._files.create(f"{self._folder}/{self._run}", content, 0o600)
+            self._files.replace(f"{self._folder}/{self._run}", content, 0o600)
             self.renew_run()
             self.end_run(keep=self._run)
 

@@ -133,7 +133,7 @@ class PlannedOutput:
                 folder = posixpath.dirname(folder)
             probe = f"{folder.rstrip('/')}/_ytf.probe-{secrets.token_hex(8)}"
             try:
-                files.create(probe, b"", 0o600)
+                files.replace(probe, b"", 0o600)
                 files.delete(probe)
             except SubmissionRejected as error:
                 raise CommitRefused(

@@ -116,7 +116,7 @@ class ActionRun:
             staging = StagingDirectory(self._cluster)
             with closing(staging.filesystem):
                 staging.filesystem.makedirs(folder, 0o700)
-                staging.filesystem.create(path, content, 0o600)
+                staging.filesystem.replace(path, content, 0o600)
                 sweep_old(staging, REPORTS_FOLDER, self._cluster.site.history_days or OLD_DAYS)
         except (TfYarnError, OSError) as error:
             logger.warning("the report can't be stored at %s: %s", path, error)

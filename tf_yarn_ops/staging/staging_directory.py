@@ -129,10 +129,9 @@ class ApplicationDirectory:
         )
 
     def put(self, name: str, data: bytes) -> None:
-        """Write a new file with mode 600; raise SubmissionRejected if it exists already."""
+        """Write a file with mode 600."""
         path = f"{self.own}/{name}"
-        if not self._filesystem.create(path, data, _PRIVATE_FILE):
-            raise SubmissionRejected(f"{path} exists already")
+        self._filesystem.replace(path, data, _PRIVATE_FILE)
         self._filesystem.set_modified(path, self._modified)
 
     def upload(self, source: Content, digest: str, name: str) -> LocalResource:
@@ -140,7 +139,7 @@ class ApplicationDirectory:
         folder = f"{self.own}/{digest[:16]}"
         path = f"{folder}/{name}"
         self._filesystem.makedirs(folder, _OURS_ALONE)
-        self._filesystem.create(path, source, _PRIVATE_FILE)
+        self._filesystem.replace(path, source, _PRIVATE_FILE)
         status = self._filesystem.status(path)
         if status is None:
             raise SubmissionRejected(f"{path} vanished right after it was written")
@@ -320,7 +319,7 @@ class StagingDirectory:
             return directory.upload(source, digest, name)
         logger.info("uploading %s (%s bytes) to %s", name, source.size, path)
         try:
-            self.filesystem.create(passing, source, _PUBLIC_FILE if public else _PRIVATE_FILE)
+            self.filesystem.replace(passing, source, _PUBLIC_FILE if public else _PRIVATE_FILE)
             if source.read_digest != digest:
                 raise _Changed
         except (_Changed, Cancelled):

@@ -179,7 +179,7 @@ class OutputMirror:
             for name in [name for name in theirs if self._mark in name]:  # an earlier run was killed
                 self._files.delete(self._there(name))
             self._files.makedirs(self._path, 0o755)
-            self._files.create(self._there(self._suffix), b"", 0o644)
+            self._files.replace(self._there(self._suffix), b"", 0o644)
             self._files.delete(self._there(self._suffix))
         self._take_over(theirs, events=True)
         log_mirror("%s has %d files, %d MiB, of %s", self._folder, len(self._known), size >> 20, self._path)

@@ -16,6 +16,9 @@ from urllib.parse import urlsplit
 OUTAGE_SECONDS = 60.0
 #: Seconds for opening a connection to a DataNode while there may be others.
 DATANODE_CONNECT_SECONDS = 3.0
+#: A write may take this many times as long as a read: a DataNode waits 65 s for the next one of its pipeline before it
+#: leaves that out (``dfs.client.socket-timeout``), and a NameNode takes a dead one for alive for 10.5 minutes.
+PIPELINE_FACTOR = 3.0
 #: Requests for one place: a NameNode that does not know a DataNode by an address of ours leads there again by chance.
 MAX_REQUESTS = 20
 #: What NameNodes and DataNodes answer, as an IOException, while no DataNode can take or give a block.

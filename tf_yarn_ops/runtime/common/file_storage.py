@@ -139,7 +139,7 @@ def put_whole(files: Storage, path: str, data: bytes, users: Sequence[str] = (),
     folder, _, name = path.rpartition("/")
     passing = "%s/.%s.%s" % (folder, name, uuid.uuid4().hex[:12])
     everybody = EVERYBODY in users
-    files.create(passing, data, 0o644 if everybody else 0o600)
+    files.replace(passing, data, 0o644 if everybody else 0o600)
     if (users or groups) and not everybody:
         why = files.let_read(passing, users, groups)
         if why:
@@ -216,9 +216,13 @@ class LocalFolder:
 
     def replace(self, path: str, data: Union[bytes, Content], permission: int) -> None:
         passing = "%s.%s" % (path, uuid.uuid4().hex)
-        self.create(passing, data, permission)
-        with self._translated("writing %s" % path):
-            self._path(passing).replace(self._path(path))
+        try:
+            self.create(passing, data, permission)
+            with self._translated("writing %s" % path):
+                self._path(passing).replace(self._path(path))
+        except BaseException:
+            self.delete(passing)
+            raise
 
     def append(self, path: str, data: Union[bytes, Content]) -> None:
         """Write to the end of a file that exists."""

@@ -22,7 +22,13 @@ from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional,
 from urllib.parse import quote, urlencode, urlsplit
 
 from .container_http import connection_to, container_tokens, opener_of
-from .datanodes import DATANODE_CONNECT_SECONDS, DatanodeUnreachable, Transferred, UnreachableDatanodes
+from .datanodes import (
+    DATANODE_CONNECT_SECONDS,
+    PIPELINE_FACTOR,
+    DatanodeUnreachable,
+    Transferred,
+    UnreachableDatanodes,
+)
 from .file_storage import Content, FileStatus, StorageAway, StorageRefused, read_file_status
 from .tokens import HDFS_KIND
 
@@ -106,7 +112,7 @@ class Hdfs:
     authorities : str
         Certificates (PEM) of the CAs for https; empty: the node's own.
     seconds : float
-        The time limit of one request.
+        The time limit of one request; a write may take three times as long.
     patience : float
         Seconds for which NameNodes that are down, on standby, or in safe mode are asked again.
     """
@@ -371,7 +377,7 @@ class Hdfs:
                 if not last_chance:
                     connection.timeout = min(DATANODE_CONNECT_SECONDS, self._seconds)
                 connection.connect()
-                connection.sock.settimeout(self._seconds)
+                connection.sock.settimeout(self._seconds * (1.0 if method == "GET" else PIPELINE_FACTOR))
                 sent = True
                 return exchange(connection, method, location, data)
             except (OSError, http.client.HTTPException, ValueError) as error:

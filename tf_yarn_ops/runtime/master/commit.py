@@ -134,7 +134,7 @@ class OutputCommit:
         self._files.makedirs(plan.folder, FOLDER_MODE)
         self._owner = self._files.owner_of_new(plan.folder)
         # First claim, then look: of two applications that begin at once, one sees the other.
-        self._files.create(self._claim, b"", FILE_MODE)
+        self._files.replace(self._claim, b"", FILE_MODE)
         self._restore()
         if self._success_in(self._sealed):
             self._publish()
