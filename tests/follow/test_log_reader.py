@@ -260,6 +260,9 @@ def test_an_application_that_never_ran_has_no_masters_log():
     ended = application(1, "KILLED", finalStatus="KILLED")
     with pytest.raises(SpecInvalid, match="it never ran"):
         find_log(ended, read_yarn_report(ended), "coordinator")
+    launched = ended | {"launchTime": STAMP}
+    with pytest.raises(SpecInvalid, match="YARN, or a gateway before it, does not name its container"):
+        find_log(launched, read_yarn_report(launched), "coordinator")
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "KILLED"])

@@ -6,7 +6,9 @@ from tf_yarn_ops.hadoop.cluster import parse_addresses
 from tf_yarn_ops.hadoop.gateway import (
     from_outside,
     is_gateway,
+    log_link,
     log_page,
+    node_of,
     pages,
     place,
     read_log_page,
@@ -67,6 +69,39 @@ def test_the_page_of_a_log():
     page = [b"<html><p>Log Type: x</p><pre>a &lt;b&gt; &am", b"p; c\n</pre><pre>d\n</pre></html>"]
     assert b"".join(read_log_page(page)) == b"a <b> & c\nd\n"
     assert list(read_log_page([b"<html>no log</html>"])) == []
+
+
+LOG = "node/containerlogs/container_1/ann"
+#: What a real Knox makes of http://node:8042/node/containerlogs/container_1/ann in an answer below /yarn.
+REWRITTEN = f"{PAGES}/nodemanager/{LOG}?scheme=http&host=node&port=8042"
+
+
+@pytest.mark.parametrize("given", [REWRITTEN, f"http://node:8042/{LOG}"])
+def test_log_of_a_master_leads_through_the_gateway(given):
+    """The node is YARN's field; what a gateway makes of the link gives only the nodes' scheme."""
+    found = from_outside({"id": ID, "amContainerLogs": given, "amHostHttpAddress": "own:8044"}, PAGES)
+    assert found["amContainerLogs"] == f"{PAGES}/nodemanager/{LOG}?start=0&scheme=http&host=own&port=8044"
+    assert node_of(found["amContainerLogs"]) == "http://own:8044"
+    inside = {"id": ID, "amContainerLogs": given, "amHostHttpAddress": "own:8044"}
+    assert from_outside(inside, OWN) == inside
+
+
+@pytest.mark.parametrize(
+    "master, link",
+    [
+        ("", "https://n2:8044/node/containerlogs/container_2/ann/worker.log"),
+        ("container_1", "https://n2:8044/node/containerlogs/container_2/ann/worker.log"),
+        (f"http://node:8042/{LOG}", "http://n2:8044/node/containerlogs/container_2/ann/worker.log"),
+        (
+            REWRITTEN,
+            f"{PAGES}/nodemanager/node/containerlogs/container_2/ann/worker.log?start=0&scheme=http&host=n2&port=8044",
+        ),
+    ],
+)
+def test_log_of_a_task_can_be_opened_as_that_of_the_master(master, link):
+    found = log_link("https://n2:8044/node/containerlogs/container_2/ann/worker.log", master)
+    assert found == link and node_of(found).endswith("n2:8044")
+    assert log_link(found, master) == found
 
 
 @pytest.mark.parametrize(

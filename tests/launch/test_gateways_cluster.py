@@ -1,6 +1,7 @@
 """Real daemons behind an HttpFS and behind a gateway that rewrites as Apache Knox does."""
 
 import os
+import re
 import subprocess
 import sys
 from contextlib import closing
@@ -26,6 +27,8 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 pytestmark = pytest.mark.cluster
 
 #: A machine without a Hadoop client: no program and no variable leads past the gateway.
+#: An address that Knox takes for one of YARN's.
+URL = "http://rm:8088/cluster/app/1"
 ENVIRON = {"HOME": "/nowhere", "PATH": "/usr/bin:/bin"}
 
 
@@ -120,17 +123,25 @@ def test_a_job_is_submitted_followed_read_and_killed_through_knox(knox, miniclus
     assert (cluster.user, cluster.webhdfs) == (minicluster.settings.user, (knox.topology,))
     assert cluster.inside == (minicluster.resourcemanager_url,)
     with closing(Launcher(cluster, environ=ENVIRON)) as launcher:
-        application_id = launcher.submit(
-            job("echo '<hello> & more'; sleep 300", instances=2, deadlines=Deadlines(total=600))
+        spec = job(
+            f"echo '<hello> & more {URL}'; sleep 300",
+            instances=2,
+            deadlines=Deadlines(total=600),
+            output="/logs/mnist",
         )
+        application_id = launcher.submit(spec)
         until_it_runs(launcher, application_id)
         report = launcher.report(application_id)
         assert report.tracking_url == f"{knox.topology}/yarn/proxy/{application_id}/"
         assert launcher.cluster_spec(application_id)["worker"]
-        assert until(lambda: "<hello> & more\n" in "".join(launcher.log(application_id, "worker:1")), 60, 0.2)
+        # Knox rewrites what looks like its own in JSON: paths, and texts that end with an address of YARN.
+        document = launcher.live.fetch_document(launcher.resourcemanager.get(application_id))
+        assert (document["output_path"], URL in document["options"]["command"]) == ("/logs/mnist", True), document
+        assert until(lambda: f"<hello> & more {URL}\n" in "".join(launcher.log(application_id, "worker:1")), 60, 0.2)
         assert "Listening on port" in "".join(launcher.log(application_id, "coordinator"))
         report = launcher.kill(application_id, "enough of it")
         assert (report.reason, report.message) == (Reason.KILLED, "enough of it")
+        assert report.tasks[0].log_url.startswith(f"{knox.topology}/yarn/nodemanager/node/containerlogs/container_")
         assert cluster.open_filesystem().status(cluster.directory(application_id)) is None
     assert {path.split("/")[3] for _, path, _ in knox.requests} <= {"yarn", "webhdfs"}
 
@@ -163,6 +174,15 @@ def test_command_line_needs_only_the_site_file(knox, minicluster, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "guest-password" not in done.stdout + done.stderr
+    application_id = re.search(r"application_\d+_\d+", done.stdout)[0]
+    logs = subprocess.run(
+        [f"{sys.prefix}/bin/ytf", "logs", application_id, "--task", "master"],
+        env={**ENVIRON, "YTF_SITE": str(tmp_path / "site.yaml")},
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert (logs.returncode, "ApplicationMaster" in logs.stdout) == (0, True), logs.stderr
 
 
 def test_gateway_without_a_login_is_reported(knox):

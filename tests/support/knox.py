@@ -7,7 +7,8 @@ service definitions ``webhdfs/2.4.0``, ``yarn-rm/2.5.0`` and ``yarnui/2.7.0``:
   ``user.name`` or ``doAs`` of the client;
 - the NameNode gets no content; its redirect to a DataNode becomes one to the gateway, with the DataNode's address in
   an encrypted query;
-- the REST service empties the addresses in the ResourceManager's answers, and encrypts that of the tracking page.
+- the REST service empties the addresses in the ResourceManager's answers, and encrypts that of the tracking page;
+- YARNUI replaces each string of one line in JSON that looks like a path or an address of YARN (`_PATHS`).
 """
 
 import base64
@@ -22,6 +23,16 @@ import httpx
 from support.http_server import Handler, running
 
 TOPOLOGY = "/gateway/default"
+#: What a real Knox 1.6.1 replaces in JSON below ``/yarn``: pattern, and path at the gateway.
+_PATHS = (
+    (r"(?P<scheme>\w[^:/?#]*)://(?P<host>[^:/]+):(?P<port>\d+)(?P<path>/node/containerlogs/[^?]*)",
+     "/yarn/nodemanager{path}?scheme={scheme}&host={host}&port={port}"),
+    (r".*://[^:/]+:\d+(?P<path>/(?:proxy|cluster)/.*)", "/yarn{path}"),
+    (r"[^:/?#]*://[^/?#]+/?", "/yarn/cluster"),
+    (r"/?(?P<path>(?:logs|static|cluster|proxy)/.*|conf|logs|stacks|metrics|jmx)", "/yarn/{path}"),
+    (r"/?(?P<path>node/.*)", "/yarn/nodemanager/{path}?scheme&host&port"),
+)  # fmt: skip
+_JSON_TYPES = ("application/json", "text/json", "application/hal+json")
 _HOP = {
     "content-encoding",
     "connection",
@@ -113,7 +124,8 @@ class Knox:
         if self.standby and path in ("/yarn/conf", "/yarn/ws/v1/cluster/info"):
             return self.standby + self.tail(path.removeprefix("/yarn"), parameters), None
         if re.match(r"/yarn/(ws/v1|proxy|cluster)/|/yarn/conf$", path):
-            return self.resourcemanager + self.tail(path.removeprefix("/yarn"), parameters), None
+            rewrite = None if path == "/yarn/conf" else self.rewrite_json
+            return self.resourcemanager + self.tail(path.removeprefix("/yarn"), parameters), rewrite
         return None, None
 
     def tail(self, path, parameters):
@@ -134,6 +146,22 @@ class Knox:
             headers = [(name, place if name == "Location" else value) for name, value in headers]
         return headers, content
 
+    def rewrite_json(self, headers, content):
+        if dict(headers).get("Content-Type", "").partition(";")[0] in _JSON_TYPES and content:
+            content = json.dumps(self.rewritten(json.loads(content))).encode()
+        return headers, content
+
+    def rewritten(self, value):
+        if isinstance(value, dict):
+            return {name: self.rewritten(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return list(map(self.rewritten, value))
+        for pattern, place in _PATHS if isinstance(value, str) else ():
+            found = re.fullmatch(pattern, value)
+            if found:
+                return self.url + TOPOLOGY + place.format(**found.groupdict())
+        return value
+
     def hide_addresses(self, headers, content):
         document = json.loads(content) if content else None
         if isinstance(document, dict):
@@ -146,6 +174,8 @@ class Knox:
                     app["trackingUrl"] = f"{self.url}{TOPOLOGY}/resourcemanager/proxy/{app['id']}?{query}"
                 elif app.get("trackingUI") == "History":
                     app["trackingUrl"] = ""
+            for attempt in (document.get("appAttempts") or {}).get("appAttempt", []):
+                attempt.update({"nodeHttpAddress": "", "logsLink": "", "nodeId": self.encrypt()})
             for node in (document.get("nodes") or {}).get("node", []):
                 node.update({"nodeHTTPAddress": "", "nodeHostName": "", "id": self.encrypt()})
             content = json.dumps(document).encode()

@@ -216,6 +216,9 @@ class Logs:
             The job has no such task, or it never ran.
         """
         application = self._resourcemanager.get(application_id)
+        if task in _MASTER_FILES and application.get("startedTime") and not application.get("amContainerLogs"):
+            # Knox's service RESOURCEMANAGER empties it.
+            application["amContainerLogs"] = self._resourcemanager.master_container(application_id)
         report = with_recorded_tasks(self._cluster, read_yarn_report(application, self._live.fetch(application)))
         task = task or default_task(report)
         file = find_log(application, report, task)
@@ -510,13 +513,15 @@ def find_log(application: Mapping[str, Any], report: JobReport, task: str) -> Lo
     """
     user, application_id = str(application.get("user") or ""), report.application_id
     if task in _MASTER_FILES:
-        where = urlsplit(str(application.get("amContainerLogs") or ""))
-        container = next((part for part in where.path.split("/") if part.startswith("container_")), "")
+        link = str(application.get("amContainerLogs") or "")
+        container = next((part for part in urlsplit(link).path.split("/") if part.startswith("container_")), "")
         if not container:
             check_readable(application)
             ran = "it never ran" if application["state"] in ENDED else "it does not run yet"
+            if int(application.get("launchTime") or 0):
+                ran = "YARN, or a gateway before it, does not name its container"
             raise SpecInvalid(f"{application_id} has no log of the application master: {ran}")
-        return LogFile(container, _MASTER_FILES[task], f"{where.scheme}://{where.netloc}", user, application_id)
+        return LogFile(container, _MASTER_FILES[task], gateway.node_of(link) or None, user, application_id)
     tasks = {item.task: item for item in report.tasks}
     if task not in tasks and report.omitted_tasks:
         raise LogMissing(
@@ -532,10 +537,9 @@ def find_log(application: Mapping[str, Any], report: JobReport, task: str) -> Lo
     item = tasks[task]
     if not item.container_id:
         raise SpecInvalid(f"{task} of {application_id} has no log: it never had a container")
-    url = urlsplit(item.log_url or "")
-    name = url.path.rsplit("/", 1)[-1] or f"{task.partition(':')[0]}.log"
-    node = f"{url.scheme}://{url.netloc}" if url.netloc else None
-    return LogFile(item.container_id, name, node, user, application_id)
+    link = item.log_url or ""
+    name = urlsplit(link).path.rsplit("/", 1)[-1] or f"{task.partition(':')[0]}.log"
+    return LogFile(item.container_id, name, gateway.node_of(link) or None, user, application_id)
 
 
 def _tail(application: Mapping[str, Any], report: JobReport, task: str, file: LogFile) -> Iterator[str]:

@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit
 
+from ..hadoop.gateway import log_link
 from ..hadoop.resourcemanager import ENDED, ends_by_lease
 from ..runtime.common.contract import TENSORBOARD_PAGE
 from ..runtime.common.local_job import is_local
@@ -146,7 +146,7 @@ def read_yarn_report(application: Mapping[str, Any], live: JobReport | None = No
     # The coordinator's own time is in the record, and YARN's is that of the end of Skein's application master.
     finished = report.finished_at or from_milliseconds(application.get("finishedTime"))
     tasks = tuple(_killed(task, finished) for task in report.tasks) if ended else report.tasks
-    report = replace(report, tasks=_with_scheme(tasks, str(application.get("amContainerLogs") or "")))
+    report = replace(report, tasks=_with_links(tasks, str(application.get("amContainerLogs") or "")))
     lasting = report.tracking_url if ended and ours else None
     tracking_url = lasting or _tracking_url(application) or report.tracking_url
     if not ended and tracking_url and (report.tensorboard_url or "").endswith(TENSORBOARD_PAGE):
@@ -249,15 +249,11 @@ def _killed(task: TaskReport, finished: float | None) -> TaskReport:
     return replace(task, state=KILLED, finished_at=finished if task.started_at else None)
 
 
-def _with_scheme(tasks: tuple[TaskReport, ...], master_log: str) -> tuple[TaskReport, ...]:
-    """Return the tasks with log URLs of the NodeManagers' own scheme, which the coordinator does not know for sure."""
-    scheme = urlsplit(master_log).scheme
-    if not scheme:
+def _with_links(tasks: tuple[TaskReport, ...], master_log: str) -> tuple[TaskReport, ...]:
+    """Return the tasks with log URLs that can be opened where that of the application master can."""
+    if not master_log:
         return tasks
-    return tuple(
-        replace(task, log_url=urlsplit(task.log_url)._replace(scheme=scheme).geturl()) if task.log_url else task
-        for task in tasks
-    )
+    return tuple(replace(task, log_url=log_link(task.log_url, master_log)) if task.log_url else task for task in tasks)
 
 
 def _believed(application: Mapping[str, Any], state: str, final_status: str, diagnostics: str) -> JobReport | None:

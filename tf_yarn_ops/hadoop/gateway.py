@@ -7,20 +7,23 @@ References
 ----------
 Apache Knox, the service definitions ``yarn-rm`` and ``yarnui``: the service RESOURCEMANAGER serves ``/ws/v1`` of the
 ResourceManager at ``<topology>/resourcemanager/v1`` and empties the addresses in its answers; the service YARNUI
-serves ``/ws/v1``, ``/conf``, ``/proxy`` and the NodeManagers' log pages below ``<topology>/yarn``.
+serves ``/ws/v1``, ``/conf``, ``/proxy`` and the NodeManagers' log pages below ``<topology>/yarn``. In JSON it replaces
+each string of one line that looks like a path or an address of YARN, such as ``/logs/digits``, by one of its own.
 """
 
 import html
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from ..runtime.common.local_job import SCHEME
 
 #: Knox's services, as the last part of an address.
 _REST, _PAGES = "/resourcemanager", "/yarn"
 _SERVICES = (_REST, _PAGES)
+#: The NodeManagers' pages below the address of a gateway, and the logs there.
+_NODES, _LOGS = "/nodemanager", "/node/containerlogs/"
 #: What to do about a gateway that asks the standby of two ResourceManagers.
 ADVICE = (
     "Let the gateway ask the active ResourceManager for every path (Knox: an HaProvider for YARNUI and "
@@ -61,11 +64,46 @@ def tracking_page(address: str, application_id: str) -> str:
 
 
 def from_outside(application: Mapping[str, Any], address: str) -> dict[str, Any]:
-    """Return YARN's ``app`` object with a tracking URL that leads through the gateway, not into the cluster."""
+    """Return YARN's ``app`` object with URLs that lead through the gateway, not into the cluster."""
     found = dict(application)
     if is_gateway(address) and found.get("trackingUrl"):
         found["trackingUrl"] = tracking_page(address, str(found["id"]))
+    if is_gateway(address) and found.get("amContainerLogs") and found.get("amHostHttpAddress"):
+        link = str(found["amContainerLogs"])
+        node = f"{urlsplit(node_of(link)).scheme}://{found['amHostHttpAddress']}"
+        found["amContainerLogs"] = log_page(address, node, _log_path(link))
     return found
+
+
+def node_of(link: str) -> str:
+    """Return the NodeManager's own address, ``http://host:8042``, of the URL of a log page, its own or a gateway's."""
+    split = urlsplit(link)
+    where = dict(parse_qsl(split.query))
+    if {"scheme", "host", "port"} <= set(where):
+        return f"{where['scheme']}://{where['host']}:{where['port']}"
+    return f"{split.scheme}://{split.netloc}" if split.netloc else ""
+
+
+def log_link(link: str, master_link: str) -> str:
+    """Return the URL of a task's log page as it can be opened where that of the application master can.
+
+    Parameters
+    ----------
+    link : str
+        The page on its node; the coordinator does not know for sure the scheme of NodeManagers.
+    master_link : str
+        YARN's ``amContainerLogs``, after `from_outside`; empty if it is not known.
+    """
+    scheme = urlsplit(node_of(master_link)).scheme
+    if not scheme:
+        return link
+    node = urlsplit(node_of(link))._replace(scheme=scheme).geturl()
+    gateway, through, _ = master_link.partition(_NODES)
+    return log_page(gateway, node, _log_path(link)) if through else f"{node}{urlsplit(link).path}"
+
+
+def _log_path(link: str) -> str:
+    return urlsplit(link).path.partition(_LOGS)[2]
 
 
 def log_page(address: str, node: str, path: str, start: int = 0) -> str:
@@ -84,7 +122,7 @@ def log_page(address: str, node: str, path: str, start: int = 0) -> str:
     """
     split = urlsplit(node)
     where = {"scheme": split.scheme, "host": split.hostname or "", "port": str(split.port or "")}
-    return f"{pages(address)}/nodemanager/node/containerlogs/{path}?{urlencode({'start': str(start), **where})}"
+    return f"{pages(address)}{_NODES}{_LOGS}{path}?{urlencode({'start': str(start), **where})}"
 
 
 def read_log_page(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -369,6 +369,13 @@ class ResourceManager:
         found = self._get(f"{CLUSTER_PATH}/apps/{application_id}", f"asking for {application_id}", "app")
         return list(found.get("resourceRequests") or [])
 
+    def master_container(self, application_id: str) -> str:
+        """Return the id of the container of the last application master; empty if there was none."""
+        path, what = f"{CLUSTER_PATH}/apps/{application_id}/appattempts", f"asking for the attempts of {application_id}"
+        attempts = read_items(self._get(path, what), "appAttempts", "appAttempt")
+        last = max(attempts, key=lambda attempt: int(attempt.get("id") or 0), default={})
+        return str(last.get("containerId") or "")
+
     def get(self, application_id: str, patience: float = 0.0) -> dict[str, Any]:
         """Return one application.
 

@@ -34,7 +34,8 @@ PACKED_BYTES = 1024
 #: The most seconds for which a request is held, and the most requests held at a time.
 HOLD_SECONDS = 5
 MAX_HELD = 16
-_HTML, _JSON, TEXT = "text/html; charset=utf-8", "application/json", "text/plain; charset=utf-8"
+#: Not application/json: Knox rewrites what looks like one of YARN's paths in each string of such an answer.
+_HTML, _JSON, TEXT = "text/html; charset=utf-8", "application/vnd.tf-yarn-ops+json", "text/plain; charset=utf-8"
 #: The policy of answers that are no page.
 NOTHING_POLICY = "default-src 'none'"
 #: What leads to the report.

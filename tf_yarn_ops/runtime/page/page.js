@@ -164,7 +164,7 @@
   function get(path, type, seconds) {
     var control = new AbortController(), silent = false;
     var timer = setTimeout(function () { silent = true; control.abort(); }, 1000 * seconds);
-    if (type === "application/json") current = control;
+    if (type === "application/vnd.tf-yarn-ops+json") current = control;
     return fetch(body.dataset.place + path, {cache: "no-store", credentials: "same-origin", signal: control.signal})
       .then(function (answer) {
         var given = answer.headers.get("content-type") || "", ours = !answer.redirected && given.indexOf(type) === 0;
@@ -206,7 +206,7 @@
     if (document.hidden) return void (waiting = setTimeout(refresh, 1000));
     var began = Date.now(), asked = find === shown.find ? hold : 0, known = shown.news || "0", words = find;
     get("parts.json?hold=" + asked + "&news=" + known + "&find=" + encodeURIComponent(words) + "&marks=" +
-        encodeURIComponent(shown.marks), "application/json", asked + 10).then(function (text) {
+        encodeURIComponent(shown.marks), "application/vnd.tf-yarn-ops+json", asked + 10).then(function (text) {
       var parts = JSON.parse(text);
       Object.keys(parts).forEach(function (id) { renew(id, parts[id]); });
       Object.assign(shown, {marks: parts.marks, news: parts.news, find: words, live: parts.live || shown.live});
