@@ -8,7 +8,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from airflow.sdk import DAG, task
 
-from support.airflow_task import ID, JOB, deferral, first_event
+from support.airflow_task import ID, JOB, deferral, first_event, run
 from tf_yarn_ops.airflow import TensorFlowYarnOperator
 from tf_yarn_ops.airflow.lineage import dataset_of
 from tf_yarn_ops.job.spec import JobSpec
@@ -111,3 +111,21 @@ def test_openlineage_learns_what_a_function_returned_after_a_deferral(site, data
 
     for each in deferred_and_resumed(site, operator(), operator):
         assert datasets(each) == NAMED
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_openlineage_learns_the_version_that_was_committed(site, datasets, deferrable):
+    def operator():
+        return site.operator(input=PATHS["input"], output_path="hdfs://nn:8020/models", deferrable=deferrable)
+
+    committed = {"output_path": "hdfs://nn:8020/models/20240131"}
+    if deferrable:
+        deferred, context = deferral(operator())
+        site.end(ID, **committed)
+        ended = operator()
+        ended.execute_complete(context, asyncio.run(first_event(deferred.trigger)))
+    else:
+        ended = operator()
+        with site.ending(**committed):
+            run(ended)
+    assert datasets(ended) == (NAMED[0], [("hdfs://nn:8020", "/models/20240131")])

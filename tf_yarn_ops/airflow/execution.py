@@ -496,8 +496,10 @@ class TaskExecution:
             if self.operator.do_xcom_push:  # the value of a task that succeeds is an XCom already
                 self.ti.xcom_push("tf_yarn_status", value)
             raise failure
+        path = value["output_path"] or self.operator.options().get("output")
+        if report.output_path:  # with its version
+            self.operator.job_paths = (self.operator.job_paths or (None,))[0], report.output_path
         if self.operator.model_asset is not None:
-            path = value["output_path"] or self.operator.options().get("output")
             self.context["outlet_events"][self.operator.model_asset].extra = {
                 "model_path": path,
                 "metrics": value["metrics"],
