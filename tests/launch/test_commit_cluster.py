@@ -15,15 +15,21 @@ import pytest
 from support.cluster_jobs import job
 from support.faults import kill
 from support.wire_proxy import Proxy
+from tf_yarn_ops.azkaban.outputs import output_properties
 from tf_yarn_ops.errors import CommitRefused
 from tf_yarn_ops.hadoop.cluster import discover, local
 from tf_yarn_ops.hadoop.site import Site
+from tf_yarn_ops.history.histories import read_record
+from tf_yarn_ops.history.record_summary import summarise
 from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.committed_output import Success, dump_success, read_success, training_of
 from tf_yarn_ops.runtime.common.hdfs import Hdfs
 from tf_yarn_ops.runtime.common.local_job import running_coordinator
 from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.page.page import render_page
+from tf_yarn_ops.terminal.output_properties import outputs_of
+from tf_yarn_ops.terminal.summary import describe
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -190,7 +196,9 @@ def test_program_that_fails_leaves_its_work_for_the_retry(place):
     assert report.reason is Reason.TASK_FAILED and report.output_path == f"{place.filesystem}{place.path}"
     work = report.working_path.removeprefix(place.filesystem)
     assert {"checkpoint", "variables"} <= {status.name for status in place.files.list(work)}
-    assert not place.files.exists(place.path)
+    assert report.working_bytes == len(f"{report.application_id}\n") and not place.files.exists(place.path)
+    for text in ("\n".join(describe(report, 0.0)), render_page(report.to_dict(), live=False)):
+        assert f"{report.working_path} (0.0 MB)" in text
     again = place.launcher.run(place.job(), Identity("training", attempt=1))
     assert again.reason is Reason.SUCCEEDED and place.read("resumed") == b"resumed\n"
 
@@ -198,7 +206,10 @@ def test_program_that_fails_leaves_its_work_for_the_retry(place):
 def test_two_versions_and_the_pointer(place):
     for number in (1, 2, 3):
         report = place.launcher.run(place.job(commit="version", commit_keep=2))
-        assert report.output_path == f"{place.filesystem}{place.path}/{number}", report
+        record = read_record(place.launcher.cluster, report.application_id)
+        named = [each["output_path"] for each in (report.to_dict(), record, summarise(record), outputs_of(report))]
+        named.append(output_properties(report)["tf.result.output_path"])
+        assert {*named} == {f"{place.filesystem}{place.path}/{number}"}
     assert sorted(status.name for status in place.files.list(place.path)) == ["2", "3", "LATEST"]
     assert place.read("LATEST") == b"3\n"
     report = place.launcher.run(place.job(commit="version", commit_version=20240131))

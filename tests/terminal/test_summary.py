@@ -35,6 +35,12 @@ def test_description_has_a_time_line_of_the_tasks():
     assert "  worker:1  failed   exit 3         2.0 s  node1  |================                |" in text
 
 
+@pytest.mark.parametrize(("size", "shown"), [(None, ""), (0, " (0.0 MB)"), (1_234_567_890, " (1234.6 MB)")])
+def test_work_that_is_not_committed_is_shown_with_its_size(size, shown):
+    lines = list(describe(replace(FAILED, working_path="hdfs:///m/_d.work-x", working_bytes=size), 2000.0))
+    assert f"  work          hdfs:///m/_d.work-x{shown}" in lines
+
+
 def test_next_command_names_no_application_that_was_only_reserved():
     *_, last = failure(JobReport(APP, reason=Reason.KILLED, message="cancelled before the application was submitted"))
     assert last == "next: ytf list"

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator
 
-from ..runtime.common.clock import duration, local_time
+from ..runtime.common.clock import duration, format_work, local_time
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.local_job import SCHEME, is_local
 from ..runtime.common.reasons import Reason
@@ -94,7 +94,7 @@ def describe(
         "tracking URL": report.tracking_url or "",
         "TensorBoard": describe_tensorboard(report),
         "output": report.output_path or "",
-        "work": report.working_path or "",
+        "work": format_work(report.working_path, report.working_bytes) if report.working_path else "",
         "metrics": describe_metrics(report),
         "usage": describe_usage(report),
         "progress": report.progress,

@@ -1,4 +1,4 @@
-"""Times as text: pages and documents show UTC, terminals show local time; durations look alike everywhere."""
+"""Times and sizes as text: pages and documents show UTC, terminals show local time; durations look alike everywhere."""
 
 import time
 from typing import Optional
@@ -19,6 +19,11 @@ def duration(seconds: Optional[float]) -> str:
         return "%d s" % whole
     minutes, rest = divmod(whole, 60)
     return "%d min %d s" % (minutes, rest) if minutes < 60 else "%d h %d min" % (minutes // 60, minutes % 60)
+
+
+def format_work(path: str, size: Optional[int]) -> str:
+    """Return where work lies that is not committed, and its size if that is known: ``/models/_d.work-... (1.2 MB)``."""
+    return path if size is None else "%s (%.1f MB)" % (path, size / 1e6)
 
 
 def utc_clock(moment: float) -> str:

@@ -180,6 +180,8 @@ class JobReport:
     tensorboard_url, output_path : str or None
     working_path : str or None
         Where the work of a job with ``commit`` lies that is not committed.
+    working_bytes : int or None
+        Its size, as the coordinator found it within the last minute, or at the end.
     tensorboard_logdir : str or None
         The folder that TensorBoard shows, if it is not ``output_path``.
     killed_by_attempt : int or None
@@ -217,6 +219,7 @@ class JobReport:
     tensorboard_url: Optional[Url] = None
     output_path: Optional[str] = None
     working_path: Optional[str] = None
+    working_bytes: Optional[Count] = None
     tensorboard_logdir: Optional[str] = None
     killed_by_attempt: Optional[int] = None
     usage: Optional[JobUsage] = None

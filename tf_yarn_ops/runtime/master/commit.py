@@ -97,12 +97,15 @@ class OutputCommit:
         Its version; 0 for an output without versions.
     metrics : mapping or None
         Those of the result, if another application has trained it.
+    working_bytes : int or None
+        The size of the work that is not committed, as `measure` has found it.
     """
 
     def __init__(self, plan: CommitPlan, application_id: str, files: Union[Hdfs, LocalFolder]):
         self.path: Optional[str] = None
         self.version = 0
         self.metrics: Optional[Mapping[str, Any]] = None
+        self.working_bytes: Optional[int] = None
         self._is_made = self._is_sealed = False
         self._owner = ""
         self._plan, self._application_id, self._files = plan, application_id, files
@@ -120,6 +123,15 @@ class OutputCommit:
         if self.path is not None or not self._is_made:
             return None
         return self._plan.location + (self._sealed if self._is_sealed else self._work)
+
+    def measure(self) -> None:
+        """Find the size of the work that is not committed; it stays as it was where the file system does not answer."""
+        if self.path is None and self._is_made:
+            try:
+                folder = self._sealed if self._is_sealed else self._work
+                self.working_bytes = sum(size for _, size in self._walk(folder))
+            except OSError as error:
+                logger.info("The size of %s is not known: %s", self.working_url, error)
 
     # -- before the tasks start -------------------------------------------------------------
 

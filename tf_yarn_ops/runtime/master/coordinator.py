@@ -44,6 +44,8 @@ logger = logging.getLogger(__name__)
 #: Seconds for which a replacement waits for the news that the container before it is lost.
 VACANCY_SECONDS = 5.0
 TICK_SECONDS = 0.5
+#: Seconds between two looks at the size of the work that is not committed.
+MEASURE_SECONDS = 60.0
 #: Seconds between two looks at Skein's containers while every agent is connected.
 CALM_SECONDS = 2.0
 #: Seconds within which an agent sends the end of its log, and the most requests for logs at a time.
@@ -653,6 +655,12 @@ class Coordinator:
             if ending is not None:
                 self.apply(Expired(*ending))
 
+    async def measure_output(self) -> None:
+        """Note how large the work of a job is whose output is committed, until there is a verdict."""
+        while self._output is not None and self.state.verdict is None:
+            await asyncio.get_running_loop().run_in_executor(None, self._output.measure)
+            await asyncio.sleep(MEASURE_SECONDS)
+
     async def _commit_output(self) -> None:
         """Commit the output of a training that has succeeded; a commit that fails is the verdict."""
         if self._output is not None and self._has_succeeded():
@@ -661,6 +669,8 @@ class Coordinator:
             if isinstance(ending, Ending):
                 logger.error("%s", ending.message)
                 self.state = self.state._replace(verdict=Verdict(*ending))
+        if self._output is not None and not self._has_succeeded():
+            await asyncio.get_running_loop().run_in_executor(None, self._output.measure)
 
     # -- the end ----------------------------------------------------------------------------
 
@@ -804,6 +814,7 @@ class Coordinator:
             tensorboard_url=self._tensorboard_url(),
             output_path=(self._output and self._output.url) or job.output,
             working_path=working,
+            working_bytes=self._output.working_bytes if self._output and working else None,
             tensorboard_logdir=(board.logdir if board.logdir != job.output else working) if board else None,
             excluded_nodes=dict(self._excluded),
             versions={"tf_yarn_ops": job.version_of_package, "python": platform.python_version()},

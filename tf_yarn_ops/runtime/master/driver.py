@@ -117,6 +117,7 @@ async def coordinate(coordinator: Coordinator, secret: str) -> None:
     _server, port = await web.serve_page(website)
     background.append(asyncio.ensure_future(coordinator.show_page("ytf", f"127.0.0.1:{port}", "Training")))
     background.append(asyncio.ensure_future(coordinator.offer_tensorboard()))
+    background.append(asyncio.ensure_future(coordinator.measure_output()))
     snapshots = history.Snapshots(job, application_id, lambda: coordinator.state, coordinator.status)
     background.append(asyncio.ensure_future(snapshots.leave()))
     verdict = asyncio.ensure_future(coordinator.verdict())

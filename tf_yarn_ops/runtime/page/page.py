@@ -14,7 +14,7 @@ import re
 import zlib
 from typing import Any, Dict, List, Mapping, Sequence
 
-from ..common.clock import duration, utc_clock
+from ..common.clock import duration, format_work, utc_clock
 from ..common.concerns import STEPS
 from ..common.report import run_seconds
 from ..common.status import LIVE_TASK
@@ -182,7 +182,7 @@ def _head(document: Mapping[str, Any], board: str) -> str:
     if document.get("output_path"):
         facts.append(f"output {text(document['output_path'])}")
     if document.get("working_path"):
-        facts.append(f"work {text(document['working_path'])}")
+        facts.append(f"work {text(format_work(document['working_path'], document.get('working_bytes')))}")
     if document.get("tensorboard_url") and not reason:
         facts.append(f'<a href="{text(board)}">TensorBoard</a>')
     start = ""
