@@ -117,7 +117,7 @@ def test_a_job_of_alice_runs_only_she_ends_it_and_its_logs_stay(secure_cluster, 
     assert "\nI am worker 0\n" in run(as_alice, "yarn", "logs", "-applicationId", application)
 
 
-def test_mirrored_output_is_written_and_brought_with_the_jobs_tokens(secure_cluster, as_alice):
+def test_mirrored_output_is_brought_and_committed_with_the_jobs_tokens(secure_cluster, as_alice):
     """The first run fails, the second goes on from its files: what is in HDFS, over https and on two NameNodes."""
     output = "/user/alice/mirrored"
     command = 'cd "$DTF_OUTPUT_PATH"; echo $DTF_TASK_INDEX >> runs; echo x >> logs.tfevents.1; [ $(wc -l < runs) = 2 ]'
@@ -132,6 +132,8 @@ def test_mirrored_output_is_written_and_brought_with_the_jobs_tokens(secure_clus
         "chief",
         "-o",
         f"hdfs://{output}",
+        "--commit",
+        "new",
         "--restart",
         "task",
         "--wait",
@@ -143,7 +145,11 @@ def test_mirrored_output_is_written_and_brought_with_the_jobs_tokens(secure_clus
     assert ask(secure_cluster, as_alice, f"{read}/runs?op=OPEN") == (200, "0\n0\n")
     assert ask(secure_cluster, as_alice, f"{read}/logs.tfevents.1?op=OPEN") == (200, "x\nx\n")
     listed = json.loads(ask(secure_cluster, as_alice, f"{read}?op=LISTSTATUS")[1])["FileStatuses"]["FileStatus"]
-    assert {entry["pathSuffix"] for entry in listed} == {"runs", "logs.tfevents.1"}
+    assert {entry["pathSuffix"] for entry in listed} == {"_SUCCESS", "runs", "logs.tfevents.1"}
+    success = json.loads(ask(secure_cluster, as_alice, f"{read}/_SUCCESS?op=OPEN")[1])
+    assert success["files"] == [{"name": "logs.tfevents.1", "bytes": 4}, {"name": "runs", "bytes": 4}]
+    home = ask(secure_cluster, as_alice, f"{read.removesuffix('/mirrored')}?op=LISTSTATUS")[1]
+    assert "_mirrored." not in home
 
 
 @pytest.mark.parametrize(
