@@ -1,8 +1,9 @@
-"""Train in one DAG; predict in another DAG, which Airflow starts for each new model.
+"""Publish a model in one DAG; predict in another DAG, which Airflow starts for each new model.
 
-The training has its model as an asset. A success updates the asset, and the event has ``model_path``, ``metrics`` and
-``application_id``. A failure updates nothing. The second DAG needs only the name of the asset, so it may belong to
-another team and lie in another file.
+The training publishes its model (``commit``) as the next version, ``served/1``, ``served/2``: each appears whole, after
+its training has succeeded. That updates the asset, and the event has ``model_path`` with the version, ``metrics`` and
+``application_id``. A failure publishes and updates nothing. The second DAG needs only the name of the asset, so it may
+belong to another team and lie in another file.
 
 Needs
 -----
@@ -36,7 +37,8 @@ with DAG("digits_model_training", schedule=None, tags=["tf_yarn", "example"]) as
         task_id="train",
         task_command="python ${DTF_TASK_SCRIPT} --steps 300",
         script=f"{DIGITS}/single.py",
-        output_path="{{ var.value.digits_folder }}/served/{{ dag_run.run_after | ts_nodash }}",
+        output_path="{{ var.value.digits_folder }}/served",
+        commit="version",
         model_asset=MODEL,
         **JOB,
     )

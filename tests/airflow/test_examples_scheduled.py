@@ -1,5 +1,6 @@
 """The DAGs of dags_examples by a real scheduler: catch-up, a pool, and a DAG that a model's asset schedules."""
 
+import json
 from collections import Counter
 from types import SimpleNamespace
 
@@ -156,9 +157,14 @@ def test_a_new_model_starts_the_dag_that_predicts_with_it(airflow):
         "model_path": report["output_path"], "metrics": report["metrics"],
         "application_id": report["application_id"]}  # fmt: skip
     assert (run["run_type"], run["state"]) == ("asset_triggered", "success")
+    published = report["output_path"]
+    assert published == f"{lake.url}/served/1" and "saved_model.pb" in lake.files(f"{published}/model")
+    marker = json.loads(lake.read(f"{published}/_SUCCESS"))
+    assert (marker["application_id"], marker["version"]) == (report["application_id"], 1)
+    assert sorted(lake.files(f"{lake.url}/served")) == ["1", "LATEST"]  # the event came after the commit
     found = tasks(site, run)
-    assert only(found, "newest_model")["value"] == report["metrics"]["model"]
+    assert only(found, "newest_model")["value"] == f"{published}/model"
     predicted = only(found, "predict")["value"]
     assert predicted["metrics"] == {
-        "predictions": 360, "accuracy": report["metrics"]["accuracy"], "model": report["metrics"]["model"]}  # fmt: skip
+        "predictions": 360, "accuracy": report["metrics"]["accuracy"], "model": f"{published}/model"}  # fmt: skip
     assert len(lake.read(f"{predicted['output_path']}/predictions.csv").splitlines()) == 360

@@ -199,8 +199,27 @@ def test_job_of_templates_is_checked_when_it_runs(arguments):
     TensorFlowYarnOperator(task_id="train", **{**JOB, **arguments})
 
 
-def test_output_of_a_template_is_the_output_that_an_option_needs():
-    TensorFlowYarnOperator(task_id="train", **JOB, output_path="hdfs:///models/{{ ds }}", tensorboard=True)
+@pytest.mark.parametrize("needs", [{"tensorboard": True}, {"commit": "version"}, {"mirror": "all"}], ids=str)
+@pytest.mark.parametrize(
+    "paths",
+    [
+        {"output_path": "hdfs:///models/{{ ds }}"},
+        {"output_path": "{{ var.value.models }}/digits"},
+        {"output_path": "/models/{{ macros.where('a//b/' + '" + "x" * 200 + "') }}"},
+        {"output_path": "/models/{% if params.test %}test{% else %}digits{% endif %}"},
+        {"input": "/data/{{ ds }}", "output_path": "/data/{{ run_id }}"},
+        {"input": "{{ var.value.place }}/data", "output_path": "{{ var.value.place }}/models"},
+    ],
+    ids=str,
+)
+def test_output_of_a_template_is_the_output_that_an_option_needs(paths, needs):
+    TensorFlowYarnOperator(task_id="train", **JOB, **paths, **needs)
+
+
+@pytest.mark.parametrize("output", ["s3://models/{{ ds }}", "/data/{{ ds }}/model", "/models/../{{ ds }}"])
+def test_committed_output_of_a_template_is_checked_in_the_dag_file(output):
+    with pytest.raises(ValueError, match=r"^train: (commit: needs output_path|output_path: )"):
+        TensorFlowYarnOperator(task_id="train", **JOB, input="/data/{{ ds }}", output_path=output, commit="new")
 
 
 def test_result_of_another_task_is_not_a_literal():

@@ -5,6 +5,7 @@ the standard library and the options of a job only; `execution` does the work, a
 """
 
 import inspect
+import re
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -49,7 +50,7 @@ _CHOICES = {**{name: option.kind.choices for name, option in options_of(OPERATOR
 #: Options that a check of the DAG file leaves out while they have a template: no other option depends on them.
 _APART = ("script", "name", "user", "env", "file", "archive", "environment", "docker_image", "yarn_queue", "tag",
           "file_system")  # fmt: skip
-#: Options that may have any text, so that one with a template can be checked as it is.
+#: Options that may have any text, so that one with a template can be checked by a sample.
 _FREE = ("task_command", "command", "input", "output_path")
 
 
@@ -355,8 +356,10 @@ def _job_faults(given: Mapping[str, Any]) -> list[str]:
         )
     options = {}
     for option in ("spec", *OPERATOR_OPTIONS):
-        if option in _FREE or not _is_rendered_later(given[option]):
+        if not _is_rendered_later(given[option]):
             options[option] = given[option]
+        elif option in _FREE:
+            options[option] = _sample(option, given[option])
         elif option not in _APART:
             return []
     spec = options.pop("spec")
@@ -373,6 +376,13 @@ def _job_faults(given: Mapping[str, Any]) -> list[str]:
     for doubt in doubts_about_job(job):
         warnings.warn(f"{task}: {doubt}", stacklevel=3)
     return []
+
+
+def _sample(option: str, value: Any) -> str:
+    """Return what a value with templates may be when they are rendered; different templates become different words."""
+    text = re.sub(r"\{\{(.*?)\}\}", lambda found: re.sub(r"\W+", "_", found[1].strip())[:40], str(value))
+    begins = option in ("input", "output_path") and not re.match(r"\w+://|/", str(value))
+    return f"hdfs:///template/{option}" if begins or _is_rendered_later(text) else text
 
 
 def _is_rendered_later(value: Any) -> bool:
