@@ -1,11 +1,11 @@
 """The shipped example projects train the digits; a job as TonY's documentation has it runs unmodified."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -108,7 +108,11 @@ def test_an_example_prepares_trains_evaluates_and_promotes(site, runs, flow):
     ids = [outputs[job]["tf.result.application_id"] for job in ("train", "evaluate")]
     final = {item["id"]: item["finalStatus"] for item in site.applications(execution)}
     assert [name for name, status in final.items() if status == "SUCCEEDED"] == ids
-    assert os.path.exists(outputs["train"]["tf.result.output_path"] + "/model")
+    published = Path(outputs["train"]["tf.result.output_path"])
+    assert (published / "model").exists()
+    if flow == "flow1":  # it publishes versions
+        assert (published.name, (published.parent / "LATEST").read_text()) == ("1", "1\n")
+        assert json.loads((published / "_SUCCESS").read_text())["application_id"] == ids[0]
     site.assert_nothing_left(execution)
 
 
