@@ -97,14 +97,6 @@ def test_next_action_reads_the_outputs_and_a_branch_the_metric(site):
     assert report.metrics["odd"] == ODD and len(report.metrics["large"]) == 3000
 
 
-@row
-def test_a_failed_training_fails_the_action(site):
-    run = site.run("failure", "exit 3")
-    run.wait("KILLED")
-    site.yarn.settled(run, FAILED)
-    assert (run.action()["status"], run.action()["transition"]) == ("ERROR", "failed")
-
-
 def console(site, workflow):
     """Return what Oozie's console says of the node that ended a workflow."""
     return site.server.action(workflow, "failed")["errorMessage"]
@@ -117,6 +109,7 @@ def test_console_says_why_and_a_rerun_of_failed_nodes_trains_again(site):
     assert f"{run.workflow} runs this application" in site.ytf("run", "app", folder=folder, code=2)[1]
     run.wait("KILLED")
     (first,) = site.yarn.settled(run, FAILED)
+    assert (run.action()["status"], run.action()["transition"]) == ("ERROR", "failed")
     why = console(site, run.workflow)
     assert why.startswith(f"train: TASK_FAILED {first} worker:0 "), why
     assert why.endswith(f"; yarn logs -applicationId {run.action()['externalId']}"), why
@@ -294,6 +287,40 @@ def test_listed_jobs_train_for_each_nominal_time_and_again_for_a_rerun(site):
     site.server.wait(coordinator, "SUCCEEDED", seconds=WORKFLOW)
     assert [bool(site.files.status(f"/models/nightly-{when}/model")) for when in stamps] == [True, False]
     site.yarn.settled(Run(site, "nightly", coordinator), *[SUCCEEDED] * 8)
+
+
+@row
+def test_training_that_waits_for_a_committed_output_reads_it_whole(site):
+    """The second coordinator waits for the done flag that the first one's training commits."""
+    models, end = f"{site.filesystem}/models/first-", site.folder / "first-ends"
+    times = ("--frequency", "1m", "--start", stamp(site.began), "--end", stamp(site.began + 60))
+    writes = f'cd "$DTF_OUTPUT_PATH"; echo half > one; {until_there(end)}; echo $YTF_APPLICATION_ID > two'
+    first = {"command": writes, "output": f"{models}${{nominalStamp}}", "commit": "new", "mirror": "all"}
+    reads = 'cd "$DTF_INPUT_PATH"; echo "{\\"made_by\\": \\"$(cat two)\\", \\"files\\": \\"$(echo *)\\"}" > $YTF_RESULT_FILE'
+    second = {"command": reads, "input": "${dataIn}", "mirror_input": "1 MiB"}
+    waits = site.packed("second", second, *times, "--data", models + "${YEAR}${MONTH}${DAY}${HOUR}${MINUTE}")
+    waiting = site.ytf("run", "app", folder=waits)[0]
+    started = site.ytf("run", "app", folder=site.packed("first", first, *times))[0]
+    folder = f"/models/first-{time.strftime('%Y%m%d%H%M', time.gmtime(site.began))}"
+
+    def working():
+        return [one.name for one in site.files.list("/models") if one.name.startswith(f"_{folder[8:]}.work-")]
+
+    def status():
+        return [(one["status"], one["missingDependencies"]) for one in site.server.info(waiting)["actions"]]
+
+    until(lambda: working() and site.files.list(f"/models/{working()[0]}"), WORKFLOW, 0.5)
+    until(status, WORKFLOW, 0.5)
+    assert status() == [("WAITING", f"{site.filesystem}{folder}/_SUCCESS")] and not site.files.status(folder)
+    end.touch()
+    for coordinator in (started, waiting):
+        site.server.wait(coordinator, "SUCCEEDED", seconds=WORKFLOW)
+    made, read = (
+        Run(site, name, site.server.info(coordinator)["actions"][0]["externalId"]).outputs()
+        for name, coordinator in (("first", started), ("second", waiting))
+    )
+    assert (made["output_path"], made["reason"]) == (f"{site.filesystem}{folder}", "SUCCEEDED")
+    assert (read["metric.made_by"], read["metric.files"]) == (made["application_id"], "_SUCCESS one two")
 
 
 DEPLOYED = """<workflow-app xmlns="uri:oozie:workflow:1.0" name="deployed">

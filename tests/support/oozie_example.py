@@ -88,6 +88,9 @@ def retrain_twice(server, folder):
     stamps = [stamp(one, "%Y%m%d%H%M") for one in times]
     assert [one["metric.started_from"] for one in outputs] == ["nothing", stamps[0]]
     assert [one["output_path"] for one in outputs] == [f"{root}/models/digits/{one}" for one in stamps]
+    published = {one.name: {file.name for file in server.files.list(f"/models/digits/{one.name}")}
+                 for one in server.files.list("/models/digits")}  # fmt: skip
+    assert published == {one: {"_SUCCESS", "weights.npz"} for one in stamps} | {"in-use": {stamps[1]}}
     assert float(outputs[1]["metric.accuracy_before"]) > 0.9 > 0.5 > float(outputs[0]["metric.accuracy_before"])
     assert len({one["application_id"] for one in outputs}) == 2
     # Runs are ordered by their nominal time, so the second model was promoted last.
