@@ -1,6 +1,9 @@
 """New lines of growing logs, look by look; the nodes are on the wire and answer as Hadoop's NodeManagers do."""
 
+import socket
+import time
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -31,6 +34,7 @@ def stream(yarn):
 
     def make(*patterns):
         cluster = Cluster((yarn.url,), "ann", "ann", "hdfs://n", "hdfs://n", "/user/{user}/.skein")
+        cluster = replace(cluster, site=replace(cluster.site, request_timeout=2.0))
         logs = Logs(cluster, cluster.resourcemanager(), environ={"PATH": "/none"}, sleep=lambda seconds: None)
         one = LogStream(logs, patterns) if patterns else LogStream(logs)
         made.extend((one, logs))
@@ -148,6 +152,28 @@ def test_a_node_that_is_away_costs_no_line(yarn, nodes, stream):
     assert look(lines, yarn, tasks) == []
     del yarn.faults[0]
     assert look(lines, yarn, tasks) == [("worker:0", 1, "one")]
+
+
+@pytest.mark.slow
+def test_log_of_a_node_that_hangs_ends_with_a_sentence(yarn, stream):
+    """It accepts connections, and answers none; twenty tasks cost one wait."""
+    yarn.add(application(1, "FINISHED", logAggregationStatus="RUNNING"))
+    with socket.create_server(("127.0.0.1", 0), backlog=50) as server:
+        node = f"127.0.0.1:{server.getsockname()[1]}"
+        tasks = [task(f"http://{node}", f"worker:{number}", f"{FIRST}{number}") for number in range(20)]
+        began = time.monotonic()
+        lines = stream()
+        assert look(lines, yarn, tasks) == []
+        found = look(lines, yarn, tasks, Reason.SUCCEEDED)
+    assert [(name, text) for name, _, text in found] == [
+        (
+            item.task,
+            f"[the log of {item.task} is on {node}, whose NodeManager hangs. Try again when YARN has restarted it, or "
+            "has lost the node]",
+        )
+        for item in tasks
+    ]
+    assert time.monotonic() - began < 60
 
 
 def test_an_ended_application_is_read_from_the_start(yarn, nodes, stream):

@@ -46,6 +46,8 @@ _MASTER_FILES = {COORDINATOR: "application.driver.log", MASTER: "application.mas
 #: Seconds for which `Logs.content` waits at most while YARN says that it still aggregates an ended application's logs.
 AGGREGATION_TIME = 120.0
 _AGGREGATING = ("NOT_START", "RUNNING", "RUNNING_WITH_FAILURE")
+#: Seconds for which no request goes to a node that has not answered one in time.
+OUTAGE_TIME = 60.0
 #: Seconds of that time after which a line says what is waited for.
 _SILENT = 3.0
 _YARN_TIMEOUT = 120.0
@@ -193,6 +195,8 @@ class Logs:
         self._live = LiveReports(cluster)
         self._clients: dict[str | None, Any] = {}
         self._lock = threading.Lock()
+        self._outages: dict[str, tuple[float, bool]] = {}  # by address: the end, and whether it has connected
+        self._waiting: dict[str, float] = {}  # since when for the aggregation, by application
         self._sleep = sleep
         self._cancelled = cancelled
 
@@ -225,7 +229,7 @@ class Logs:
         chunks = self.content(file, report.finished_at is not None)
         first = next(chunks, None)
         if first is None:
-            yield from _tail(application, report, task, file)
+            yield from _tail(application, report, task, file, self.why_missing(task, file))
             return
         decoder = getincrementaldecoder("utf-8")("replace")
         yield from (decoder.decode(chunk) for _, chunk in chain([first], chunks))
@@ -238,11 +242,12 @@ class Logs:
         ----------
         file : LogFile
         ended : bool
-            Whether the application has ended. Then wait for the aggregation, at most `AGGREGATION_TIME` seconds.
+            Whether the application has ended. Then wait for the aggregation, at most `AGGREGATION_TIME` seconds for all
+            its logs; not for a NodeManager that hangs, which aggregates nothing.
         window : int, optional
             Bytes from the end that are needed; a source that can't begin there yields all. Default: all.
         """
-        began, last, announced = time.monotonic(), not ended, False
+        began, last, announced = self._waiting.setdefault(file.application_id, time.monotonic()), not ended, False
         with closing(LogSources(self._cluster, self._resourcemanager)) as known:
             while True:
                 for source in (self._from_node, self._from_server, self._from_file_system, self._from_yarn):
@@ -257,12 +262,29 @@ class Logs:
                 if last or self._cancelled():
                     return
                 waited = time.monotonic() - began
-                last = waited > AGGREGATION_TIME or not self._is_aggregating(file)
+                last = waited > AGGREGATION_TIME or self.hangs(file) or not self._is_aggregating(file)
                 if not announced and waited > _SILENT:
                     announced = True
                     logger.warning("waiting for YARN to aggregate the log of %s", file.container_id)
                 if not last:
                     self._sleep(0.5)
+
+    def hangs(self, file: LogFile) -> bool:
+        """Return whether the log's node has taken a request lately, and not answered it in time."""
+        until, connected = self._outages.get(file.node or "", (0.0, False))
+        return connected and time.monotonic() < until
+
+    def why_missing(self, task: str, file: LogFile) -> str:
+        """Return a sentence about a log that is nowhere."""
+        if self.hangs(file):
+            return (
+                f"the log of {task} is on {urlsplit(file.node or '').netloc}, whose NodeManager hangs. Try again when "
+                "YARN has restarted it, or has lost the node"
+            )
+        return (
+            f"the log of {task} is neither on its node, nor at a log server, nor in HDFS; on a machine "
+            f"with Hadoop's client type: {file.command()}"
+        )
 
     def _is_aggregating(self, file: LogFile) -> bool:
         try:
@@ -292,13 +314,15 @@ class Logs:
         address = self._resourcemanager.addresses.current()
         if gateway.is_gateway(address):
             url = gateway.log_page(address, file.node, f"{file.container_id}/{file.user}/{file.name}", offset)
-            chunks = list(self._fetch(url, "text/html", gateway.read_log_page))
+            chunks = list(self._fetch(url, "text/html", gateway.read_log_page, file.node))
             return b"".join(chunks) if chunks else None
         trusted = file.node if known.lists(file.node) else None
         window = _WINDOW
         while True:
             url = f"{file.node}/ws/v1/node/containerlogs/{file.container_id}/{file.name}?size=-{window}"
-            parts = list(self._fetch(url, "text/plain", partial(_grown, offset=offset, window=window), trusted))
+            parts = list(
+                self._fetch(url, "text/plain", partial(_grown, offset=offset, window=window), file.node, trusted)
+            )
             length, content = parts[0] if parts else (-1, b"")
             if length < 0:
                 return None
@@ -312,13 +336,16 @@ class Logs:
             yield from _read_local_log(self._resourcemanager, file, window)
         elif file.node and gateway.is_gateway(address):
             path = f"{file.container_id}/{file.user}/{file.name}"
-            page = self._fetch(gateway.log_page(address, file.node, path), "text/html", gateway.read_log_page)
+            page = self._fetch(
+                gateway.log_page(address, file.node, path), "text/html", gateway.read_log_page, file.node
+            )
             yield from _placed(page)
         elif file.node:
             yield from self._fetch(
                 f"{file.node}/ws/v1/node/containerlogs/{file.container_id}/{file.name}{_size(window)}",
                 "text/plain",
                 partial(unframed, window=window),
+                file.node,
                 file.node if known.lists(file.node) else None,
             )
 
@@ -326,17 +353,34 @@ class Logs:
         for server in self._cluster.log_services:
             found = False
             url = f"{server}/containerlogs/{file.container_id}/{file.name}{_size(window)}"
-            for chunk in self._fetch(url, "text/plain", partial(unframed, window=window)):
+            for chunk in self._fetch(url, "text/plain", partial(unframed, window=window), server):
                 found = True
                 yield chunk
             if found:
                 return
 
     def _fetch(
-        self, url: str, kind: str, read: Callable[[Iterable[bytes]], Iterator[LogPart]], node: str | None = None
+        self,
+        url: str,
+        kind: str,
+        read: Callable[[Iterable[bytes]], Iterator[LogPart]],
+        server: str,
+        node: str | None = None,
     ) -> Iterator[LogPart]:
-        """Yield the parts of the log at a URL; a node may see a ticket as the configured addresses do."""
+        """Yield the parts of the log at a URL.
+
+        Parameters
+        ----------
+        url, kind : str
+        read : callable
+        server : str
+            Who answers; one that has not answered in time gets no request for `OUTAGE_TIME` seconds.
+        node : str, optional
+            May see a ticket as the configured addresses do.
+        """
         httpx = import_httpx()
+        if self._outages.get(server, (0.0, False))[0] > time.monotonic():
+            return
         try:
             url = httpx.URL(url).copy_merge_params(self._cluster.authentication.parameters())
             with self._client(node).stream("GET", url, headers={"Accept": kind}) as answer:
@@ -346,6 +390,9 @@ class Logs:
                     logger.debug("no log at %s: HTTP %s", url, answer.status_code)
         except (httpx.HTTPError, httpx.InvalidURL, TfYarnError) as error:
             logger.debug("no log at %s: %s", url, error)
+            if isinstance(error, httpx.TimeoutException):
+                connected = isinstance(error, httpx.ReadTimeout)
+                self._outages[server] = time.monotonic() + OUTAGE_TIME, connected
 
     def _client(self, node: str | None) -> Any:
         site, httpx = self._cluster.site, import_httpx()
@@ -542,13 +589,10 @@ def find_log(application: Mapping[str, Any], report: JobReport, task: str) -> Lo
     return LogFile(item.container_id, name, gateway.node_of(link) or None, user, application_id)
 
 
-def _tail(application: Mapping[str, Any], report: JobReport, task: str, file: LogFile) -> Iterator[str]:
+def _tail(application: Mapping[str, Any], report: JobReport, task: str, file: LogFile, why: str) -> Iterator[str]:
     tail = next((item.log_tail for item in report.tasks if item.task == task), "")
     if not tail:
         check_readable(application)
-        raise LogMissing(
-            f"the log of {task} is neither on its node, nor at a log server, nor in HDFS; on a machine "
-            f"with Hadoop's client type: {file.command()}"
-        )
+        raise LogMissing(why)
     yield f"{tail.rstrip()}\n"
     yield f"(only the end, from the report; the whole log: {file.command()})\n"

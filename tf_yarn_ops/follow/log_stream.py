@@ -76,14 +76,17 @@ class _Reader:
         Of more than `LAST_BYTES` only the last ones; a line says what is left out.
         """
         kept: deque[bytes] = deque()
-        size, end = 0, self._offset
+        size, end, found = 0, self._offset, False
         for place, chunk in logs.content(self.file, ended, LAST_BYTES):
+            found = True
             new = chunk[max(0, self._offset - place) :]
             if new:
                 kept.append(new)
                 size, end = size + len(new), place + len(chunk)
             while size - len(kept[0] if kept else b"") >= LAST_BYTES:
                 size -= len(kept.popleft())
+        if not found and logs.hangs(self.file):
+            yield f"[{logs.why_missing(self.task, self.file)}]"
         left_out = end - size - self._offset
         if left_out > 0:
             # The begin of the line that is cut goes too.
