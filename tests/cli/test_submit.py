@@ -67,6 +67,22 @@ def test_output_properties_need_an_ending_and_a_stdout_of_their_own(tmp_path):
     ]
 
 
+def test_dry_run_finds_what_a_submission_would(tmp_path):
+    broken = tmp_path / "environment.tar.gz"
+    broken.write_bytes(b"no archive")
+    words = ["-r", "worker:1", "--file", "nope.csv", "-s", "nope.py", "python $DTF_TASK_SCRIPT"]
+    for call in (["--dry_run"], ["--resourcemanager", closed_address()]):
+        done = run(SUBMIT, *call, *words)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "files.nope.csv: there is no nope.csv" in done.stderr and "script: there is no nope.py" in done.stderr
+    archive = run(SUBMIT, "--dry_run", "-r", "worker:1", "--environment", str(broken), "true")
+    assert (archive.returncode, archive.stdout) == (2, "") and "environment: " in archive.stderr
+    offline = run(SUBMIT, "--dry_run", "--offline", *words)
+    assert offline.returncode == 0 and yaml.safe_load(offline.stdout.partition("---\n")[0])["script"] == "nope.py"
+    refused = run(SUBMIT, "--offline", *words)
+    assert refused.returncode == 2 and "offline: needs dry_run: a submission reads the files" in refused.stderr
+
+
 @pytest.mark.slow
 def test_dry_run_prints_a_job_that_spec_reads(tmp_path):
     words = ["-r", "ps:1,worker:2", "--task-memory", "worker[1]:16 GiB", "--env", "A=b c", "--heartbeat-timeout", "30"]

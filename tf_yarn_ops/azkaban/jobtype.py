@@ -116,6 +116,7 @@ class JobRun:
         from ..hadoop.cluster import discover
         from ..hadoop.site import find_site
         from ..launch.launcher import Launcher
+        from ..submit.preflight import check_environment
         from .previous import tell_previous
         from .project import project_folder
 
@@ -130,6 +131,7 @@ class JobRun:
         folder = project_folder(properties, execution)
         job, request = self._read_job(properties, execution, limits, folder)
         if request.dry_run:
+            check_environment(job)
             for line in dry_run_text(job).splitlines():
                 self._say(line)
             return JobReport("", reason=Reason.SUCCEEDED, message="nothing was submitted, tf.dry_run is set")

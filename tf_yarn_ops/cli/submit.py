@@ -45,6 +45,7 @@ class CommandLineFault(FaultCode):
     NEEDS_A_WAITER = "needs {other}: YARN would end the job, because no client waits for it and moves its end"
     NEEDS_A_NAME = "needs {other}, the name of the training"
     NEEDS_A_READER = "needs {other}: without it nobody reads the lines; ytf logs -f shows them later"
+    NEEDS_DRY_RUN = "needs {other}: a submission reads the files of the job"
     NEEDS_WAIT = "needs {other}: only a job that has ended has results"
     ONE_STDOUT = "- and {other} would both write to stdout; give one of them a file"
     EMPTY_NAME = "it is empty; give a name for the training"
@@ -115,7 +116,7 @@ class CommandLineRun:
         wants_client = bool(values.pop("client"))
         client_command = _take_client_command(values) if wants_client else None
         standard = not (values["task_memory"] or values["spec"])
-        job = read_command_line(values)
+        job = read_command_line(values, bool(self.settings["offline"]))
         identity = read_identity(self.settings)
         check_outputs(self.settings, wants_client)
         waits = wants_client or bool(self.settings["wait"])
@@ -128,14 +129,18 @@ class CommandLineRun:
             raise SpecInvalid(Fault("submit_with", GeneralFault.NOT_A_CHOICE, {"given": given, "allowed": ways}))
         for doubt in doubts_about_job(job):
             say(f"warning: {doubt}")
+        from ..submit.preflight import check_environment, check_files
+
+        if not self.settings["offline"]:
+            check_files(job)
         if self.settings["dry_run"]:
+            if not (self.settings["offline"] or _is_local(self.settings)):
+                check_environment(job)
             show(dry_run_text(job), data=True, nl=False)
             return 0
         from ..hadoop.cluster import discover
         from ..launch.launcher import Launcher
-        from ..submit.preflight import check_files
 
-        check_files(job)
         self._user = job.user
         cluster = discover(self.settings["resourcemanager"], user=job.user)
         if standard and not cluster.is_local:
@@ -308,6 +313,8 @@ def read_identity(settings: Mapping[str, Any]) -> "Identity | None":
 def check_outputs(settings: Mapping[str, Any], waits: bool) -> None:
     """Raise SpecInvalid if ``--output_properties`` or ``--logs`` can't be obeyed beside the other options."""
     target, faults = settings["output_properties"], []
+    if settings["offline"] and not settings["dry_run"]:
+        faults.append(Fault("offline", CommandLineFault.NEEDS_DRY_RUN, {"other": "dry_run"}))
     if settings["logs"] not in (None, "none") and not (waits or settings["wait"] or settings["dry_run"]):
         faults.append(Fault("logs", CommandLineFault.NEEDS_A_READER, {"other": "wait"}))
     if target is not None and not (waits or settings["wait"] or settings["dry_run"]):
@@ -317,8 +324,11 @@ def check_outputs(settings: Mapping[str, Any], waits: bool) -> None:
     check_faults(faults)
 
 
-def read_command_line(values: dict[str, Any]) -> JobSpec:
-    """Return the job of the parsed options over the file of ``--spec``; raise SpecInvalid with every fault."""
+def read_command_line(values: dict[str, Any], offline: bool = False) -> JobSpec:
+    """Return the job of the parsed options over the file of ``--spec``; raise SpecInvalid with every fault.
+
+    ``offline`` leaves out the faults of the local files that the options name.
+    """
     words = values.pop("words")
     if len(words) > 1:
         quoted = shlex.quote(" ".join(words))
@@ -331,7 +341,8 @@ def read_command_line(values: dict[str, Any]) -> JobSpec:
     try:
         return build_job({**options, "task_command": words[0] if words else None}, document)
     except SpecInvalid as error:
-        raise SpecInvalid([*error.faults, *_faults_of_files(options)]) from error
+        found = [] if offline else _faults_of_files(options)
+        raise SpecInvalid([*error.faults, *found]) from error
 
 
 def _faults_of_files(options: Mapping[str, Any]) -> list[Fault]:

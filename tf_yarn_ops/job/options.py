@@ -74,10 +74,12 @@ _ROWS = (
     _shell(
         False,
         kinds.FLAG,
-        "Print the job and the application as YAML. Submit nothing and ask no host.",
+        "Print the job and the application as YAML. Look at the files that would travel, but submit nothing and "
+        "contact no host.",
         "dry_run",
         doors=(COMMAND_LINE, AZKABAN),
     ),
+    _shell(False, kinds.FLAG, "With dry_run: do not look at files; they may be on another machine.", "offline"),
     _shell(
         False,
         kinds.FLAG,
