@@ -1,21 +1,26 @@
 """The history on real daemons: the coordinator writes its record, and a client where the coordinator was killed."""
 
+import contextlib
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
 
 from support.cluster_jobs import job
 from support.faults import processes_of
+from support.records import application_id, record
 from support.waiting import until
-from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.hadoop.cluster import current_user, discover
 from tf_yarn_ops.hadoop.site import Site
-from tf_yarn_ops.history.histories import read_record
+from tf_yarn_ops.history.histories import Histories, read_record
+from tf_yarn_ops.history.query import Query
 from tf_yarn_ops.history.records import records_of
 from tf_yarn_ops.job.parts import Acls
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.record import pack_record, record_path
 from tf_yarn_ops.runtime.common.report import JobReport
 
 pytestmark = pytest.mark.cluster
@@ -85,3 +90,38 @@ def test_an_ended_job_leaves_its_record_whoever_writes_it(minicluster, launcher)
     assert (task["state"], task["starts"]) == ("lost", 1) and "running" in [event["kind"] for event in task["events"]]
     assert (record["metrics"]["loss"], record["finished_at"]) == (0.25, report.finished_at)
     assert record["options"]["name"] == "killed" and not records.snapshots().keys() & {ended, killed}
+
+
+def test_file_of_another_user_in_a_history_is_no_record(minicluster, caplog):
+    def client(user):
+        return discover(minicluster.resourcemanager_url, {"HADOOP_USER_NAME": user}, None, Site())
+
+    def write(user, number, folder, **fields):
+        made = record(number, user="violet", ended=now, **fields)
+        filesystem = client(user).open_filesystem()
+        try:
+            assert filesystem.create(record_path(folder, application_id(number), now), pack_record(made), 0o644)
+        finally:
+            filesystem.close()
+
+    now, superuser, folder = time.time(), current_user({}), client("violet").history
+    filesystem = client(superuser).open_filesystem()
+    day = record_path(folder, application_id(1), now).rpartition("/")[0]
+    filesystem.makedirs(day, 0o777)
+    write("violet", 1, folder)
+    write("mallory", 2, folder, name="forged")
+    write(superuser, 3, folder, name="restored")
+    assert [one.owner for one in filesystem.list(day)] == ["violet", "mallory", superuser]
+    for reader in ("carol", "violet"):
+        with contextlib.closing(Histories(client(reader), "*")) as histories:
+            found = [one["application_id"] for one in histories.find(Query(since=now - 60)) if one["user"] == "violet"]
+            assert sorted(found) == [application_id(1), application_id(3)]
+            assert [bool(histories.read(application_id(number), "violet")) for number in (1, 2, 3)] == [
+                True,
+                False,
+                True,
+            ]
+    said = [one.message for one in caplog.records if one.levelname == "WARNING" and "belongs to mallory" in one.message]
+    assert len(said) == 2, "once for each reader"
+    filesystem.delete("/user/violet")
+    filesystem.close()

@@ -13,6 +13,7 @@ from support.records_served import FOLDER, KEY
 from support.staging_place import USER
 from support.ui_site import EVIL, NOW
 from tf_yarn_ops.cli.ytf import ytf
+from tf_yarn_ops.history import histories
 from tf_yarn_ops.history.records import records_of
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 from tf_yarn_ops.runtime.common.status import Facts, Usage, build_status
@@ -25,6 +26,15 @@ def test_the_list_shows_ended_and_live_jobs(site, yarn):
     rows = [text.index(application_id(number)) for number in (9, 1, 2, 3)]
     assert rows == sorted(rows) and "polyline" in text and "Live" in text
     assert EVIL not in text and "&lt;script&gt;alert" in text
+
+
+def test_pages_say_whose_older_jobs_are_left_out(site, monkeypatch):
+    monkeypatch.setattr(histories, "MOST_READ", 0)
+    for path in ("/?since=90d", "/reasons?since=90d", "/queues?since=90d"):
+        assert "Older jobs of bob are not shown yet" in site(path).text
+    monkeypatch.setattr(histories, "MOST_READ", 1)
+    text = site("/?since=90d").text
+    assert "Older jobs" not in text and application_id(3) in text
 
 
 @pytest.mark.slow

@@ -1,24 +1,28 @@
 """`Histories`: the records of the user, and of other users as far as their rights let us read them."""
 
+import functools
+import heapq
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from fnmatch import fnmatchcase
+from itertools import chain, groupby, islice
 from typing import Any
 
 from ..errors import SubmissionRejected, TfYarnError
 from ..hadoop.cluster import Cluster
 from ..hadoop.filesystem import FileSystem
-from ..runtime.common.record import day_folder
 from ..runtime.common.report import JobReport
 from .query import Query
-from .records import Records
+from .records import ReadLimit, Records, ended_at
 
 logger = logging.getLogger(__name__)
 
+#: Records of each other user that are read one by one for one list, if a pattern names the users.
+MOST_READ = 500
 #: Days that are read at the same time.
 _DAYS_AT_ONCE = 6
 #: Users whose days are listed at the same time.
@@ -69,29 +73,43 @@ class Histories:
         """Return the records of a user."""
         if user not in self._known:
             folder = self.cluster.acting_for(user).history
-            self._known[user] = Records(self._filesystem, folder, user, owned=user == self.cluster.user)
+            owned, trusted = user == self.cluster.user, self.cluster.site.trusted_owner
+            self._known[user] = Records(self._filesystem, folder, user, owned, trusted)
         return self._known[user]
 
-    def find(self, query: Query) -> Iterator[dict[str, Any]]:
+    def find(self, query: Query, cut: set[str] | None = None) -> Iterator[dict[str, Any]]:
         """Yield the summaries of the jobs that a query wants, the latest day first, within a day the latest first.
 
-        Later days are read only when the caller goes on.
+        Older records are read only when the caller goes on. Of each other user that a pattern names, at most
+        `MOST_READ` records are read that were not read before.
+
+        Parameters
+        ----------
+        query : Query
+        cut : set of str, optional
+            Gets the users whose older records were left out.
 
         Raises
         ------
         ClusterUnreachable
             The file system does not answer.
         """
+        owners = self.owners()
+        limits = {
+            owner: ReadLimit(MOST_READ, functools.partial(_report_cut, owner, cut))
+            for owner in owners
+            if owner not in (self.cluster.user, self._users)
+        }
         with ThreadPoolExecutor(_DAYS_AT_ONCE) as pool, ThreadPoolExecutor(_LISTS_AT_ONCE) as lists:
-            for days in self._days(query, lists):
-                yield from self._summaries(days, query, pool)
+            for days in self._days(owners, query, lists):
+                yield from self._summaries(days, query, pool, limits)
 
-    def _days(self, query: Query, pool: ThreadPoolExecutor) -> Iterator[list[tuple[str, str]]]:
+    def _days(self, owners: list[str], query: Query, pool: ThreadPoolExecutor) -> Iterator[list[tuple[str, str]]]:
         """Yield days and owners that a query may want: those of this month, of the one before, of all before it.
 
         Most readers want the latest jobs, and a list of all days takes some requests for each user.
         """
-        owners, now = self.owners(), datetime.now(timezone.utc)
+        now = datetime.now(timezone.utc)
         recent = [f"{month:%Y/%m}" for month in (now, now.replace(day=1) - timedelta(days=1))]
         for month in recent:
             if query.reaches(f"{month}/31"):
@@ -102,20 +120,20 @@ class Histories:
             yield _wanted(owners, listed, query)
 
     def _summaries(
-        self, days: list[tuple[str, str]], query: Query, pool: ThreadPoolExecutor
+        self, days: list[tuple[str, str]], query: Query, pool: ThreadPoolExecutor, limits: Mapping[str, ReadLimit]
     ) -> Iterator[dict[str, Any]]:
-        """Yield the summaries of some days, the latest first; read `_DAYS_AT_ONCE` at the same time."""
-        waiting: list[dict[str, Any]] = []
-        for start in range(0, len(days), _DAYS_AT_ONCE):
-            part = days[start : start + _DAYS_AT_ONCE]
-            for summaries in pool.map(lambda item: self.of(item[1]).summaries(item[0]), part):
-                waiting += [summary for summary in summaries if query.matches(summary)]
-            # Of the last day more users may follow.
-            until = days[start + _DAYS_AT_ONCE][0] if start + _DAYS_AT_ONCE < len(days) else ""
-            ready = [summary for summary in waiting if _day_of(summary) > until]
-            waiting = [summary for summary in waiting if _day_of(summary) <= until]
-            yield from sorted(ready, key=_ended, reverse=True)
-        yield from sorted(waiting, key=_ended, reverse=True)
+        """Yield the summaries of some days, the latest first; begin with `_DAYS_AT_ONCE` at the same time."""
+
+        def begin(item: tuple[str, str]) -> tuple[str, Iterator[dict[str, Any]]]:
+            day, owner = item
+            summaries = self.of(owner).latest(day, limits.get(owner))
+            return day, chain(list(islice(summaries, 1)), summaries)
+
+        parts = (days[start : start + _DAYS_AT_ONCE] for start in range(0, len(days), _DAYS_AT_ONCE))
+        begun = chain.from_iterable(pool.map(begin, part) for part in parts)
+        for _, of_day in groupby(begun, key=lambda item: item[0]):
+            summaries = heapq.merge(*(found for _, found in of_day), key=ended_at, reverse=True)
+            yield from filter(query.matches, summaries)
 
     def read(self, application_id: str, owner: str = "", first: str = "") -> dict[str, Any] | None:
         """Return the record of an application; None if there is none that we may read.
@@ -179,9 +197,12 @@ def _wanted(owners: Iterable[str], listed: Iterable[list[str]], query: Query) ->
     return sorted(found, key=lambda item: item[0], reverse=True)
 
 
-def _ended(summary: dict[str, Any]) -> float:
-    return float(summary.get("finished_at") or 0.0)
-
-
-def _day_of(summary: dict[str, Any]) -> str:
-    return day_folder(_ended(summary))
+def _report_cut(owner: str, cut: set[str] | None) -> None:
+    logger.warning(
+        "older jobs of %s are left out: %d records of another user are read at a time; ytf history --user %s lists all",
+        owner,
+        MOST_READ,
+        owner,
+    )
+    if cut is not None:
+        cut.add(owner)

@@ -3,14 +3,16 @@
 Records never change, so an index file per day, which the owner's clients write, spares readers most of them.
 """
 
+import functools
 import gzip
 import json
 import logging
 import re
+import threading
 import time
 import uuid
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -40,6 +42,8 @@ INDEX_SCHEMA = 1
 THREADS = 8
 #: Records without an index entry that a reader reads one by one before it writes a new index of the day.
 LOOSE = 5
+#: Records of another user that are read at first; each further slice of a day has twice as many.
+SLICE = 16
 #: Days that are searched for an application at the same time.
 _CHUNK = 32
 #: Milliseconds after which an unfinished file counts as abandoned.
@@ -47,11 +51,41 @@ _ABANDONED = 1000 * DAY
 _INDEX = re.compile(r"\.index-[0-9a-f]{12}\.json\.gz\Z")
 _RECORD = re.compile(rf"({APPLICATION_ID})\.json\.gz\Z")
 _SNAPSHOT = re.compile(rf"({APPLICATION_ID})-[01]\.json\.gz\Z")
-_PARTS = (re.compile(r"\d{4}\Z"), re.compile(r"\d{2}\Z"), re.compile(r"\d{2}\Z"))
+# Of days that can be: who makes up folders costs a reader no more lists than a calendar has months.
+_PARTS = (re.compile(r"20\d\d\Z"), re.compile(r"(0[1-9]|1[0-2])\Z"), re.compile(r"(0[1-9]|[12]\d|3[01])\Z"))
+#: Bits of a mode that let others read, or that show an ACL.
+_OTHERS = 0o077
+
+
+class ReadLimit:
+    """How many records of a user's history may still be read one by one; safe for several threads.
+
+    Parameters
+    ----------
+    most : int
+    on_reached : callable
+        Called once, when a reader wants more.
+    """
+
+    def __init__(self, most: int, on_reached: Callable[[], None]):
+        self._left, self._lock, self._on_reached = most, threading.Lock(), on_reached
+
+    def take(self, wanted: int) -> int:
+        """Return how many of the wanted records may be read."""
+        with self._lock:
+            given = min(wanted, self._left)
+            self._left -= given
+            if given < wanted:
+                self._on_reached()
+                self._on_reached = lambda: None
+            return given
 
 
 class Records:
-    """The records of one user: a record that names another one does not count, because the owner has written it.
+    """The records of one user.
+
+    A record counts only if it names that user and its file belongs to that user, or to who can write every file: the
+    owner of ``/``, which is the superuser of HDFS, and `Site.trusted_owner`.
 
     Parameters
     ----------
@@ -62,12 +96,18 @@ class Records:
         That user.
     owned : bool, optional
         Whether we may write there: indexes of days are written, and abandoned files deleted. Default False.
+    trusted : str, optional
+        `Site.trusted_owner`.
     """
 
-    def __init__(self, filesystem: FileSystem, folder: str, owner: str, owned: bool = False):
+    def __init__(
+        self, filesystem: FileSystem, folder: str, owner: str, owned: bool = False, trusted: str | None = None
+    ):
         self.filesystem, self.folder, self.owner, self.owned = filesystem, folder, owner, owned
+        self._trusted = trusted
         self._read: dict[str, tuple[int, dict[str, Any]]] = {}
-        self._broken: dict[str, str] = {}  # the first broken file of each folder
+        self._warned: dict[tuple[str, str], object] = {}  # folders and causes
+        self._closed = False  # a file that only its owner may read was refused
 
     def days(self) -> list[str]:
         """Return the days that have records, ``2026/11/22``, the latest first."""
@@ -81,7 +121,8 @@ class Records:
                     for status in entries
                     if status.is_directory and part.match(status.name)
                 ]
-        return sorted(found, reverse=True)
+        tomorrow = day_folder(time.time() + DAY)
+        return sorted((day for day in found if day <= tomorrow), reverse=True)
 
     def days_of(self, month: str) -> list[str]:
         """Return the days of a month, ``2026/11``, that have records, the latest first."""
@@ -102,7 +143,19 @@ class Records:
             return []
 
     def summaries(self, day: str) -> list[dict[str, Any]]:
-        """Return the summaries of a day's records that we may read, the latest first; see `summarise`.
+        """Return the summaries of a day's records that we may read, the latest first; see `latest`."""
+        return list(self.latest(day))
+
+    def latest(self, day: str, limit: ReadLimit | None = None) -> Iterator[dict[str, Any]]:
+        """Yield the summaries of a day's records that we may read, the latest first; see `summarise`.
+
+        Records of another user are read as the caller goes on: nobody but their owner has an index of them.
+
+        Parameters
+        ----------
+        day : str
+        limit : ReadLimit, optional
+            At the limit the older records are left out. Default: none.
 
         Raises
         ------
@@ -110,46 +163,94 @@ class Records:
             The file system does not answer.
         """
         entries = self._list(day)
-        indexes = sorted((status for status in entries if _INDEX.match(status.name)), key=lambda one: one.modified)
-        known = self._read_index(day, indexes[-1]) if indexes else {}
-        files = [status for status in entries if _RECORD.match(status.name)]
+        indexes = sorted((one for one in entries if _INDEX.match(one.name)), key=lambda one: one.modified)
+        counted = [one for one in indexes if self._counts(f"{self.folder}/{day}/{one.name}", one)]
+        known = self._read_index(day, counted[-1]) if counted else {}
+        files = [one for one in entries if _RECORD.match(one.name)]
+        files = [one for one in files if self._counts(f"{self.folder}/{day}/{one.name}", one)]
+        files.sort(key=lambda one: one.modified, reverse=True)
         for status in files:
             cached = self._read.get(f"{day}/{status.name}")
             if cached:
                 known[status.name] = cached
-        loose = [status for status in files if known.get(status.name, (0, {}))[0] != status.modified]
-        with ThreadPoolExecutor(THREADS) as pool:
-            for status, summary in zip(loose, pool.map(lambda one: self._summary(day, one.name), loose), strict=True):
-                known[status.name] = self._read[f"{day}/{status.name}"] = (status.modified, summary)
-        known = {status.name: known[status.name] for status in files}
-        if self.owned and len(loose) > LOOSE:
-            self._write_index(day, known, indexes)
         if self.owned:
+            if self._read_loose(day, files, known) > LOOSE:
+                self._write_index(day, {status.name: known[status.name] for status in files}, indexes)
             self._clean(day, entries)
-        found = [summary for _, summary in known.values() if summary.get("user") == self.owner]
-        return sorted(found, key=lambda summary: summary.get("finished_at") or 0.0, reverse=True)
+        waiting: list[dict[str, Any]] = []
+        start, size = 0, SLICE
+        while start < len(files):
+            part, start, size = files[start : start + size], start + size, 2 * size
+            self._read_loose(day, part, known, limit)
+            found = (known.get(status.name, (0, {}))[1] for status in part)
+            waiting += [summary for summary in found if summary.get("user") == self.owner]
+            waiting.sort(key=ended_at, reverse=True)
+            # A record is written after the end of its job: what was written before can't have ended later.
+            until = files[start].modified / 1000 if start < len(files) else 0.0
+            ready = sum(ended_at(summary) >= until for summary in waiting)
+            yield from waiting[:ready]
+            del waiting[:ready]
 
-    def _summary(self, day: str, name: str) -> dict[str, Any]:
+    def _read_loose(
+        self,
+        day: str,
+        files: Iterable[FileStatus],
+        known: dict[str, tuple[int, dict[str, Any]]],
+        limit: ReadLimit | None = None,
+    ) -> int:
+        """Read the records of which no summary is known, the latest first; return how many there were."""
+        loose = [
+            status
+            for status in files
+            if known.get(status.name, (0, {}))[0] != status.modified
+            and (not self._closed or status.permission & _OTHERS)
+        ]
+        del loose[limit.take(len(loose)) if limit else len(loose) :]
+        with ThreadPoolExecutor(THREADS) as pool:
+            for status, summary in zip(loose, pool.map(lambda one: self._summary(day, one), loose), strict=True):
+                known[status.name] = self._read[f"{day}/{status.name}"] = (status.modified, summary)
+        return len(loose)
+
+    def _summary(self, day: str, status: FileStatus) -> dict[str, Any]:
         """Return the summary of a record; empty if it can't be read."""
-        record = self._load(f"{self.folder}/{day}/{name}", name.removesuffix(SUFFIX))
+        record = self._load(f"{self.folder}/{day}/{status.name}", status.name.removesuffix(SUFFIX), status)
         return summarise(record) if record else {}
 
-    def _load(self, path: str, application_id: str) -> dict[str, Any] | None:
-        """Return the record in a file; None if it can't be read, or names another user than the owner."""
+    def _load(self, path: str, application_id: str, status: FileStatus) -> dict[str, Any] | None:
+        """Return the record in a file that counts; None if it can't be read, or names another user than the owner."""
         try:
             content = self.filesystem.read(path)
             record = None if content is None else unpack_record(content)
         except SubmissionRejected as error:  # another user's record that we may not see
             logger.debug("%s is left out: %s", path, error)
+            self._closed = self._closed or not status.permission & _OTHERS
             return None
         except ValueError as error:
-            first = self._broken.setdefault(path.rpartition("/")[0], path)
-            logger.log(logging.WARNING if path == first else logging.DEBUG, "%s is left out: %s", path, error)
+            self._leave_out(path, "content", str(error))
             return None
         if record is not None and record.get("user") != self.owner:
             logger.debug("%s is left out: it names the user %r", path, record.get("user"))
             return None
         return record and {**record, "application_id": application_id}
+
+    def _leave_out(self, path: str, cause: str, why: str) -> None:
+        """Log that a file is left out; warn once for each folder and cause."""
+        mark = object()
+        first = self._warned.setdefault((path.rpartition("/")[0], cause), mark) is mark
+        logger.log(logging.WARNING if first else logging.DEBUG, "%s is left out: %s", path, why)
+
+    def _counts(self, path: str, status: FileStatus | None) -> bool:
+        """Return whether only the user, or who can write every file, has written a file."""
+        if status is None or status.owner in (self.owner, self._trusted) or status.owner == self._superuser:
+            return status is not None
+        self._leave_out(path, "owner", f"it belongs to {status.owner}, not to {self.owner}")
+        return False
+
+    @functools.cached_property
+    def _superuser(self) -> str | None:
+        """The owner of ``/``: in HDFS its superuser, on this machine who made the folder."""
+        top = self._status("/")
+        return top and top.owner
 
     def _read_index(self, day: str, status: FileStatus) -> dict[str, tuple[int, dict[str, Any]]]:
         try:
@@ -221,8 +322,8 @@ class Records:
             for start in range(0, len(days), _CHUNK):
                 paths = [f"{self.folder}/{day}/{name}" for day in days[start : start + _CHUNK]]
                 for path, status in zip(paths, pool.map(self._status, paths), strict=True):
-                    if status is not None:
-                        return self._load(path, application_id)
+                    if status is not None and self._counts(path, status):
+                        return self._load(path, application_id, status)
         return None
 
     def _status(self, path: str) -> FileStatus | None:
@@ -233,8 +334,9 @@ class Records:
 
     def snapshot(self, application_id: str) -> dict[str, Any] | None:
         """Return what the coordinator of a job has left last while the job ran; None if there is nothing."""
-        paths = snapshot_paths(self.folder, application_id)
-        found = [record for path in paths if (record := self._load(path, application_id))]
+        statuses = ((path, self._status(path)) for path in snapshot_paths(self.folder, application_id))
+        read = (self._load(path, application_id, one) for path, one in statuses if one and self._counts(path, one))
+        found = [record for record in read if record]
         return max(found, key=lambda record: record.get("written_at") or 0.0, default=None)
 
     def snapshots(self) -> dict[str, int]:
@@ -253,8 +355,12 @@ class Records:
     def recorded(self, since: float) -> set[str]:
         """Return the applications with a record of a day since this moment, seconds since the epoch."""
         first = day_folder(since)
-        names = (status.name for day in self.days() if day >= first for status in self._list(day))
-        return {match[1] for name in names if (match := _RECORD.match(name))}
+        files = ((f"{self.folder}/{day}", status) for day in self.days() if day >= first for status in self._list(day))
+        return {
+            match[1]
+            for folder, status in files
+            if (match := _RECORD.match(status.name)) and self._counts(f"{folder}/{status.name}", status)
+        }
 
     def has(self, application_id: str, at: float) -> bool:
         """Return whether there is a record of an application that ended for YARN at this moment.
@@ -262,7 +368,7 @@ class Records:
         Its coordinator may have written it up to an hour before, perhaps on the day before.
         """
         paths = {record_path(self.folder, application_id, moment) for moment in (at, at - 3600)}
-        return any(self._status(path) is not None for path in paths)
+        return any(self._counts(path, self._status(path)) for path in paths)
 
     def write(
         self, application_id: str, at: float, content: bytes, users: Iterable[str] = (), groups: Iterable[str] = ()
@@ -307,6 +413,11 @@ class Records:
         return old
 
 
+def ended_at(summary: Mapping[str, Any]) -> float:
+    """Return when the job of a summary ended, seconds since the epoch; 0 if that is not known."""
+    return float(summary.get("finished_at") or 0.0)
+
+
 def _above(day: str) -> Iterator[str]:
     year, month, _ = day.split("/")
     yield f"{year}/{month}"
@@ -315,4 +426,5 @@ def _above(day: str) -> Iterator[str]:
 
 def records_of(staging: StagingDirectory) -> Records:
     """Return the history of the user of a staging directory."""
-    return Records(staging.filesystem, staging.cluster.history, staging.cluster.user, owned=True)
+    cluster = staging.cluster
+    return Records(staging.filesystem, cluster.history, cluster.user, True, cluster.site.trusted_owner)

@@ -67,20 +67,22 @@ class Library:
             or (bool(groups) and not groups_on_node(self._reader).isdisjoint(groups))
         )
 
-    def page(self, query: Query, skip: int, size: int) -> tuple[list[dict[str, Any]], bool]:
+    def page(self, query: Query, skip: int, size: int, cut: set[str]) -> tuple[list[dict[str, Any]], bool]:
         """Return one page of ended jobs, the latest first, and whether there are more.
+
+        ``cut`` gets the users whose older jobs are left out, see `Histories.find`: the next call reads more of them.
 
         Raises
         ------
         TfYarnError
             The file system does not answer.
         """
-        found = list(islice(filter(self._may_see, self._histories.find(query)), skip, skip + size + 1))
+        found = list(islice(filter(self._may_see, self._histories.find(query, cut)), skip, skip + size + 1))
         return found[:size], len(found) > size
 
-    def all(self, query: Query) -> list[dict[str, Any]]:
-        """Return every ended job that a query wants; raise as `page`."""
-        return list(filter(self._may_see, self._histories.find(query)))
+    def all(self, query: Query, cut: set[str]) -> list[dict[str, Any]]:
+        """Return every ended job that a query wants; cut and raise as `page`."""
+        return list(filter(self._may_see, self._histories.find(query, cut)))
 
     def record(self, application_id: str, owner: str = "") -> dict[str, Any] | None:
         """Return the record of an ended job; None if there is none that we may read. Raise as `page`.

@@ -288,8 +288,8 @@ def _skip(request: Request) -> int:
 
 def _list(library: Library, request: Request) -> Response:
     query, form = _query(request)
-    skip = _skip(request)
-    summaries, more = library.page(query, skip, PAGE_SIZE)
+    skip, cut = _skip(request), set[str]()
+    summaries, more = library.page(query, skip, PAGE_SIZE, cut)
     live, why = library.live() if not skip else ([], "")
     live = [job for job in live if query.matches({**vars(job), "finished_at": time.time()})]
 
@@ -301,6 +301,7 @@ def _list(library: Library, request: Request) -> Response:
     return _render(
         "list.html",
         form=form,
+        cut=cut,
         jobs=summaries,
         live=live,
         why=why,
@@ -424,12 +425,13 @@ def _overlay(records: list[dict[str, Any]]) -> list[str]:
 
 def _reasons(library: Library, request: Request) -> Response:
     query, form = _query(request, PERIOD)
-    now = time.time()
-    summaries = library.all(query)
+    now, cut = time.time(), set[str]()
+    summaries = library.all(query, cut)
     begin = query.since or min((float(one.get("finished_at") or now) for one in summaries), default=now)
     return _render(
         "reasons.html",
         form=form,
+        cut=cut,
         states=STATES,
         height=figures.CHART_HEIGHT,
         found=figures.count_reasons(summaries, begin, now),
@@ -438,10 +440,12 @@ def _reasons(library: Library, request: Request) -> Response:
 
 def _queues(library: Library, request: Request) -> Response:
     query, form = _query(request, PERIOD)
-    waits = figures.count_waits(library.all(query))
+    cut = set[str]()
+    waits = figures.count_waits(library.all(query, cut))
     return _render(
         "queues.html",
         form=form,
+        cut=cut,
         states=STATES,
         waits=waits,
         longest=max((wait.high for wait in waits), default=0.0) or 1.0,
