@@ -71,6 +71,7 @@ class ValueFault(FaultCode):
     NOT_A_TEXT = "{given!r} is not a text"
     NOT_WRITTEN = "{given} is neither a text nor a number"
     NUL = "{given!r} contains a NUL character, which can't be passed to a process"
+    NOT_UTF8 = "character {position} of the text is not UTF-8; convert the text to UTF-8"
     NOT_TEXTS = "{given!r} is not a list of texts"
     NOT_AN_EXIT_CODE = "{given} is not an exit code; give 1 to 255"
     NOT_A_MAPPING = "{given} is not a mapping of {what}"
@@ -294,12 +295,26 @@ def read_choice(*choices: str) -> Callable[[object], str]:
 
 
 def read_text(value: object) -> str:
-    """Return a text that can be passed to a process: without a NUL character."""
+    """Return a text that can be passed to a process, as UTF-8: without a NUL character and half characters."""
     if not isinstance(value, str):
         raise invalid(ValueFault.NOT_A_TEXT, given=value)
     if "\0" in value:
         raise invalid(ValueFault.NUL, given=value)
+    if position := odd_position(value):
+        raise invalid(ValueFault.NOT_UTF8, position=position)
     return value
+
+
+def odd_position(text: str) -> int:
+    """Return the position of the first half of a character, which UTF-8 can't hold, from 1; 0 if there is none.
+
+    Python reads bytes that are not UTF-8 as such halves, in arguments, variables and names of files.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return error.start + 1
+    return 0
 
 
 def read_texts(value: object) -> tuple[str, ...]:
@@ -354,6 +369,8 @@ def _fault_of_variable(name: object, given: object, text: str) -> Fault | None:
         return Fault(path, ValueFault.NOT_WRITTEN, {"given": kind_of(given)})
     if "\0" in text:
         return Fault(path, ValueFault.NUL_IN_VARIABLE)
+    if position := odd_position(text):
+        return Fault(path, ValueFault.NOT_UTF8, {"position": position})
     if _was_masked(text):
         return Fault(path, ValueFault.MASKED_VARIABLE)
     return Fault(path, ValueFault.LONG_VARIABLE, kib) if len(text.encode()) > MAX_STRING else None
@@ -407,10 +424,7 @@ def is_expanded(text: str) -> bool:
 
 def is_utf8(text: str, most: int) -> bool:
     """Return whether a text has at most so many bytes in UTF-8; one with bytes of another encoding has none."""
-    try:
-        return len(text.encode()) <= most
-    except UnicodeEncodeError:
-        return False
+    return not odd_position(text) and len(text.encode()) <= most
 
 
 def read_source(value: object) -> str:

@@ -9,8 +9,8 @@ import pytest
 
 from support.fake_yarn import FakeYarn, closed_address, serving, stand_by
 from support.hadoop_clients import environ, write_conf
-from tf_yarn_ops.errors import ClusterUnreachable, ResourceManagerUnknown, SubmissionRejected
-from tf_yarn_ops.hadoop.cluster import current_user, discover, parse_addresses
+from tf_yarn_ops.errors import ClusterUnreachable, ResourceManagerUnknown, SpecInvalid, SubmissionRejected
+from tf_yarn_ops.hadoop.cluster import current_user, discover, local, parse_addresses
 from tf_yarn_ops.hadoop.configuration import Configuration
 
 
@@ -73,9 +73,12 @@ def test_addresses(text, urls):
     assert parse_addresses(text) == urls
 
 
-@pytest.mark.parametrize("text", ["ftp://rm", "http://", "http://rm:port"])
+@pytest.mark.parametrize(
+    "text",
+    ["ftp://rm", "http://", "http://rm:port", '"http://rm"', "http://a;http://b", "http://a http://b", "gr\udcf6"],
+)
 def test_wrong_addresses(text):
-    with pytest.raises(ClusterUnreachable, match="is not the address of a ResourceManager"):
+    with pytest.raises(SpecInvalid, match="is not the address of a ResourceManager; give http://host:8088, two as "):
         parse_addresses(text)
 
 
@@ -207,3 +210,26 @@ def test_who_we_are_is_not_the_environments_to_say(monkeypatch):
     assert current_user({"LOGNAME": "hdfs", "USER": "hdfs"}) == name
     assert Configuration({"dir": "/tmp/${user.name}"}, {"USER": "hdfs"}).get("dir") == f"/tmp/{name}"
     assert current_user({"HADOOP_USER_NAME": "ann"}) == "ann"
+
+
+@pytest.mark.parametrize("error", [KeyError, OSError])
+def test_a_user_id_without_a_name_needs_one_for_hadoop(monkeypatch, error):
+    """As in a container with a user of its own; ``getpass`` raises OSError since Python 3.13."""
+    monkeypatch.setattr(os, "getuid", lambda: 1234567)
+    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(variable, raising=False)
+    if error is OSError:
+        monkeypatch.setattr("getpass.getuser", unnamed)
+    with pytest.raises(SpecInvalid, match="the user id 1234567 has no name on this machine; set HADOOP_USER_NAME"):
+        current_user({})
+    assert current_user({"HADOOP_USER_NAME": "ann"}) == "ann"
+    assert local("/nowhere").user == "1234567"
+
+
+def unnamed():
+    raise OSError("No username set in the environment")
+
+
+def test_a_user_that_is_not_utf8_is_rejected():
+    with pytest.raises(SpecInvalid, match="HADOOP_USER_NAME is not UTF-8"):
+        current_user({"HADOOP_USER_NAME": "gr\udcf6"})

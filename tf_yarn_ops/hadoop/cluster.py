@@ -7,6 +7,7 @@ staging, submission and logs.
 import contextlib
 import logging
 import os
+import re
 import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +28,7 @@ from ..errors import (
 from ..runtime.common.contract import ViewersPlan
 from ..runtime.common.local_job import SCHEME
 from ..runtime.common.tokens import encode_token
-from ..validation import ValueFault, check_faults, is_expanded
+from ..validation import ValueFault, check_faults, is_expanded, odd_position
 from . import gateway
 from .configuration import Configuration, system_user
 from .filesystem import FileSystem, MountedFileSystem
@@ -46,6 +47,9 @@ from .transport import CALL_PATIENCE, KerberosDemanded, OddAnswer, RestUnavailab
 from .webhdfs import WebHdfs
 
 logger = logging.getLogger(__name__)
+
+#: A host's name or IP address as `urlsplit` returns it; names of other letters are resolved as they are.
+_HOST = re.compile(r"[^\s\"'`;,\\<>{}|^$]+")
 
 #: YARN's default port for its pages, for an address without a port.
 RESOURCEMANAGER_PORT = 8088
@@ -293,8 +297,23 @@ class Cluster:
 
 
 def current_user(environ: Mapping[str, str]) -> str:
-    """Return the user as Hadoop's clients determine it: $HADOOP_USER_NAME, else the system's user."""
-    return environ.get("HADOOP_USER_NAME") or system_user()
+    """Return the user as Hadoop's clients determine it: $HADOOP_USER_NAME, else the system's user.
+
+    Raises
+    ------
+    SpecInvalid
+        The variable is not UTF-8, or this process has a user id without a name.
+    """
+    if name := environ.get("HADOOP_USER_NAME"):
+        if odd_position(name):
+            raise SpecInvalid("HADOOP_USER_NAME is not UTF-8; set it to the name of your user in Hadoop")
+        return name
+    name = system_user()
+    if name.isdecimal():
+        raise SpecInvalid(
+            f"the user id {name} has no name on this machine; set HADOOP_USER_NAME to your user in Hadoop"
+        )
+    return name
 
 
 def discover(
@@ -457,7 +476,7 @@ def parse_addresses(text: str, scheme: str = "http", port: int = RESOURCEMANAGER
 
     Raises
     ------
-    ClusterUnreachable
+    SpecInvalid
         A part is not an address.
     """
     urls = []
@@ -470,11 +489,16 @@ def parse_addresses(text: str, scheme: str = "http", port: int = RESOURCEMANAGER
             part = f"{scheme}://{part}" if ":" in part else f"{scheme}://{part}:{port}"
         try:
             split = urlsplit(part)
-            valid = split.scheme in ("http", "https") and bool(split.hostname) and (split.port or 1) > 0
+            host = split.hostname or ""
+            valid = split.scheme in ("http", "https") and (split.port or 1) > 0
+            valid = valid and _HOST.fullmatch(host) is not None and not odd_position(part)
         except ValueError:
             valid = False
         if not valid:
-            raise ClusterUnreachable(f"{part!r} is not the address of a ResourceManager; give http://host:8088")
+            raise SpecInvalid(
+                f"{part!r} is not the address of a ResourceManager; give http://host:8088, two as "
+                "http://host1:8088,http://host2:8088"
+            )
         urls.append(f"{split.scheme}://{split.netloc}{_gateway_path(split.path)}")
     return tuple(urls)
 

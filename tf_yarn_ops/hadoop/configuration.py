@@ -251,13 +251,19 @@ class Configuration:
 
 
 def system_user() -> str:
-    """Return the user of this process as the operating system knows it; LOGNAME and USER can be set to any name."""
+    """Return the user of this process as the operating system knows it; LOGNAME and USER can be set to any name.
+
+    A user id without a name, as in a container with a user of its own, is the name in LOGNAME or USER, else its number.
+    """
     try:
         import pwd
 
         return pwd.getpwuid(os.getuid()).pw_name
-    except (ImportError, KeyError):  # on Windows; in a container with a user id that no passwd file has
-        return getpass.getuser()
+    except (ImportError, KeyError):  # ImportError on Windows
+        try:
+            return getpass.getuser()
+        except (KeyError, OSError):  # OSError since Python 3.13
+            return str(os.getuid())
 
 
 def _parts(text: str) -> tuple[str, ...]:

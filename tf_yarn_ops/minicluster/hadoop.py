@@ -241,13 +241,16 @@ class MiniCluster:
         """Fetch what is missing, and prepare the folder."""
         import pwd  # like fcntl not on Windows, where this module has to be imported
 
+        try:
+            user = pwd.getpwuid(os.getuid()).pw_name
+        except KeyError:
+            raise MiniClusterError(
+                f"the user id {os.getuid()} of this process has no name, without which Hadoop does not start; add a "
+                "line with it to /etc/passwd"
+            ) from None
         java = find_java(os.environ)
         hadoop = fetch_hadoop(os.environ, java, self._progress)
-        return prepare_folder(
-            Settings(
-                self.directory, hadoop, java.home, pwd.getpwuid(os.getuid()).pw_name, node_memory(), **self._wanted
-            )
-        )
+        return prepare_folder(Settings(self.directory, hadoop, java.home, user, node_memory(), **self._wanted))
 
     def _decide(self) -> Settings:
         settings = state.load(self.directory, self.settings_type)
