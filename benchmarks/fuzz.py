@@ -1,4 +1,4 @@
-"""The laws of all readers with many examples: any JSON, any bytes in what programs and other users write."""
+"""The laws of all readers and doors with many examples: any JSON and bytes of others, any text in any option."""
 
 import logging
 import time
@@ -9,10 +9,11 @@ import hypothesis
 
 from support.airflow_values import AIRFLOW
 from support.hostile_values import LAWS
+from support.hostile_words import DOORS
 
 from .samples import Figures, Samples, interleave
 
-TITLE = "Laws of readers: seconds for 20,000 examples each of any JSON and any bytes"
+TITLE = "Laws of readers and doors: seconds for 20,000 examples each of any JSON, bytes and text"
 EXAMPLES, FEW = 20_000, 200
 
 
@@ -20,7 +21,7 @@ def measure(runs: int, quick: bool) -> Samples:
     """Check each law once, whatever ``runs`` is; an example that breaks one ends the benchmark."""
     logging.getLogger("tf_yarn_ops").setLevel(logging.ERROR)  # each example would log what does not fit
     examples = FEW if quick else EXAMPLES
-    cases = {name: _case(law, examples) for name, law in {**LAWS, "airflow": AIRFLOW}.items()}
+    cases = {name: _case(law, examples) for name, law in {**LAWS, **DOORS, "airflow": AIRFLOW}.items()}
     return interleave(cases, 1, Samples())
 
 

@@ -4,13 +4,18 @@ import json
 import re
 import shlex
 import subprocess
+import sys
 import time
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from support.fake_yarn import FakeYarn, application, serving
+from support.hostile_words import DOORS
 from support.http_server import Handler, running
 from support.programs import ROOT, SUBMIT, YTF, run
+from tf_yarn_ops.cli import submit_main
 
 APP = "application_1700000000000_0001"
 
@@ -86,3 +91,46 @@ def test_verbose_shows_each_request_without_its_query():
     assert ("GET", f"/ws/v1/cluster/apps/{APP}", "200") in lines
     assert len(lines) == len(yarn.requests) / 2
     assert "user.name" not in done.stderr and "ms" not in quiet.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["echo \udce4"], "character 6 of word 4 is not UTF-8"),
+        (["--env", "TOKEN=s3cret\udce4", "x"], "character 13 of word 5 is not UTF-8"),
+        *(([option, "gr\udcf6", "x"], "character 3 of word 5 is not UTF-8")
+          for option in ("-n", "-o", "-i", "--run_id", "--tag", "--file", "-s", "--spec")),
+    ],
+)  # fmt: skip
+def test_a_word_that_is_not_utf8_is_one_clear_fault(words, says, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["ytf-submit", "--dry_run", "-r", "worker:1", *words])
+    with pytest.raises(SystemExit) as ended:
+        submit_main()
+    shown = capsys.readouterr()
+    assert (ended.value.code, shown.out) == (2, "") and "s3cret" not in shown.err
+    assert f"ytf-submit: {says}: convert the script or file that holds it" in shown.err
+
+
+def test_a_variable_that_is_not_utf8_is_one_clear_fault():
+    named = {"HADOOP_USER_NAME": "gr\udcf6", "YTF_RESOURCEMANAGER": "http://127.0.0.1:1"}
+    for env, says in (
+        (named, "HADOOP_USER_NAME is not UTF-8"),
+        ({"YTF_RESOURCEMANAGER": "gr\udcf6"}, "is not the add"),
+    ):
+        for program, *words in ((SUBMIT, "-r", "worker:1", "x"), (YTF, "list"), (YTF, "doctor")):
+            done = run(program, *words, env=env)
+            said = done.stdout + done.stderr
+            assert done.returncode == 2 and says in said and "Traceback" not in said, said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("door", DOORS)
+def test_no_input_of_a_door_ends_in_a_traceback_or_with_1(door):
+    law = DOORS[door]
+
+    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def check(data):
+        law.check(data.draw(law.strategy))
+
+    check()

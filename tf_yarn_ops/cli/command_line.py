@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -21,7 +21,7 @@ from ..terminal import shared_options
 from ..terminal.output import configure_logging, print_json, report_without_state, say
 from ..terminal.signals import Interrupted, Interruption
 from ..terminal.summary import SUBMIT_AGAIN, next_line
-from ..validation import parse_since
+from ..validation import odd_position, parse_since
 
 if TYPE_CHECKING:
     from ..hadoop.cluster import Cluster
@@ -36,8 +36,11 @@ def run_command(command: click.Command, program: str, interruption: Interruption
 
     The exit code is that of the error's reason; 2 if the parser refuses a word, 128 + n after signal n.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr: a locale without a letter must not end us
     try:
-        result = command.main(prog_name=program, standalone_mode=False, obj=interruption)
+        check_words(sys.argv[1:])
+        result = command.main(sys.argv[1:], prog_name=program, standalone_mode=False, obj=interruption)
         code = result if isinstance(result, int) else 0
         sys.stdout.flush()
     except click.exceptions.Exit as error:
@@ -64,6 +67,16 @@ def run_command(command: click.Command, program: str, interruption: Interruption
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     sys.exit(code)
+
+
+def check_words(words: Sequence[str]) -> None:
+    """Raise SpecInvalid for the first word of a shell that Python could not read as text."""
+    for number, word in enumerate(words, 1):  # a word may be a secret
+        if position := odd_position(word):
+            raise SpecInvalid(
+                f"character {position} of word {number} is not UTF-8: convert the script or file that holds it; if it "
+                "is UTF-8, set LC_ALL=C.UTF-8, as the locale of this shell is another one"
+            )
 
 
 def _minicluster() -> str:
