@@ -139,6 +139,7 @@ TESTED_IN = {
         "runtime.program.pyarrow_files",
         "runtime.program.tensorflow_files",
     ],
+    "hadoop/test_delegation.py": ["hadoop.kms"],
     "airflow/test_decorator.py": ["airflow.exceptions"],
     "airflow/test_trigger.py": ["airflow.following"],
     "azkaban/test_jobtype.py": ["azkaban.__main__"],

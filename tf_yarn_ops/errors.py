@@ -175,6 +175,16 @@ class ClusterUnreachable(TfYarnError, ConnectionError):
     reason = Reason.CLUSTER_UNREACHABLE
 
 
+class KmsUnreachable(ClusterUnreachable):
+    """The key server of an encryption zone does not answer the file system or this client."""
+
+    command = "ytf doctor"
+
+    @property
+    def hint(self) -> str:
+        return "Let the administrator of Hadoop start the KMS that the message names, then try again."
+
+
 class TicketMissing(ClusterUnreachable):
     """There is no ticket now, as it has expired or no KDC answers; the same call can succeed later."""
 

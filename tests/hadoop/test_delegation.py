@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from support.fake_yarn import FakeYarn, closed_address, serving
-from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected
+from tf_yarn_ops.errors import ClusterUnreachable, KmsUnreachable, SubmissionRejected
 from tf_yarn_ops.hadoop.cluster import Cluster, discover
 from tf_yarn_ops.hadoop.configuration import Configuration
 from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
@@ -67,6 +67,7 @@ def test_cancelled_tokens_are_cancelled_once_where_they_come_from(yarn, caplog):
     credentials.cancel()
     assert yarn.tokens == [] and yarn.tokens_given == 2
     assert [method for method, path, *_ in yarn.requests if "oken" in path or path == "/webhdfs/v1/"] == [
+        "GET",
         "GET",
         "POST",
         "DELETE",
@@ -255,3 +256,44 @@ def test_behind_a_gateway_a_job_can_not_name_who_gets_the_password(yarn, tmp_pat
     cluster = replace(cluster, site=Site(gateway_password_file=str(tmp_path / "password")))
     with pytest.raises(RestUnavailable, match=r"has to be configured.*'namenodes: \{hdfs://evil: https"):
         cluster.open_namenodes("hdfs://evil")
+
+
+def key_provider(yarn, hosts=""):
+    yarn.key_provider = f"kms://http@{hosts}{yarn.url[len('http://') :]}/kms"
+    return yarn.key_provider
+
+
+def test_key_server_gives_a_token_that_programs_find_by_its_uri(yarn):
+    uri = key_provider(yarn)
+    credentials = get(cluster_of(yarn))
+    assert list(credentials.texts()) == ["127.0.0.1:8020", uri, "127.0.0.1:8032,localhost:8032"]
+    token = decode_token(credentials.texts()[uri])
+    assert (token.kind, token.service, b"rm/localhost@EXAMPLE.COM" in token.identifier) == ("kms-dt", uri, True)
+    credentials.cancel()
+    assert yarn.tokens == []
+
+
+def test_second_key_server_is_asked_where_the_first_is_away(yarn):
+    uri = key_provider(yarn, "no-such-host.invalid;")
+    assert uri in get(cluster_of(yarn)).texts()
+
+
+def test_key_server_that_is_away_can_answer_later(yarn):
+    yarn.key_provider = f"kms://http@{closed_address()[len('http://') :]}/kms"
+    with pytest.raises(KmsUnreachable, match=r"no KMS answers at http://127.0.0.1:.* check that it runs") as raised:
+        get(cluster_of(yarn))
+    assert (raised.value.reason.exit_code, raised.value.reason.retryable) == (4, True)
+    assert yarn.tokens == []
+
+
+@pytest.mark.parametrize("uri", ["jceks://file@/keys", "kms://ftp@host/kms", "kms://http@host:x/kms"])
+def test_other_key_providers_need_no_token(yarn, uri):
+    yarn.key_provider = uri
+    assert len(get(cluster_of(yarn)).texts()) == 2
+
+
+def test_key_server_that_refuses_is_logged(yarn, caplog):
+    uri = key_provider(yarn)
+    yarn.tokens_refused["kms-dt"] = (403, {"message": "ann may not"})
+    assert len(get(cluster_of(yarn)).texts()) == 2
+    assert f"the job gets no token for the KMS {uri}, and can read no encryption zone: " in caplog.text

@@ -1,5 +1,6 @@
 """HDFS over HTTP: the two steps of a file's content, fail-over, time limits, errors; NameNodes and DataNodes on the wire."""
 
+import json
 import re
 import socket
 import threading
@@ -12,7 +13,7 @@ import httpx
 import pytest
 
 from support.fake_yarn import FakeYarn, closed_address, serving, slowly
-from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected, TicketMissing
+from tf_yarn_ops.errors import ClusterUnreachable, KmsUnreachable, SubmissionRejected, TicketMissing
 from tf_yarn_ops.hadoop.security.authentication import KerberosAuthentication, SimpleAuthentication
 from tf_yarn_ops.hadoop.security.tickets import Tickets
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
@@ -417,3 +418,46 @@ def test_no_namenode_names_the_addresses_and_no_proxy_is_used(monkeypatch):
         assert WebHdfs((url,), ANN, 10.0).status("/x") is None
     with pytest.raises(ClusterUnreachable, match=f"no NameNode answers at {url}.*webhdfs in site.yaml"):
         WebHdfs((url,), ANN, 10.0).status("/x")
+
+
+@pytest.mark.parametrize(
+    "exception, message",
+    [
+        ("ConnectException", "Connection refused"),
+        ("IOException", "java.util.concurrent.ExecutionException: java.net.ConnectException: Connection refused"),
+        (  # of a NameNode with its zone's KMS away
+            "IOException",
+            "Exception while contacting value generator \n\tat org.x.ValueQueue.getAtMost(ValueQueue.java:396)\nCaused by: "
+            "java.net.ConnectException: Connection refused\n\tat java.base/x.Net.pollConnect(Native Method)\n",
+        ),
+        ("SocketTimeoutException", "Read timed out"),
+        ("UnknownHostException", "kms.example"),
+        ("NoRouteToHostException", "No route to host"),
+    ],
+)
+@pytest.mark.parametrize("provider", ["", "kms://http@kms:9600/kms"])
+def test_server_behind_the_file_system_that_is_away_is_an_outage(yarn, exception, message, provider):
+    yarn.key_provider = provider
+    document = {"RemoteException": {"exception": exception, "message": message}}
+    yarn.faults.append(
+        lambda method, path: (
+            (403, {"Content-Type": "application/json"}, json.dumps(document)) if path != "/webhdfs/v1/" else None
+        )
+    )
+    files = WebHdfs((yarn.url,), SimpleAuthentication("ann"), 5.0)
+    with pytest.raises(
+        KmsUnreachable if provider else ClusterUnreachable, match=f"{provider} does not answer|behind"
+    ) as raised:
+        files.makedirs("/x", 0o700)
+    assert (raised.value.reason.exit_code, raised.value.reason.retryable) == (4, True)
+    assert "value generator" not in str(raised.value)
+
+
+def test_gateway_that_hides_the_answer_leads_to_the_key_server(yarn):
+    """Seen at Knox: while a DataNode takes content, its refusal is an empty 500."""
+    yarn.key_provider = "kms://http@kms:9600/kms"
+    yarn.faults.append(lambda method, path: (500, {}, "") if path != "/webhdfs/v1/" else None)
+    with pytest.raises(
+        KmsUnreachable, match=r"answers 500.*If it lies in an encryption zone, check the KMS kms://http@kms"
+    ):
+        WebHdfs((yarn.url,), SimpleAuthentication("ann"), 5.0).makedirs("/x", 0o700)

@@ -21,7 +21,7 @@ CONF = {
     "hadoop.security.authentication": "simple",
 }
 #: Requests that cancel a token.
-CANCELS = (("DELETE", "/ws/v1/cluster/delegation-token"), ("PUT", "/webhdfs/v1/"))
+CANCELS = (("DELETE", "/ws/v1/cluster/delegation-token"), ("PUT", "/webhdfs/v1/"), ("PUT", "/kms/v1/"))
 LIVE = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 
 
@@ -93,7 +93,8 @@ class FakeYarn:
         self.tokens = []  # texts of those that are good, in the order in which they were given
         self.tokens_given = 0
         self.tokens_refused = {}  # by the kind: status and RemoteException
-        self.token_services = {"RM_DELEGATION_TOKEN": "", "WEBHDFS delegation": "127.0.0.1:8020"}
+        self.token_services = {"RM_DELEGATION_TOKEN": "", "WEBHDFS delegation": "127.0.0.1:8020", "kms-dt": ""}
+        self.key_provider = ""  # URI of the KMS, which is this server too
         self.lock = threading.Lock()
 
     def add(self, document):
@@ -133,6 +134,10 @@ class FakeYarn:
             return self.give("RM_DELEGATION_TOKEN", body["renewer"], lambda text: {"token": text})
         if path == "/webhdfs/v1/" and parameters.get("op") == "GETDELEGATIONTOKEN":
             return self.give("WEBHDFS delegation", parameters["renewer"], lambda text: {"Token": {"urlString": text}})
+        if path == "/webhdfs/v1/" and parameters.get("op") == "GETSERVERDEFAULTS":
+            return 200, {"FsServerDefaults": {"keyProviderUri": self.key_provider}}
+        if path == "/kms/v1/" and parameters.get("op") == "GETDELEGATIONTOKEN":
+            return self.give("kms-dt", parameters["renewer"], lambda text: {"Token": {"urlString": text}})
         if part == "/info":
             return 200, {
                 "clusterInfo": {"hadoopVersion": "3.4.3", "haState": self.ha_state, "startedOn": self.started_on}

@@ -45,6 +45,9 @@ class FileSystem(Storage, Protocol):
     def cancel_token(self, token: str) -> None:
         """Cancel a token, given as its text."""
 
+    def key_provider(self) -> str:
+        """Return the URI of the KMS for its encryption zones, ``kms://http@host:9600/kms``; empty if it has none."""
+
     def close(self) -> None:
         """Close the connections; it is the last call."""
 
@@ -66,3 +69,6 @@ class MountedFileSystem(LocalFolder):
 
     def cancel_token(self, token: str) -> None:
         """Do nothing: there is no token."""
+
+    def key_provider(self) -> str:
+        return ""

@@ -6,13 +6,14 @@ Hadoop, "WebHDFS REST API". A file's content takes two requests: the NameNode, o
 to the address (307) that takes or gives the content.
 """
 
+import logging
 import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlsplit
 
-from ..errors import ClusterUnreachable, SubmissionRejected
+from ..errors import ClusterUnreachable, KmsUnreachable, SubmissionRejected
 from ..runtime.common.datanodes import (
     DATANODE_CONNECT_SECONDS,
     NO_DATANODE,
@@ -31,6 +32,7 @@ from .transport import (
     Failover,
     address_of,
     client_options,
+    explain_body,
     explain_failure,
     explain_response,
     is_redirect,
@@ -42,6 +44,8 @@ from .transport import (
 if TYPE_CHECKING:
     import httpx
 
+logger = logging.getLogger(__name__)
+
 Parsed = TypeVar("Parsed")
 
 _OFFSET = re.compile(r"(?<=[?&]offset=)\d+")
@@ -52,7 +56,13 @@ _HEADERS = {"Accept": "*/*", "Content-Type": "application/octet-stream"}
 SLOW_DATANODE = 3.0
 _MISSING = ("FileNotFoundException", "PathNotFoundException")
 _TAKEN = ("FileAlreadyExistsException", "AlreadyBeingCreatedException", "RecoveryInProgressException")
-_NOT_NOW = ("SafeModeException", "StandbyException", "RetriableException", "NoRouteToHostException")
+_NOT_NOW = ("SafeModeException", "StandbyException", "RetriableException")
+#: What NameNodes and DataNodes answer while a server behind them is away; in an encryption zone it is the KMS.
+_BEHIND = re.compile(
+    r"\b(?:NoRouteToHost|Connect|ConnectTimeout|SocketTimeout|UnknownHost)Exception\b|"
+    r"^(?:Connection (?:refused|reset)|Read timed out|connect timed out|No route to host)"
+)
+_CAUSED_BY = re.compile(r"^Caused by: (.*)", re.MULTILINE)
 
 
 class WebHdfs:
@@ -173,6 +183,14 @@ class WebHdfs:
         what = "asking the file system for a token"
         answer = self._quick(what, "GET", "/", "GETDELEGATIONTOKEN", renewer=renewer)
         return self._parse(what, answer, lambda document: str(document["Token"]["urlString"]))
+
+    def key_provider(self) -> str:
+        try:
+            answer = self._quick("asking for the file system's defaults", "GET", "/", "GETSERVERDEFAULTS")
+            return str(answer.json()["FsServerDefaults"].get("keyProviderUri") or "")
+        except (SubmissionRejected, ClusterUnreachable, KeyError, TypeError, AttributeError, ValueError) as error:
+            logger.debug("no key provider: %s", error)  # older versions and other servers do not know the operation
+            return ""
 
     def cancel_token(self, token: str) -> None:
         self._quick("cancelling a token of the file system", "PUT", "/", "CANCELDELEGATIONTOKEN", token=token)
@@ -301,6 +319,11 @@ class WebHdfs:
             return None
         if response.status_code == 401:
             raise refused_login(response, what, NAMENODE)
+        if _BEHIND.search(f"{name}: {message}") or _BEHIND.search(why):
+            why = explain_body((_CAUSED_BY.findall(message) or [why])[-1])
+            if provider := self.key_provider():
+                raise KmsUnreachable(f"{what}: the KMS {provider} does not answer the file system: {why}")
+            raise ClusterUnreachable(f"{what}: a server behind the file system does not answer: {why}")
         if name in _NOT_NOW or "safe mode" in message:
             raise ClusterUnreachable(f"{what}: the file system can't write now: {why}")
         if NO_DATANODE.search(message):
@@ -310,7 +333,11 @@ class WebHdfs:
             )
         if not name:
             where = address_of(response)
-            raise self._no_namenode(what, f"{where} answers {response.status_code}, not as a NameNode: {why}")
+            why = f"{where} answers {response.status_code}, not as a NameNode: {why}"
+            # A gateway does not pass on what a DataNode says while it takes content.
+            if response.status_code >= 500 and (provider := self.key_provider()):
+                raise KmsUnreachable(f"{what}: {why}. If it lies in an encryption zone, check the KMS {provider}")
+            raise self._no_namenode(what, why)
         raise SubmissionRejected(f"{what}: the file system refused: {why}")
 
     def _parse(self, what: str, response: "httpx.Response", read: Callable[[Any], Parsed]) -> Parsed:

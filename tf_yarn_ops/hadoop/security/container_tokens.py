@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from ...errors import SpecInvalid
 from ...runtime.common.tokens import (
     HDFS_KIND,
+    KMS_KIND,
     RESOURCEMANAGER_KIND,
     TOKEN_HEADER,
     Token,
@@ -33,7 +34,7 @@ class ContainerTokens:
     ----------
     resourcemanager : Token
     filesystems : tuple of Token
-        Of NameNodes.
+        Of NameNodes, and of the key servers of their encryption zones.
     """
 
     resourcemanager: Token = field(repr=False)
@@ -58,7 +59,7 @@ class ContainerTokens:
         one = next((token for token in found if token.kind == RESOURCEMANAGER_KIND), None)
         if one is None:
             return None
-        return cls(one, tuple(token for token in found if token.kind == HDFS_KIND))
+        return cls(one, tuple(token for token in found if token.kind in (HDFS_KIND, KMS_KIND)))
 
     def of_filesystem(self, filesystem: str) -> Token | None:
         """Return the token of a file system, ``hdfs://host:port`` or the name of a pair; None if there is none."""

@@ -13,16 +13,19 @@ import logging
 import socket
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from ...errors import ApplicationNotFound, ClusterUnreachable, CredentialsRefused, KerberosRefused, SubmissionRejected
 from ...runtime.common.tokens import HDFS_KIND, RESOURCEMANAGER_KIND, Token, decode_token, encode_token
 from ..cluster import Cluster
 from ..filesystem import FileSystem
+from ..kms import KeyServer
 from ..resourcemanager import ResourceManager
 from ..transport import RestUnavailable
 
 logger = logging.getLogger(__name__)
+Client = TypeVar("Client", FileSystem, KeyServer)
 
 #: A NameNode's default port for Hadoop's own clients.
 NAMENODE_PORT = 8020
@@ -46,15 +49,15 @@ class DelegationTokens:
     def __init__(self) -> None:
         self._tokens: dict[str, Token] = {}
         self._cancels: list[tuple[str, Callable[[str], None], str]] = []
-        self._opened: list[FileSystem] = []
+        self._opened: list[FileSystem | KeyServer] = []
 
-    def opened(self, filesystem: FileSystem) -> FileSystem:
-        """Keep a client of a file system, which `cancel` and `close` close; return it."""
-        self._opened.append(filesystem)
-        return filesystem
+    def opened(self, client: Client) -> Client:
+        """Keep a client of a file system or KMS, which `cancel` and `close` close; return it."""
+        self._opened.append(client)
+        return client
 
     def close(self) -> None:
-        """Close the clients of file systems; the tokens stay."""
+        """Close the clients of file systems and key servers; the tokens stay."""
         while self._opened:
             self._opened.pop().close()
 
@@ -211,6 +214,28 @@ def _from_filesystem(
             f"tokens for itself. Add the NameNodes to site.yaml: 'namenodes: {{{url}: http://host:9870}}'"
         )
     credentials.keep(replace(token, kind=HDFS_KIND, service=f"ha-hdfs:{logical}" if logical else token.service))
+    _from_key_server(credentials, cluster, filesystem.key_provider(), renewer)
+
+
+def _from_key_server(credentials: DelegationTokens, cluster: Cluster, uri: str, renewer: str) -> None:
+    """Get the token of the KMS of a file system, with which NodeManagers and programs read encryption zones."""
+    if not uri.startswith("kms:") or uri in credentials.texts():
+        return
+    if cluster.site.credentials is not None:
+        logger.info("the job gets no token for %s, which a gateway does not lead to", uri)
+        return
+    try:
+        keys = credentials.opened(
+            KeyServer(uri, cluster.authentication, cluster.site.request_timeout, cluster.site.ca_file)
+        )
+        token = credentials.got(keys.delegation_token(renewer), uri, keys.cancel_token)
+    except (SubmissionRejected, ApplicationNotFound, ValueError) as error:
+        if _is_final(error):
+            raise
+        logger.warning("the job gets no token for the KMS %s, and can read no encryption zone: %s", uri, error)
+        return
+    # Programs look for the token by the URI; the ResourceManager finds the KMS by it to renew the token.
+    credentials.keep(replace(token, service=uri))
 
 
 def _from_resourcemanager(

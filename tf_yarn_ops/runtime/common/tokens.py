@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import List, Tuple
 
 #: The kinds of tokens that Hadoop's programs look for.
-HDFS_KIND, RESOURCEMANAGER_KIND = "HDFS_DELEGATION_TOKEN", "RM_DELEGATION_TOKEN"
+HDFS_KIND, RESOURCEMANAGER_KIND, KMS_KIND = "HDFS_DELEGATION_TOKEN", "RM_DELEGATION_TOKEN", "kms-dt"
 #: The header in which a ResourceManager takes a token; in the query its log of requests would have the token.
 TOKEN_HEADER = "Hadoop-YARN-Auth-Delegation-Token"
 #: The start of a credentials file, and the number of its format that NodeManagers write.
