@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from support.cluster_jobs import job
 from support.waiting import until
 from tf_yarn_ops.errors import CommitRefused, SpecInvalid
 from tf_yarn_ops.hadoop.cluster import local
+from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.spec import JobFault
 from tf_yarn_ops.launch.committed import PlannedOutput, committed_instead, prune_outputs
 from tf_yarn_ops.launch.identity import Identity
@@ -17,6 +19,7 @@ from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.committed_output import Success, dump_success
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport
+from tf_yarn_ops.submit.application import plan_commit
 
 TAGS = Identity("training").tags
 ID = "local_1700000000000_1"
@@ -146,6 +149,10 @@ def test_note_that_names_no_output_is_passed_over(launcher, output, content, tmp
         ({"output": "/tmp"}, "output", JobFault.SHARED_FOLDER),
         ({"output": "hdfs:///user/ann"}, "output", JobFault.SHARED_FOLDER),
         ({"output": "hdfs:///user/ann/"}, "output", JobFault.SHARED_FOLDER),
+        ({"output": "/home/ann"}, "output", JobFault.SHARED_FOLDER),
+        ({"output": "hdfs:///"}, "output", JobFault.SHARED_FOLDER),
+        ({"output": "~/models"}, "commit", JobFault.NO_ATOMIC_RENAME),
+        ({"output": "file:///models"}, "commit", JobFault.NO_ATOMIC_RENAME),
         ({"output": "/models/../digits"}, "output", JobFault.NOT_NORMAL),
         ({"output": "/models//digits"}, "output", JobFault.NOT_NORMAL),
         ({"output": "/data/digits", "input": "/data/digits"}, "output", JobFault.OVERLAPS),
@@ -164,6 +171,18 @@ def test_output_that_can_not_be_committed_is_one_fault(fields, path, code):
 @pytest.mark.parametrize("given", ["/data/digits", "/data2", "hdfs:///data", "hdfs://other/data/x"])
 def test_output_beside_the_input_is_no_fault(given):
     assert job(output=given, input="/data/digits-input", commit="replace").output == given
+
+
+@pytest.mark.parametrize("paths", [("hdfs:///data", "hdfs://nn/data/x"), ("hdfs://nn/data/x", "hdfs:///data")])
+def test_output_that_overlaps_with_the_input_by_another_name_is_refused(tmp_path, paths):
+    output, given = paths
+    cluster = replace(
+        local(tmp_path), default_filesystem="hdfs://nn", site=Site(namenodes={"hdfs://nn": ("http://nn:9870",)})
+    )
+    spec = job(output=output, input=given, commit="new")
+    with pytest.raises(SpecInvalid, match=f"'{output}' and input '{given}' overlap"):
+        plan_commit(cluster, spec)
+    assert plan_commit(cluster, job(output=output, input="hdfs://other/data/x", commit="new")).path
 
 
 def test_staging_directory_is_no_output(launcher):

@@ -613,11 +613,24 @@ def _commit_faults(job: JobSpec) -> Iterator[Fault]:
         yield Fault("output", JobFault.SHARED_FOLDER, {"given": given})
     if (length := len(path.rpartition("/")[2].encode())) > LONGEST_NAME:
         yield Fault("output", JobFault.LONG_NAME, {"given": given, "length": length, "most": LONGEST_NAME})
-    read = split_location(job.input or "")
-    if read is not None and read[0] == place[0]:
-        one, other = (posixpath.normpath(name).rstrip("/") + "/" for name in (path, read[1]))
+    yield from overlap_faults(job)
+
+
+def overlap_faults(job: JobSpec, default: str = "hdfs://") -> Iterator[Fault]:
+    """Yield a fault if the output and the input of a job lie in each other.
+
+    Parameters
+    ----------
+    job : JobSpec
+    default : str, optional
+        The file system of ``hdfs:///``, if it is known.
+    """
+    places = [split_location(path or "") for path in (job.output, job.input)]
+    systems = {place and (default if place[0] == "hdfs://" else place[0]) for place in places}
+    if len(systems) == 1 and None not in systems:
+        one, other = (posixpath.normpath(place[1]).rstrip("/") + "/" for place in places if place)
         if one.startswith(other) or other.startswith(one):
-            yield Fault("output", JobFault.OVERLAPS, {"given": given, "other": "input", "there": job.input})
+            yield Fault("output", JobFault.OVERLAPS, {"given": job.output, "other": "input", "there": job.input})
 
 
 def _tag_faults(job: JobSpec) -> Iterator[Fault]:

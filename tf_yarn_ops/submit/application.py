@@ -20,7 +20,7 @@ from ..hadoop.fast_import import import_skein
 from ..hadoop.site import Site
 from ..hadoop.tls import read_authorities
 from ..job.parts import Acls, Resources
-from ..job.spec import JobFault, JobSpec, TaskSpec
+from ..job.spec import JobFault, JobSpec, TaskSpec, overlap_faults
 from ..runtime.common.committed_output import NEW, OFF, REPLACE, CommitPlan, split_location, training_of
 from ..runtime.common.contract import (
     EVERYBODY,
@@ -256,7 +256,8 @@ def plan_commit(cluster: Cluster, spec: JobSpec, tags: Iterable[str] = ()) -> Co
     Raises
     ------
     SpecInvalid
-        A path ``hdfs:///`` on a cluster whose default file system is not HDFS, or the staging directory.
+        A path ``hdfs:///`` on a cluster whose default file system is not HDFS, the staging directory, or a path that
+        overlaps with the input.
     """
     place = split_location(spec.output or "")
     if spec.commit == OFF or place is None:
@@ -269,7 +270,7 @@ def plan_commit(cluster: Cluster, spec: JobSpec, tags: Iterable[str] = ()) -> Co
         faults.append(Fault("commit", JobFault.NEEDS_LOCATION, needs))
     if f"{cluster.staging}/".startswith(f"{path}/") or f"{path}/".startswith(f"{cluster.staging}/"):
         faults.append(Fault("output", JobFault.SHARED_FOLDER, {"given": spec.output}))
-    check_faults(faults)
+    check_faults(faults or list(overlap_faults(spec, cluster.default_filesystem)))
     training, generation = training_of(tags)
     return CommitPlan(
         spec.commit, path, location, training[:16], generation, namenodes, spec.commit_version or 0, spec.commit_keep
