@@ -498,7 +498,7 @@ def test_tensorboard_shows_the_training_lingers_and_ends_with_the_job(run, minic
         until [ -e '{gate}' ]; do sleep 0.2; done"""
     client = subprocess.Popen(
         [*SUBMIT, "--wait", "--json", "--tensorboard", "-i", "mnist", "-o", str(tmp_path / "train"), *SMALL,
-         "--tensorboard_memory", "1g", "--tensorboard_linger", "6", "-r", "ps:1,worker:2", command],
+         "--commit", "replace", "--tensorboard_memory", "1g", "--tensorboard_linger", "6", "-r", "ps:1,worker:2", command],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**environment(minicluster), "YTF_SITE": str(tmp_path / "site.yaml")})  # fmt: skip
 
@@ -524,6 +524,8 @@ def test_tensorboard_shows_the_training_lingers_and_ends_with_the_job(run, minic
     while not ("worker:0" in ended and "worker:1" in ended):
         ended += told(r"succeeded: (.*worker.*)")
     assert curves() == ["loss of mnist"], "TensorBoard goes on for --tensorboard_linger seconds"
+    until((tmp_path / "train" / "_SUCCESS").exists, 5, 0.1)
+    assert curves() == ["loss of mnist"], "after the commit too"
     out, err = client.communicate(timeout=60)
     assert client.returncode == 0 and url in err, err
     report = json.loads(out)

@@ -3,6 +3,7 @@
 import base64
 import http.client
 import json
+import os
 import sys
 import threading
 import urllib.error
@@ -16,9 +17,13 @@ from support.runtime_jobs import SHORT_HEARTBEAT, job, task
 from support.waiting import until
 from tf_yarn_ops.job.parts import TensorBoard
 from tf_yarn_ops.job.spec import TaskSpec
+from tf_yarn_ops.runtime.common.committed_output import WORK, CommitPlan, Success, dump_success
+from tf_yarn_ops.runtime.common.file_storage import LocalFolder
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.tensorboard import page_script
+from tf_yarn_ops.runtime.tensorboard.event_copies import EventCopies
 from tf_yarn_ops.runtime.tensorboard.front import Front
+from tf_yarn_ops.runtime.tensorboard.tensorboard_task import LINK, follow_copies, follow_link
 from tf_yarn_ops.terminal.summary import describe_tensorboard
 
 #: Answers a request with what it has received, and the page like TensorBoard.
@@ -239,3 +244,35 @@ def test_a_front_without_tensorboard_says_so(front):
     front.target = 1
     status, _, text = ask(front, "/")
     assert status == 502 and b"TensorBoard does not answer" in text
+
+
+class Files(LocalFolder):
+    def exists(self, path):
+        return os.path.exists(path)
+
+
+@pytest.mark.parametrize("mode", ["replace", "version"])
+def test_board_follows_the_result_of_its_own_application(tmp_path, monkeypatch, mode):
+    """Between the seal and the last rename there is neither its working folder nor its result, but that of another."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("YTF_APPLICATION_ID", "local_1_2")
+    plan, files = CommitPlan(mode, str(tmp_path / "models" / "digits")), Files("/")
+    work, older = plan.beside(WORK, "local_1_2"), plan.result(1)
+    for folder, application_id in ((work, "local_1_2"), (older, "local_1_1")):
+        os.makedirs(folder)
+        files.create(f"{folder}/_SUCCESS", dump_success(Success(application_id, "", 0, {})), 0o644)
+    os.symlink(work, LINK)
+    copies = EventCopies(files, work, "copies")
+
+    def follow():
+        follow_link(work, plan)
+        follow_copies(copies, files, plan)
+        return {os.readlink(LINK), copies.path}
+
+    assert follow() == {work}
+    os.rename(work, tmp_path / "sealed")
+    assert follow() == {work}
+    if mode == "replace":
+        os.rename(older, tmp_path / "sealed" / "_ytf_previous")
+    os.rename(tmp_path / "sealed", plan.result(2))
+    assert follow() == {plan.result(2)}

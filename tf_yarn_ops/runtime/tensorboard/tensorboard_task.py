@@ -12,7 +12,7 @@ from functools import partial
 from typing import Callable, List, Optional, Union
 from urllib.parse import urlsplit
 
-from ..common.committed_output import SUCCESS_FILE, VERSION, CommitPlan
+from ..common.committed_output import MOST_SUCCESS, SUCCESS_FILE, VERSION, CommitPlan, read_success
 from ..common.contract import Job, read_job
 from ..common.file_storage import LocalFolder
 from ..common.hdfs import Hdfs
@@ -105,11 +105,16 @@ def serve_front(job: Job, port: int) -> None:
 
 
 def find_result(files: Union[Hdfs, LocalFolder], plan: CommitPlan) -> Optional[str]:
-    """Return where the output has been committed; None while there is no result."""
-    if plan.mode != VERSION:
-        return plan.path if any(status.name == SUCCESS_FILE for status in files.list(plan.path)) else None
-    numbers = [int(status.name) for status in files.list(plan.path) if status.name.isdigit()]
-    return plan.result(max(numbers)) if numbers else None
+    """Return where this application has committed its output; None before, also if there is another result."""
+    results = [plan.path]
+    if plan.mode == VERSION:
+        numbers = [int(status.name) for status in files.list(plan.path) if status.name.isdigit()]
+        results = [plan.result(number) for number in sorted(numbers, reverse=True)]
+    for result in results:
+        success = read_success(files.read_news("%s/%s" % (result, SUCCESS_FILE), 0, 1, MOST_SUCCESS))
+        if success and success.application_id == os.environ["YTF_APPLICATION_ID"]:
+            return result
+    return None
 
 
 def stay() -> None:
