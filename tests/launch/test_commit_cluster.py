@@ -231,6 +231,17 @@ def test_result_that_another_user_plants_is_not_believed(place, minicluster):
     assert report.application_id != success.application_id and place.beside() == []
 
 
+def test_output_below_a_closed_folder_is_refused_before_submission(place):
+    place.files.makedirs(place.parent, 0o755)
+    cluster = replace(place.launcher.cluster, user="mallory", login="mallory")
+    with contextlib.closing(Launcher(cluster)) as launcher:
+        with pytest.raises(
+            CommitRefused, match=r"/commit-\d+ can't be written, and commit renames folders there: .*mallory"
+        ):
+            launcher.run(place.job())
+        assert launcher.list(states=["FINISHED", "FAILED", "RUNNING"]) == [] and place.beside() == []
+
+
 def test_quota_that_is_full_at_the_commit_is_no_reason_to_try_again(place, minicluster):
     place.parent += "-quota"
     place.path = f"{place.parent}/{place.name}"
