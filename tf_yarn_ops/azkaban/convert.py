@@ -1,5 +1,6 @@
 """``ytf convert tony``: print a job of TonY as YAML, by the table that the job type uses."""
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -98,7 +99,7 @@ def _missing_scripts(properties: Mapping[str, str], job: JobSpec, folder: Path) 
         first, *rest = script.parts
         source = job.files.get(first)
         if first not in job.archives and (
-            source is None or (rest and "://" not in source and not (folder / source).joinpath(*rest).exists())
+            source is None or (rest and "://" not in source and not os.path.exists((folder / source).joinpath(*rest)))
         ):
             yield Fault(_option_or_key(name), ConversionFault.NO_SCRIPT, {"given": str(script)})
 

@@ -246,7 +246,7 @@ def _read_flow(given: Mapping[str, Any], application: Application, faults: list[
     for path in map(Path, given.get("include", ())):
         if OWN_FILE.fullmatch(path.name) or path.name in extra:
             faults.append(Fault("include", OozieRequestFault.NAME_TAKEN, {"given": path.name}))
-        elif not path.is_file():
+        elif not os.path.isfile(path):  # Path.is_file raises for a name that is too long
             faults.append(Fault("include", OozieRequestFault.NO_FILE, {"given": str(path)}))
         extra[path.name] = path.absolute()
     return text, extra
