@@ -83,6 +83,16 @@ def test_dry_run_finds_what_a_submission_would(tmp_path):
     assert refused.returncode == 2 and "offline: needs dry_run: a submission reads the files" in refused.stderr
 
 
+def test_paths_begin_in_the_specs_folder_and_at_home(tmp_path):
+    for name in ("train.py", "x.csv", "r.txt"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "job.yaml").write_text("{tasks: {worker: 1}, script: train.py, command: python $DTF_TASK_SCRIPT}")
+    words = ["--dry_run", "--spec=~/job.yaml", "--file=~/x.csv", "--environment=requirements://~/r.txt"]
+    done = run(SUBMIT, *words, env={"HOME": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    assert f"source: file://{tmp_path}/train.py" in done.stdout and f"source: file://{tmp_path}/x.csv" in done.stdout
+
+
 @pytest.mark.slow
 def test_dry_run_prints_a_job_that_spec_reads(tmp_path):
     words = ["-r", "ps:1,worker:2", "--task-memory", "worker[1]:16 GiB", "--env", "A=b c", "--heartbeat-timeout", "30"]

@@ -175,3 +175,27 @@ def test_a_file_that_holds_no_job_is_named(tmp_path, content, beginning):
 def test_the_first_document_of_a_dry_run_is_the_job(tmp_path):
     (tmp_path / "job.yaml").write_text("name: digits\n---\nname: skein\n")
     assert read_document("job.yaml", tmp_path) == {"name": "digits"}
+
+
+def test_relative_paths_begin_in_the_folder_of_the_file(tmp_path, monkeypatch):
+    job = """
+        {command: x, script: t.py, environment: "requirements://r.txt",
+         files: {a: a.csv, b: /b, c: "hdfs:///c", d: ~/d, e: "${nameNode}/e", f: ""}, archives: {z: z.zip}}
+    """
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "job.yaml").write_text(job)
+    expected = {
+        "command": "x",
+        "script": "conf/t.py",
+        "environment": "requirements://conf/r.txt",
+        "files": {"a": "conf/a.csv", "b": "/b", "c": "hdfs:///c", "d": "~/d", "e": "${nameNode}/e", "f": ""},
+        "archives": {"z": "conf/z.zip"},
+    }
+    assert read_document("conf/job.yaml", tmp_path) == expected
+    monkeypatch.setenv("HOME", str(tmp_path))
+    at_home = read_document("~/conf/job.yaml")
+    assert (at_home["script"], at_home["environment"]) == ("~/conf/t.py", "requirements://~/conf/r.txt")
+    rendered = read_document("conf/job.yaml", tmp_path, render=lambda document: {**document, "script": "/elsewhere.py"})
+    assert rendered["script"] == "/elsewhere.py"
+    monkeypatch.chdir(tmp_path / "conf")
+    assert read_document("job.yaml")["script"] == "t.py"

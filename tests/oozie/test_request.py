@@ -204,3 +204,16 @@ def test_commands_of_the_action_are_no_text_of_the_user(place):
         element.text or "" for element in shell_element(request.application, request.application.trainings[0]).iter()
     ]
     assert not [text for text in texts if "pwned" in text]
+
+
+def test_a_name_that_is_too_long_is_no_file(place):
+    assert faults_of(place, include=["n" * 300]) == [f"include: there is no file {'n' * 300} on this machine"]
+
+
+def test_paths_of_listed_jobs_begin_in_their_own_folders(place):
+    (place / "flow" / "jobs").mkdir(parents=True)
+    (place / "flow" / "jobs" / "train.py").write_text("")
+    (place / "flow" / "jobs" / "model.yaml").write_text("{tasks: {worker: 1}, command: x, files: {t: train.py}}")
+    (place / "flow" / "all.yaml").write_text("jobs: [{name: model, job: jobs/model.yaml}]")
+    (training,) = read_oozie_request("flow/all.yaml", {}, NOW).application.trainings
+    assert list(training.sources.values()) == [place / "flow" / "jobs" / "train.py"]

@@ -350,7 +350,7 @@ class TaskExecution:
         index = f"[{self.ti.map_index}]" if self.ti.map_index >= 0 else ""
         document = operator.spec
         if isinstance(document, str):
-            document = operator.render_texts(read_document(document), self.context)
+            document = read_document(document, render=lambda texts: operator.render_texts(texts, self.context))
         self._spec = spec = operator_job(
             operator.options(), document, operator.yarn_lifetime, operator.execution_timeout if limited else None,
             name=f"{self.ti.dag_id}.{self.ti.task_id}{index}", names=operator.renamed_options)  # fmt: skip

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import Fault, FaultCode
+from ..job.document import expand_home
 from ..job.parts import Environment
 from ..job.spec import JobSpec
 from ..runtime.common.clock import DAY
@@ -65,7 +66,9 @@ def with_built_environment(
         return spec
     faults: list[Fault] = []
     with noting(faults, "environment"):
-        archive = _build(Path(spec.environment.location), Path(folder) if folder else _own_cache(), checkpoint)
+        archive = _build(
+            Path(expand_home(spec.environment.location)), Path(folder) if folder else _own_cache(), checkpoint
+        )
         spec = replace(spec, environment=Environment("archive", str(archive)))
     check_faults(faults)
     return spec

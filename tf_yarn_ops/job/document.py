@@ -1,6 +1,7 @@
 """The text form of a job: YAML to plain values and back. `spec` checks the values."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +14,31 @@ class DocumentFault(FaultCode):
     NOT_A_JOB = "{file!r} is not a mapping of keys to values; ytf-submit --dry_run prints one"
 
 
-def read_document(path: str, folder: Path = Path(), *, key: str = "spec") -> dict[str, Any]:
+def read_document(
+    path: str,
+    folder: Path = Path(),
+    *,
+    key: str = "spec",
+    render: Callable[[dict[str, Any]], Mapping[str, Any]] = dict,
+) -> dict[str, Any]:
     """Read the YAML or JSON file of a job. A dry run prints two documents; the first is the job.
 
     Parameters
     ----------
     path : str
+        A ``~/`` in front is the user's home.
     folder : Path, optional
-        The folder of relative paths. Default: the current one.
+        The folder of a relative path. Default: the current one.
     key : str, optional
         The name of the path's option, for faults. Default ``spec``.
+    render : callable, optional
+        Returns the document with the values of its templates. Default: without a change.
 
     Returns
     -------
     dict
-        The document as `JobSpec.from_dict` takes it, not yet checked.
+        The document as `JobSpec.from_dict` takes it, not yet checked. Its relative paths begin in the folder of the
+        file, like ``path`` itself.
 
     Raises
     ------
@@ -35,12 +46,35 @@ def read_document(path: str, folder: Path = Path(), *, key: str = "spec") -> dic
         The file can't be read, or is not a mapping.
     """
     try:
-        document = parse_yaml((folder / path).read_text(encoding="utf-8"))
+        document = parse_yaml((folder / expand_home(path)).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise SpecInvalid(Fault(key, GeneralFault.UNREADABLE_FILE, {"file": path, "error": str(error)})) from error
     if not isinstance(document, Mapping):
         raise SpecInvalid(Fault(key, DocumentFault.NOT_A_JOB, {"file": path}))
-    return dict(document)
+    return _with_paths(render(dict(document)), os.path.dirname(path))
+
+
+def expand_home(path: str) -> str:
+    """Return a path with the user's home for ``~/`` in front, which a shell replaces only at the start of a word."""
+    return os.path.expanduser(path) if path.startswith("~/") else path
+
+
+def _with_paths(document: Mapping[str, Any], folder: str) -> dict[str, Any]:
+    """Return a document whose relative paths of this machine begin in a folder."""
+
+    def placed(source: Any) -> Any:
+        if not isinstance(source, str) or not source or source.startswith(("/", "~/", "${")):
+            return source
+        scheme, separator, location = source.rpartition("://")
+        if separator and (scheme != "requirements" or location.startswith(("/", "~/"))):
+            return source
+        return f"{scheme}{separator}{os.path.join(folder, location)}"
+
+    changed = {name: placed(document[name]) for name in ("script", "environment") if name in document}
+    for name in ("files", "archives"):
+        if isinstance(sources := document.get(name), Mapping):
+            changed[name] = {link: placed(source) for link, source in sources.items()}
+    return {**document, **changed}
 
 
 def parse_yaml(text: str) -> Any:

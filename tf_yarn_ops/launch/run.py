@@ -145,7 +145,10 @@ def dry_run_text(job: JobSpec) -> str:
     import yaml
 
     from ..submit.application import build
+    from ..submit.preflight import with_absolute_sources
 
+    application = build(with_absolute_sources(job)).to_yaml()
     text = yaml.safe_dump(mask_options(job.to_dict()), sort_keys=False, allow_unicode=True)
     # The application has no variables or commands of the job.
-    return f"# The job, as --spec reads it\n{text}---\n# The application, as Skein reads it\n{build(job).to_yaml()}"
+    says = "# The job, as --spec reads it; relative paths begin in the folder of the file\n"
+    return f"{says}{text}---\n# The application, as Skein reads it\n{application}"

@@ -10,6 +10,7 @@ The list is a YAML file::
     - {name: pick, job: pick.yaml, needs: [wide, deep]}
 """
 
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -125,7 +126,7 @@ def read_trainings(path: str, document: Mapping[str, Any], faults: list[Fault]) 
         if not isinstance(one.get("job"), str):
             faults.append(Fault(f"{where}.job", TrainingFault.NO_JOB))
             continue
-        job = one["job"]
+        job = os.path.join(os.path.dirname(path), one["job"])
         name = str(one.get("name") or Path(job).stem)
         lists = {key: _read_texts(f"{where}.{key}", one.get(key), faults) for key in ("needs", "delete", "mkdir")}
         trainings.append(TrainingAction(name, job, lists["needs"], lists["delete"], lists["mkdir"], f"-{name}"))

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from ..errors import Fault, FaultCode, ResourcesImpossible
 from ..hadoop.resourcemanager import Allocation
+from ..job.document import expand_home
 from ..job.spec import JobSpec
 from ..validation import ARCHIVE_SUFFIXES, check_faults, this_machine
 
@@ -36,10 +37,10 @@ class LocalFileFault(FaultCode):
 
 
 def local_path(source: str) -> Path | None:
-    """Return the path of a local source (``/path``, ``path``, ``file:///path``); None for any other URI."""
+    """Return the path of a local source (``/path``, ``path``, ``~/path``, ``file:///path``); None for another URI."""
     if source[:7].lower() == "file://":
         return Path("/" + source[len("file://") :].lstrip("/"))
-    return None if urlsplit(source).scheme and "://" in source else Path(source)
+    return None if urlsplit(source).scheme and "://" in source else Path(expand_home(source))
 
 
 def with_absolute_sources(spec: JobSpec) -> JobSpec:
@@ -56,7 +57,7 @@ def with_absolute_sources(spec: JobSpec) -> JobSpec:
     if environment and environment.scheme == "archive":
         environment = replace(environment, location=absolute(environment.location))
     elif environment and environment.scheme == "requirements":
-        environment = replace(environment, location=str(Path(environment.location).absolute()))
+        environment = replace(environment, location=str(Path(expand_home(environment.location)).absolute()))
     return replace(
         spec,
         environment=environment,
