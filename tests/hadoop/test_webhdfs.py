@@ -461,3 +461,13 @@ def test_gateway_that_hides_the_answer_leads_to_the_key_server(yarn):
         KmsUnreachable, match=r"answers 500.*If it lies in an encryption zone, check the KMS kms://http@kms"
     ):
         WebHdfs((yarn.url,), SimpleAuthentication("ann"), 5.0).makedirs("/x", 0o700)
+
+
+@pytest.mark.parametrize("status, exception", [(500, "ConnectException"), (500, "")])
+def test_httpfs_whose_namenode_is_away_is_an_outage(yarn, status, exception):
+    """It gives the same answer to the request for the KMS, which must not lead to another one."""
+    document = {"RemoteException": {"exception": exception, "message": "Connection refused"}} if exception else {}
+    yarn.faults.append(lambda method, path: (status, {"Content-Type": "application/json"}, json.dumps(document)))
+    with pytest.raises(ClusterUnreachable, match="behind the file system" if exception else "answers 500"):
+        WebHdfs((yarn.url,), ANN, 5.0).makedirs("/x", 0o700)
+    assert len(yarn.requests) == 2

@@ -3,7 +3,7 @@
 import pytest
 
 from support.fake_yarn import FakeYarn, application, killed_text, serving
-from support.hostile_page import hostile_page
+from support.hostile_page import KINDS, hostile_page
 from support.http_server import Handler, running
 from support.tls import Authority
 from tf_yarn_ops.hadoop.tls import read_authorities
@@ -32,15 +32,14 @@ def test_the_coordinator_trusts_the_cas_that_travel_with_the_job(tmp_path, monke
 
 
 @pytest.fixture
-def fresh_opener():
+def fresh_authorities():
     """Forget what other tests have read, and what this one reads."""
-    for cache in (rest.opener_of, rest._trusting):
-        cache.cache_clear()
+    rest._trusting.cache_clear()
     yield
     rest._trusting.cache_clear()
 
 
-def test_the_nodes_cas_are_read_only_for_https(monkeypatch, fresh_opener):
+def test_the_nodes_cas_are_read_only_for_https(monkeypatch, fresh_authorities):
     """Reading them takes as much CPU as all else that the coordinator does at the end of a job."""
     read = []
     monkeypatch.setattr("ssl.SSLContext.load_default_certs", lambda context, purpose: read.append(purpose))
@@ -52,7 +51,7 @@ def test_the_nodes_cas_are_read_only_for_https(monkeypatch, fresh_opener):
 
 
 @pytest.mark.parametrize("of_the_job", [True, False], ids=["of the job", "of the node"])
-def test_unusable_cas_are_logged_once_and_end_nothing(tmp_path, monkeypatch, caplog, fresh_opener, of_the_job):
+def test_unusable_cas_are_logged_once_and_end_nothing(tmp_path, monkeypatch, caplog, fresh_authorities, of_the_job):
     """A successful job must not fail over them: https counts as no answer, plain HTTP goes on."""
     monkeypatch.setattr(ending, "KILL_SECONDS", 0.0)
     wrong = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"
@@ -115,9 +114,10 @@ def test_last_line_of_an_agent(monkeypatch, log, line):
     assert rest.last_line_of_agent("http://127.0.0.1:1/node/containerlogs/c/ann/worker.log") == ""
 
 
-@pytest.mark.parametrize("kind", ["drip", "flood"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_coordinator_gives_up_an_answer_without_end(monkeypatch, kind):
-    monkeypatch.setattr(rest, "RM_ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(rest, "ANSWER_TIMEOUTS", 0.2)
     with hostile_page(kind) as url:
+        assert rest.last_line_of_agent(f"{url}node/containerlogs/container_1/ann/worker.log") == ""
         assert rest.ask_yarn([url.rstrip("/")], "apps/x", "app") == {}
         assert ending.knows_us([url.rstrip("/")], "application_1_1") is None

@@ -233,10 +233,10 @@ def test_the_containers_own_token_proves_who_reads(node, tmp_path):
     node.tokens = set()
     with pytest.raises(StorageRefused) as refused:
         reader.list("/models")
-    assert str(refused.value) == f"LISTSTATUS /models: {node.url}: InvalidToken: InvalidToken of a test"
+    assert str(refused.value) == f"listing /models: {node.url}: InvalidToken: InvalidToken of a test"
 
 
 def test_unanswering_namenode_is_reported_without_the_request(tmp_path):
-    with pytest.raises(StorageRefused, match=r"LISTSTATUS /models: http://127\.0\.0\.1:1: .*refused"):
+    with pytest.raises(StorageRefused, match=r"listing /models: http://127\.0\.0\.1:1: .*refused"):
         Hdfs(["http://127.0.0.1:1"], "ann", {}).list("/models")
     assert not Path(tmp_path / "copy").exists()

@@ -286,7 +286,7 @@ def test_a_write_whose_answer_is_lost_is_written_again(served, local, operation)
 
 
 @pytest.mark.parametrize(
-    ("times", "why"), [(2, ""), (10**6, "the output is not complete: CREATE /out/.*SafeModeException")]
+    ("times", "why"), [(2, ""), (10**6, "the output is not complete: writing /out/.*SafeModeException")]
 )
 def test_rest_is_written_when_the_namenode_is_back(served, local, monkeypatch, times, why):
     mirror = mirror_of(Side(Hdfs([served.url], "ann", {}), None, None), local)

@@ -105,7 +105,8 @@ def test_it_gives_up_at_the_deadline_and_says_why(files, caplog):
     files.faults.append(lambda operation, path: (403, "SafeModeException", "Name node is in safe mode."))
     assert history.keep(job_with(plan(files.url)), APPLICATION, status(), until=time.monotonic() + 0.3) is None
     assert re.search(
-        r"was not written: MKDIRS \S+: http://\S+: SafeModeException: Name node is in safe mode", caplog.text
+        r"was not written: making the directory \S+: http://\S+: SafeModeException: Name node is in safe mode",
+        caplog.text,
     )
 
 

@@ -46,8 +46,3 @@ def test_safe_url_keeps_web_address(url):
 @pytest.mark.parametrize("url", _BAD, ids=repr)
 def test_safe_url_drops_what_a_browser_must_not_follow(url):
     assert safe_url(url) == ""
-
-
-def test_safe_url_keeps_to_the_hosts_it_is_given():
-    assert safe_url("http://Node1:8042/logs", {"node1"}) == "http://Node1:8042/logs"
-    assert safe_url("http://node1.evil.example/", {"node1"}) == ""

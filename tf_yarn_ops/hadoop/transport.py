@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ..errors import ApplicationNotFound, ClusterUnreachable, CredentialsRefused, KerberosRefused, SubmissionRejected
+from ..runtime.common.webhdfs_calls import Answer
 from . import gateway, tls
 from .fast_import import import_httpx
 from .security import credentials
@@ -294,11 +295,7 @@ def is_json(response: "httpx.Response") -> bool:
 
 def remote_exception(response: "httpx.Response") -> tuple[str, str]:
     """Return the class name and the message of Hadoop's ``RemoteException``; empty when the response has none."""
-    try:
-        found = response.json()["RemoteException"] if is_json(response) else {}
-        return str(found.get("exception") or ""), str(found.get("message") or "")
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return "", ""
+    return Answer(response.status_code, response.content).exception() if is_json(response) else ("", "")
 
 
 def explain_response(response: "httpx.Response") -> str:

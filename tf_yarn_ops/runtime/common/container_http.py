@@ -1,29 +1,33 @@
 """How a container asks Hadoop's daemons over HTTP: its tokens, the CAs that it trusts, and no proxy."""
 
+import contextlib
 import functools
 import http.client
-import json
+import io
 import logging
 import os
+import socket
 import ssl
 import time
-import urllib.request
-from typing import Any, Dict, List, Mapping, Sequence
-from urllib.parse import urlsplit
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Union
+from urllib.parse import urljoin, urlsplit
 
 from .contract import AGENT_LINE
 from .tokens import RESOURCEMANAGER_KIND, TOKEN_HEADER, encode_token, read_credentials
+from .webhdfs_calls import Answer
 
 logger = logging.getLogger(__name__)
 
 #: Errors of a request to a server that dies, or that is not a daemon of Hadoop.
-NO_ANSWER = (OSError, ValueError, TypeError, http.client.HTTPException)
+NO_ANSWER = (OSError, ValueError, TypeError, RecursionError, http.client.HTTPException)
 #: The bytes of the end of a log.
 LOG_END = 4096
-#: Seconds for one look at a ResourceManager.
+#: Seconds for which a ResourceManager may be silent.
 RM_LOOK_SECONDS = 5.0
-#: Seconds for the whole of its answer, and the most bytes.
-RM_ANSWER_SECONDS, RM_ANSWER_BYTES = 15.0, 64 << 20
+#: An answer may take so many times the seconds for which its server may be silent, and so many bytes.
+ANSWER_TIMEOUTS, ANSWER_BYTES = 3, 64 << 20
+#: A standby ResourceManager leads to the active one, a NameNode to a DataNode.
+REDIRECTS, MAX_HOPS = (302, 307, 308), 4
 
 
 def container_tokens(environ: Mapping[str, str], kind: str) -> List[str]:
@@ -56,10 +60,11 @@ def token_header(environ: Mapping[str, str]) -> Dict[str, str]:
 def ask_yarn(resourcemanagers: Sequence[str], path: str, key: str, authorities: str = "") -> Mapping[str, Any]:
     """Return the object with this key in the answer to ``/ws/v1/cluster/<path>``; empty if there is none."""
     for base in resourcemanagers:
-        request = urllib.request.Request(f"{base}/ws/v1/cluster/{path}", headers=token_header(os.environ))
         try:
-            with opener_of(authorities).open(request, timeout=RM_LOOK_SECONDS) as answer:
-                found = json.loads(read_yarn_answer(answer)).get(key)
+            answer = fetch_answer(
+                f"{base}/ws/v1/cluster/{path}", token_header(os.environ), RM_LOOK_SECONDS, authorities
+            )
+            found = answer.document().get(key)
         except (*NO_ANSWER, AttributeError):
             continue
         if isinstance(found, dict):
@@ -75,64 +80,148 @@ def last_line_of_agent(url: str, authorities: str = "") -> str:
     url : str
         As in the report: ``http://node:8042/node/containerlogs/<container>/<user>/<file>``.
     authorities : str, optional
-        CAs for https, as in `opener_of`.
+        CAs for https, as in `fetch_answer`.
     """
     split = urlsplit(url)
     *_, container, _, file = split.path.split("/")
     place = f"{split.scheme}://{split.netloc}/ws/v1/node/containerlogs/{container}/{file}?size=-{LOG_END}"
-    request = urllib.request.Request(place, headers={"Accept": "text/plain"})
     try:
-        with opener_of(authorities).open(request, timeout=RM_LOOK_SECONDS) as answer:
-            text = answer.read(LOG_END).decode("utf-8", "replace")
+        text = fetch_answer(place, {"Accept": "text/plain"}, RM_LOOK_SECONDS, authorities).content.decode(
+            "utf-8", "replace"
+        )
     except NO_ANSWER:
         return ""
     lines = [line[len(AGENT_LINE) :].strip() for line in text.splitlines() if line.startswith(AGENT_LINE)]
     return lines[-1][:300] if lines else ""
 
 
-def read_yarn_answer(answer: http.client.HTTPResponse) -> bytes:
-    """Return the content of a ResourceManager's answer.
+def fetch_answer(
+    url: str,
+    headers: Mapping[str, str],
+    seconds: float,
+    authorities: str = "",
+    method: str = "GET",
+    data: Optional[bytes] = None,
+    hops: int = MAX_HOPS,
+) -> Answer:
+    """Send a request; return the answer as a whole, of any status. A GET follows so many redirects.
+
+    Parameters
+    ----------
+    url : str
+    headers : mapping of str to str
+    seconds : float
+        How long the server may be silent.
+    authorities : str, optional
+        The CAs for https (PEM), else the node's. If they can't be used, https gets no answer: a fault of a node's
+        certificates must not fail a successful job.
+    method : str, optional
+    data : bytes, optional
+    hops : int, optional
+
+    Raises
+    ------
+    OSError, ValueError, http.client.HTTPException
+        There is no answer, see `NO_ANSWER`.
+    """
+    with contextlib.closing(connection_to(url, authorities, seconds)) as connection:
+        answer = begin_answer(connection, method, url, headers, data)
+        target = answer.headers.get("Location") if answer.status in REDIRECTS else None
+        found = Answer(answer.status, read_whole(answer), url.partition("?")[0], urljoin(url, target) if target else "")
+    if found.location and method == "GET" and hops:
+        return fetch_answer(found.location, headers, seconds, authorities, hops=hops - 1)
+    return found
+
+
+def begin_answer(
+    connection: http.client.HTTPConnection,
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    data: Union[bytes, Iterable[bytes], None] = None,
+) -> "TimedAnswer":
+    """Send a request; return the answer, which keeps the connection open until it is closed."""
+    split = urlsplit(url)
+    place = "%s?%s" % (split.path, split.query) if split.query else split.path
+    connection.request(method, place, data, {**headers, "Connection": "close"})
+    answer = connection.getresponse()
+    answer.url = url
+    if connection.sock:
+        connection.sock.close()
+    assert isinstance(answer, TimedAnswer)
+    return answer
+
+
+def read_whole(answer: http.client.HTTPResponse, most: int = ANSWER_BYTES) -> bytes:
+    """Return the content of an answer.
 
     Raises
     ------
     OSError
-        It is longer than `RM_ANSWER_BYTES`, or not complete after `RM_ANSWER_SECONDS`.
+        It is longer than so many bytes, or ends early.
     """
-    content, until = bytearray(), time.monotonic() + RM_ANSWER_SECONDS
+    content = bytearray()
     while part := answer.read1(65536):
         content += part
-        if len(content) > RM_ANSWER_BYTES or time.monotonic() > until:
-            raise OSError("the answer is too long, or not complete in time")
+        if len(content) > most:
+            raise OSError("the answer is longer than %d bytes" % most)
+    if answer.length:
+        raise OSError("the answer ends %d bytes early" % answer.length)
     return bytes(content)
 
 
-@functools.lru_cache(maxsize=None)
-def opener_of(authorities: str, *handlers: "type[urllib.request.BaseHandler]") -> urllib.request.OpenerDirector:
-    """Return an opener that takes no proxy from the environment, and trusts these CAs (PEM) or else the node's.
+class _TimedReader(io.RawIOBase):
+    """The bytes of a connection, until a deadline."""
 
-    If they can't be used, https gets no answer: a fault of a node's certificates must not fail a successful job.
+    def __init__(self, raw: Any, connection: socket.socket):
+        self._raw, self._connection, self._silence = raw, connection, connection.gettimeout() or 0.0
+        self.seconds = ANSWER_TIMEOUTS * self._silence
+        self._began = time.monotonic()
+
+    def readinto(self, buffer: Any) -> Any:
+        if self.seconds:
+            left = self._began + self.seconds - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("the answer is not complete after %g s" % self.seconds)
+            self._connection.settimeout(min(left, self._silence))
+        return self._raw.readinto(buffer)
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class TimedAnswer(http.client.HTTPResponse):
+    """An answer that is complete, with its head, in `ANSWER_TIMEOUTS` times the seconds that its server may be silent.
+
+    A timeout of Python's sockets limits each read only: a server that sends a byte a second would hold the reader for
+    ever.
     """
-    return urllib.request.build_opener(urllib.request.ProxyHandler({}), _Https(authorities), *handlers)
+
+    def __init__(self, sock: socket.socket, *words: Any, **options: Any):
+        super().__init__(sock, *words, **options)
+        self._reader = _TimedReader(self.fp.detach(), sock)
+        self.fp = io.BufferedReader(self._reader)
+
+    def lift_deadline(self) -> None:
+        """Limit only the server's silence from now on."""
+        self._reader.seconds = 0.0
 
 
 def connection_to(url: str, authorities: str, seconds: float) -> http.client.HTTPConnection:
-    """Return a connection to the host of a URL, not yet open, that trusts as `opener_of` does."""
+    """Return a connection to the host of a URL, not yet open; it takes no proxy, and trusts as `fetch_answer` does."""
     split = urlsplit(url)
     if split.scheme == "https":
-        return http.client.HTTPSConnection(split.netloc, timeout=seconds, context=_trusting(authorities))
-    return http.client.HTTPConnection(split.netloc, timeout=seconds)
-
-
-class _Https(urllib.request.HTTPSHandler):
-    """Reads the CAs at the first address with https: on a node with many CAs this takes 40 ms of CPU."""
-
-    def __init__(self, authorities: str):
-        urllib.request.AbstractHTTPHandler.__init__(self)  # HTTPSHandler's own would read the node's CAs
-        self._authorities = authorities
-
-    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        context = _trusting(self._authorities)
-        return self.do_open(http.client.HTTPSConnection, req, context=context)
+        found: http.client.HTTPConnection = http.client.HTTPSConnection(
+            split.netloc, timeout=seconds, context=_trusting(authorities)
+        )
+    else:
+        found = http.client.HTTPConnection(split.netloc, timeout=seconds)
+    found.response_class = TimedAnswer
+    return found
 
 
 @functools.lru_cache(maxsize=None)

@@ -30,17 +30,7 @@ Transferred = TypeVar("Transferred")
 
 
 class DatanodeUnreachable(Exception):
-    """A DataNode does not answer, and the same request may go to another one.
-
-    Parameters
-    ----------
-    error : Exception
-        What to raise if there is no other one.
-    """
-
-    def __init__(self, error: Exception):
-        super().__init__(str(error))
-        self.error = error
+    """A DataNode does not answer, and the same request may go to another one. If there is none, its cause is raised."""
 
 
 class UnreachableDatanodes:
@@ -79,7 +69,7 @@ class UnreachableDatanodes:
             Gets that URL, and whether it is the last chance, for which a longer wait is due. Raises
             `DatanodeUnreachable`.
         """
-        failed: Optional[Exception] = None
+        failed: Optional[BaseException] = None
         last_chance = False
         for left in reversed(range(MAX_REQUESTS)):
             excluded = {} if last_chance else self.parameters()
@@ -99,7 +89,7 @@ class UnreachableDatanodes:
             try:
                 result = transfer(location, last_chance)
             except DatanodeUnreachable as error:
-                failed = error.error
+                failed = error.__cause__
                 self.add(netloc)
                 if last_chance:
                     break

@@ -14,7 +14,6 @@ import errno
 import logging
 import os
 import time
-import urllib.error
 import uuid
 from functools import partial
 from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple, TypeVar, Union
@@ -484,7 +483,7 @@ async def persist(step: Callable[[], Found]) -> Union[Found, Ending]:
         except ResultExists as error:
             return Ending(Reason.COMMIT_REFUSED, "the result is not committed: %s" % error)
         except OSError as error:
-            away = isinstance(error, (StorageAway, ConnectionError, TimeoutError, urllib.error.URLError))
+            away = isinstance(error, (StorageAway, ConnectionError, TimeoutError))
             patience = AWAY_SECONDS if away else 0.0 if _final(error) else REFUSED_SECONDS
             if time.monotonic() - began > patience:
                 return Ending(

@@ -4,28 +4,26 @@ Every call of Skein has a deadline, so that an application master that hangs can
 """
 
 import asyncio
-import json
 import logging
 import os
 import random
 import re
-import urllib.error
 import urllib.parse
-import urllib.request
 from typing import Dict, List, NamedTuple, Optional, Protocol, Set, Union
 
-from ..common.container_http import NO_ANSWER, ask_yarn, opener_of
+from ..common.container_http import NO_ANSWER, ask_yarn, fetch_answer
 from ..common.contract import AGENT_LINE, AGENT_WARNING, Job
 from ..common.mutual_tls import client_context
 from ..common.reasons import Reason
+from ..common.webhdfs_calls import Answer
 from .skein_calls import Channel, SkeinFailed, decode_message
 
 logger = logging.getLogger(__name__)
 
 #: Seconds for one call.
 CALL_SECONDS = 20.0
-#: Seconds for one request to a NodeManager, and the bytes that are read of an answer.
-_NODE_SECONDS, _NODE_BYTES = 2.0, 256 * 1024
+#: Seconds for which a NodeManager may be silent.
+_NODE_SECONDS = 2.0
 #: What a NodeManager, ``container-executor`` and Docker say of an image that no node can start, and what to do.
 _IMAGE_FAULTS = (
     (
@@ -249,28 +247,25 @@ def _query_node(job: Job, container: Container) -> ContainerEnd:
     # yarn.http.policy holds for the pages of ResourceManagers and NodeManagers alike.
     scheme = "https" if any(url.startswith("https:") for url in job.resourcemanagers) else "http"
     base, user = f"{scheme}://{container.node}/ws/v1/node", urllib.parse.urlencode({"user.name": job.user})
-    log = f"{container.service}.log"
-    answers = []
-    for path, kind in (
-        (f"containers/{container.yarn_id}?{user}", "application/json"),
-        (f"containerlogs/{container.yarn_id}/{log}?size=-4096&{user}", "text/plain"),
-    ):
-        request = urllib.request.Request(f"{base}/{path}", headers={"Accept": kind})
-        try:
-            with opener_of(job.authorities).open(request, timeout=_NODE_SECONDS) as answer:
-                answers.append(answer.read(_NODE_BYTES).decode("utf-8", "replace"))
-        except urllib.error.HTTPError:  # it has forgotten the container, there is no log, or we may not read it
-            answers.append("")
-        except NO_ANSWER:
-            return ContainerEnd()
-    described, text = answers
-    return ContainerEnd(_read_diagnostics(described), _read_last_line(text))
-
-
-def _read_diagnostics(answer: str) -> str:
+    log = f"containerlogs/{container.yarn_id}/{container.service}.log?size=-4096&{user}"
     try:
-        return " ".join(str(json.loads(answer)["container"]["diagnostics"]).split())
-    except (ValueError, KeyError, TypeError):
+        described = fetch_answer(
+            f"{base}/containers/{container.yarn_id}?{user}",
+            {"Accept": "application/json"},
+            _NODE_SECONDS,
+            job.authorities,
+        )
+        printed = fetch_answer(f"{base}/{log}", {"Accept": "text/plain"}, _NODE_SECONDS, job.authorities)
+    except NO_ANSWER:
+        return ContainerEnd()
+    return ContainerEnd(_read_diagnostics(described), _read_last_line(printed.content.decode("utf-8", "replace")))
+
+
+def _read_diagnostics(answer: Answer) -> str:
+    """Return the diagnostics of a container; empty if the node has forgotten it, or does not show it."""
+    try:
+        return " ".join(str(answer.document()["container"]["diagnostics"]).split())
+    except (KeyError, TypeError):
         return ""
 
 

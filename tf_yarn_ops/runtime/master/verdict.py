@@ -9,16 +9,13 @@ import json
 import logging
 import os
 import time
-import urllib.error
-import urllib.request
 from typing import Any, Mapping, Optional, Sequence
 
 from ..common.container_http import (
     NO_ANSWER,
     RM_LOOK_SECONDS,
     ask_yarn,
-    opener_of,
-    read_yarn_answer,
+    fetch_answer,
     token_header,
 )
 from ..common.contract import Job
@@ -137,23 +134,18 @@ def knows_us(resourcemanagers: Sequence[str], application_id: str, authorities: 
     An answer that asks for authentication counts too. A standby redirects to the active ResourceManager, whose address
     may be missing in the job file. A refused connection is a ResourceManager that is down.
     """
-    opener = opener_of(authorities)
     known: Optional[bool] = None
     for base in resourcemanagers:
-        request = urllib.request.Request(
-            f"{base}/ws/v1/cluster/apps/{application_id}/state", headers=token_header(os.environ)
-        )
+        url = f"{base}/ws/v1/cluster/apps/{application_id}/state"
         try:
-            with opener.open(request, timeout=RM_LOOK_SECONDS) as answer:
-                if "state" in json.loads(read_yarn_answer(answer)):
-                    return True
-        except urllib.error.HTTPError as error:
-            if error.code in (401, 403):
+            answer = fetch_answer(url, token_header(os.environ), RM_LOOK_SECONDS, authorities)
+            if answer.status in (401, 403) or (answer.status == 200 and "state" in answer.document()):
                 return True
+            known = False if answer.status >= 300 else known
+        except ConnectionRefusedError:
             known = False
-        except NO_ANSWER as error:
-            if isinstance(getattr(error, "reason", None), ConnectionRefusedError):
-                known = False
+        except NO_ANSWER:
+            continue
     return known
 
 
@@ -173,18 +165,12 @@ def kill_by_rest(
     Skein does not take the verdict, or if the coordinator itself has failed. YARN ends this process after an accepted
     kill, so a return means that no ResourceManager accepted the kill, or that it was forgotten in a restart.
     """
-    body, opener = json.dumps({"state": "KILLED", "diagnostics": diagnostics}).encode(), opener_of(authorities)
+    body = json.dumps({"state": "KILLED", "diagnostics": diagnostics}).encode()
+    headers = {"Content-Type": "application/json", "X-XSRF-HEADER": "ytf", **token_header(os.environ)}
     for base in resourcemanagers:
         url = f"{base}/ws/v1/cluster/apps/{application_id}/state?user.name={user}"
-        request = urllib.request.Request(
-            url,
-            body,
-            {"Content-Type": "application/json", "X-XSRF-HEADER": "ytf", **token_header(os.environ)},
-            method="PUT",
-        )
         try:
-            with opener.open(request, timeout=10) as answer:
-                if answer.status in (200, 202):
-                    time.sleep(KILL_SECONDS)  # YARN keeps the first news of the end; an exit would be such news
+            if fetch_answer(url, headers, 10.0, authorities, "PUT", body).status in (200, 202):
+                time.sleep(KILL_SECONDS)  # YARN keeps the first news of the end; an exit would be such news
         except NO_ANSWER:
             continue
