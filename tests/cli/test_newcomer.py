@@ -315,7 +315,8 @@ def test_28_keras_fit_of_several_workers_says_what_to_do(environ, tmp_path):
         stdin=subprocess.DEVNULL,
     )
     assert done.returncode == 1 and "PerReplica" in done.stderr, done.stderr
-    assert "Keras 3's model.fit can't train in several workers" in done.stderr and "failed first: exit 1" in done.stderr
+    assert "s: Keras 3's model.fit can't train with TensorFlow in several workers" in done.stderr
+    assert "add --env TF_USE_LEGACY_KERAS=1" in done.stderr and "failed first: exit 1" in done.stderr
     assert jobs_below(tmp_path) == ["FAILED"]
 
 

@@ -40,6 +40,12 @@ def pinned_python(name):
     return str(folder / "venv" / "bin" / "python")
 
 
+def pinned_packages(name):
+    """Return the folder with what a file of pins names, for the ``PYTHONPATH`` of this interpreter."""
+    library = "lib/python{}.{}/site-packages".format(*sys.version_info)
+    return Path(pinned_python(name)).parents[1] / library
+
+
 def pytorch_python():
     """Return an interpreter that has PyTorch for the CPU, and the variables that it needs."""
     folder = made_once("debian-pytorch", [Path(__file__)], _make_pytorch)

@@ -399,7 +399,11 @@ class Coordinator:
                 "program that binds it plainly, set hold_port to false"
             )
         if _KERAS_FIT in printed:
-            cause += " Keras 3's model.fit can't train in several workers: write the training loop, or use one worker"
+            cause = (
+                f"{failed} on {peer.host} after {message['seconds']:.1f} s: Keras 3's model.fit can't train with "
+                "TensorFlow in several workers: install tf_keras of TensorFlow's version, and add --env "
+                "TF_USE_LEGACY_KERAS=1 (a variable of the job)"
+            )
         if status and _NO_HDFS in tail:
             cause += ". Give the program local copies of paths in HDFS: set mirror to chief, and mirror_input to a size"
         node = self._node_of(peer.container)

@@ -1,0 +1,64 @@
+"""Keras's ``fit`` trains on two workers, by tf_keras and on JAX; after a SIGKILL it goes on from its checkpoint."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.framework_environments import pinned_packages
+from tf_yarn_ops.hadoop.cluster import discover, local
+from tf_yarn_ops.job.parts import RestartPolicy
+from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.launch.launcher import Launcher
+from tf_yarn_ops.runtime.common.reasons import Reason
+
+pytestmark = [pytest.mark.matrix, pytest.mark.timeout(900)]
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "keras"
+#: Of each way: the framework, its variables, the file that its first checkpoint leaves, and that of the model.
+WAYS = {
+    "tf_keras": ("tensorflow", {"TF_USE_LEGACY_KERAS": "1"}, "backup/*/*.index", "model/saved_model.pb"),
+    "jax": ("jax", {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}, "epoch-0001.keras", "model.keras"),
+}
+#: Worker 1 loses its program after the first checkpoint.
+KILLED = """\
+if [ $YTF_ROUND = 1 ] && [ $DTF_TASK_INDEX = 1 ]; then
+  {train} & until ls $DTF_OUTPUT_PATH/{mark} >/dev/null 2>&1; do sleep 0.1; done; kill -9 $!; wait $!
+else exec {train}; fi
+"""
+
+
+def train(cluster, way, output, command="{train}"):
+    """Train one way on two workers; return the report."""
+    framework, env, mark, model = WAYS[way]
+    job = JobSpec(
+        command=command.format(train=f"{sys.executable} $DTF_TASK_SCRIPT", mark=mark),
+        tasks={"worker": TaskSpec(2, memory=1536)},
+        framework=framework,
+        env={**env, "PYTHONPATH": str(pinned_packages(way)), "EPOCHS": "20"},
+        script=str(EXAMPLES / f"fit_{way}.py"),
+        restart=RestartPolicy("cluster"),
+        output=str(output),
+    )
+    launcher = Launcher(cluster)
+    try:
+        report = launcher.run(job)
+    finally:
+        launcher.close()
+    assert report.reason is Reason.SUCCEEDED, report.message
+    assert report.metrics["accuracy"] > 0.8 and (output / model).exists()
+    return report
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_killed_keras_fit_of_two_local_workers_resumes(way, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    report = train(local(), way, tmp_path / "out", KILLED)
+    assert len(report.rounds) == 2 and report.metrics["first_epoch"] > 0
+
+
+@pytest.mark.cluster
+def test_keras_fit_trains_on_two_workers_of_the_cluster(minicluster, tmp_path):
+    tmp_path.chmod(0o777)
+    report = train(discover(minicluster.resourcemanager_url, environ={}), "tf_keras", tmp_path / "out")
+    assert report.metrics["first_epoch"] == 0
