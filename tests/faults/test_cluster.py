@@ -21,7 +21,7 @@ from support.waiting import until
 from tf_yarn_ops.doctor.examination import examine
 from tf_yarn_ops.doctor.known import Question
 from tf_yarn_ops.doctor.symptoms import Symptom
-from tf_yarn_ops.errors import ClusterUnreachable
+from tf_yarn_ops.errors import ClusterUnreachable, LogMissing
 from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.submit import rest as restsubmitter
@@ -304,7 +304,11 @@ def nm_sigstop(rig):
     struck = time.time()
     kill(pid, signal.SIGSTOP)
     try:
-        return rig.end(application, struck)
+        outcome = rig.end(application, struck)
+        lost = next(task.task for task in rig.launcher.report(application).tasks if task.state == "lost")
+        with pytest.raises(LogMissing, match="NodeManager hangs"):
+            list(rig.launcher.log(application, lost))
+        return outcome
     finally:
         kill(pid, signal.SIGCONT)
 

@@ -158,11 +158,36 @@ def node_cut_off_for_ever(rig):
     began = rig.clock()
     rig.cluster.unplug(host)
 
-    def began_again(report):
-        assert len(report["rounds"]) == 2 and report["rounds"][1]["cause"], report
-        assert host not in [task["host"].partition(".")[0] for task in report["tasks"]], report
+    return client.end(began, lambda report: lost_its_node(report, host, ""))
 
-    return client.end(began, began_again)
+
+@row("a node with a worker is decommissioned, with 3 s for its containers", Reason.SUCCEEDED, 150)
+def node_decommissioned(rig):
+    client = rig.submit("-r", "worker:2", COUNT)
+    host = worker_away_from_master(client)
+    began = rig.clock()
+    try:
+        rig.cluster.decommission(host, grace=3)
+        return client.end(began, lambda report: lost_its_node(report, host, "DECOMMISSIONED"))
+    finally:
+        rig.cluster.decommission()
+        nodemanager = f"nm{host[1:]}".removesuffix("1")
+        until(lambda: rig.cluster.pid(nodemanager) is None, 60, what=f"the end of {nodemanager}")
+        rig.cluster.start_daemon(nodemanager)
+
+
+@row("a task fills the disk of its node", Reason.NODE_LOST, 150)
+def disk_full(rig):
+    """The NodeManager takes it out of service; Hadoop's default is 90 %."""
+    fill = f"[ $TASK_INDEX = 0 ] || head -c 300M /dev/zero > filled; {FOREVER}"
+    outcome = rig.play("-r", "worker:2", "--max_container_losses", "0", fill)
+    assert "UNHEALTHY" in outcome.message and "/disk/local" in outcome.message, outcome.message
+    return outcome
+
+
+def lost_its_node(report, host, why):
+    assert len(report["rounds"]) == 2 and why in report["rounds"][1]["cause"], report
+    assert host not in [task["host"].partition(".")[0] for task in report["tasks"]], report
 
 
 @row("the coordinator's node and that of one worker are cut off from each other", Reason.HEARTBEAT_LOST, 120)

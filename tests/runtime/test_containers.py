@@ -1,7 +1,10 @@
 """The containers of Skein and of this machine: a job behaves in the same way on both, seen by the same client."""
 
+import asyncio
+import json
 import os
 import signal
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +18,7 @@ from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.contract import AGENT_LINE, AGENT_WARNING
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.master.containers import ContainerEnd
+from tf_yarn_ops.runtime.master.containers import Container, ContainerEnd, SkeinContainers
 
 FOREVER = "exec tail -f /dev/null"
 
@@ -162,3 +165,26 @@ def test_the_end_of_a_container_says_what_nodemanagers_know():
     assert end.killed and end.has_no_log and not ContainerEnd().has_no_log
     assert not ContainerEnd(LAUNCH.format(1370, "x")).killed
     assert ContainerEnd(LAUNCH.format(7, "docker: no space left")).detail == "docker: no space left"
+
+
+@pytest.mark.parametrize(
+    "nodes, expected",
+    [
+        ([("DECOMMISSIONED", "n1", "", "")], "DECOMMISSIONED"),
+        (
+            [("UNHEALTHY", "n1", "n1:8042", "1/1 local-dirs \n [ /d : full ]")],
+            "UNHEALTHY: 1/1 local-dirs [ /d : full ]",
+        ),
+        ([("LOST", "n2", "", ""), ("UNHEALTHY", "n1", "n1:9", "another one")], ""),
+        ([("LOST", "n1", "", ""), ("SHUTDOWN", "n1", "", "")], ""),
+        ([], ""),
+    ],
+)
+def test_lost_node_is_described_as_yarn_knows_it(yarn, nodes, expected):
+    names = ("state", "nodeHostName", "nodeHTTPAddress", "healthReport")
+    found = json.dumps({"nodes": {"node": [dict(zip(names, node, strict=True)) for node in nodes]}})
+    yarn.pages["/ws/v1/cluster/nodes"] = ("application/json", found)
+    job = SimpleNamespace(resourcemanagers=[yarn.url], authorities="")
+    lost = Container("worker_0", "worker", "FAILED", "Container released on a *lost* node", "n1:8042", "container_1")
+    end = asyncio.run(SkeinContainers(job).explain(lost))
+    assert end.node == expected

@@ -7,7 +7,7 @@ a run, and two clusters never meet.
 | host | runs | addresses |
 |---|---|---|
 | ``master`` | ResourceManager, NameNode | 10.77.0.10, 2001:db8:77::10 |
-| ``n1``, ``n2`` ... | a NodeManager and a DataNode each, on disks of their own | 10.77.0.11 ..., 2001:db8:77::11 ... |
+| ``n1``, ``n2`` ... | a NodeManager and a DataNode each, on disks of their own; containers have 256 MiB | 10.77.0.11 ..., 2001:db8:77::11 ... |
 | ``edge`` | clients; reaches ports 8088 and 9870 of master, 8042 and 9864 of the nodes | 10.77.0.20 |
 | ``switch`` | the bridge between them; reaches every port, for the rig's own requests | 10.77.0.1 |
 """
@@ -61,6 +61,8 @@ else
   mount --bind "$folder/$host/nsswitch.conf" /etc/nsswitch.conf
   mount --bind "$folder/$host/disk" "$folder/disk"
   mount --bind "$folder/$host/conf" "$folder/conf"
+  mkdir -p "$folder/disk/local"
+  mount -t tmpfs -o size=256m none "$folder/disk/local"
   for other in "$folder"/*/hosts; do
     [ "$other" = "$folder/$host/hosts" ] || mount -t tmpfs -o size=1m none "${{other%/hosts}}"
   done
@@ -150,6 +152,8 @@ class HostsSettings(HadoopSettings):
             "yarn.nodemanager.log-dirs": f"{disk}/logs",
             "yarn.nodemanager.recovery.dir": f"{disk}/recovery",
             "yarn.scheduler.include-port-in-node-name": "false",
+            "yarn.resourcemanager.nodes.exclude-path": str(self.directory / "excluded"),
+            "yarn.nodemanager.disk-health-checker.interval-ms": "2000",
         }
         # One container for each node's heartbeat, as Hadoop has it: tasks are spread over the hosts.
         del sites["capacity-scheduler.xml"]["yarn.scheduler.capacity.per-node-heartbeat.maximum-offswitch-assignments"]
@@ -234,6 +238,25 @@ class HostsCluster(HadoopCluster):
         # Not by a rename: the host has mounted this very file.
         (self.directory / host / "hosts").write_text("\n".join(lines) + "\n")
 
+    def decommission(self, *nodes: str, grace: int = 0) -> None:
+        """Take nodes out of service, and all others into it.
+
+        Parameters
+        ----------
+        *nodes : str
+            Hosts.
+        grace : int, optional
+            Seconds for which running containers may go on.
+        """
+        (self.directory / "excluded").write_text("".join(f"{full_name(node)}\n" for node in nodes))
+        yarn = f"{self.settings.shims}/yarn"
+        environ = {
+            **os.environ, "JAVA_HOME": str(self.settings.java_home), "HADOOP_CONF_DIR": str(self.settings.configuration)
+        }  # fmt: skip
+        self._configure(
+            "master", yarn, "rmadmin", "-refreshNodes", *(["-g", str(grace), "-server"] if grace else []), env=environ
+        )
+
     def address6(self, host: str) -> str:
         """Return the IPv6 address of a host."""
         return f"{_NET6}:{self.settings.hosts[host]}"
@@ -244,8 +267,8 @@ class HostsCluster(HadoopCluster):
         found = processes.find_by_environment(f"YTF_APPLICATION_ID={application_id}")
         return [pid for pid in found if _network(pid) == network]
 
-    def _configure(self, host: str, *words: str) -> None:
-        ran = self.run(host, words)
+    def _configure(self, host: str, *words: str, **options: Any) -> None:
+        ran = self.run(host, words, **options)
         if ran.returncode:
             raise MiniClusterError(f"{' '.join(words)} on {host}: {ran.stderr.strip()}")
 
@@ -255,6 +278,7 @@ class HostsCluster(HadoopCluster):
         settings = super()._install()
         assert isinstance(settings, HostsSettings)
         (self.directory / "disk").mkdir(exist_ok=True)
+        (self.directory / "excluded").write_text("")
         for host in settings.hosts:
             folder = self.directory / host
             shutil.rmtree(folder / "conf", ignore_errors=True)

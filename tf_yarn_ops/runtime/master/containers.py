@@ -107,10 +107,13 @@ class ContainerEnd(NamedTuple):
         The NodeManager's text, on one line; empty if it has forgotten the container, which takes it some seconds.
     last_line : str or None
         The last line of its log; None if there is no log, so that nothing in the container has run.
+    node : str
+        What YARN says of the node, if it is not in service: its state, and which disk is full; else empty.
     """
 
     diagnostics: str = ""
     last_line: Optional[str] = None
+    node: str = ""
 
     @property
     def has_no_log(self) -> bool:
@@ -211,7 +214,9 @@ class SkeinContainers(Containers):
         return [_read_container(decode_message(found)) for found in answer.get(1, ()) if isinstance(found, bytes)]
 
     async def explain(self, container: Container) -> ContainerEnd:
-        return await asyncio.get_running_loop().run_in_executor(None, _query_node, self._job, container)
+        lost = cause_of(container.message) is Reason.NODE_LOST
+        query = _query_yarn if lost else _query_node
+        return await asyncio.get_running_loop().run_in_executor(None, query, self._job, container)
 
     async def replace(self, container: Container) -> None:
         _, _, instance = container.id.rpartition("_")
@@ -238,6 +243,21 @@ class SkeinContainers(Containers):
 
     async def shutdown(self, succeeded: bool, diagnostics: str) -> None:
         await self._master.call("shutdown", (1, _SUCCEEDED if succeeded else _FAILED), (2, diagnostics))
+
+
+def _query_yarn(job: Job, container: Container) -> ContainerEnd:
+    """Ask the ResourceManager why a container's node is lost; it names the addresses of pages of live nodes only."""
+    path = "nodes?states=DECOMMISSIONING,DECOMMISSIONED,LOST,REBOOTED,SHUTDOWN,UNHEALTHY"
+    answer = ask_yarn(job.resourcemanagers, path, "nodes", job.authorities)
+    try:
+        found = [
+            ": ".join(filter(None, [str(node["state"]), " ".join(str(node.get("healthReport") or "").split())[:300]]))
+            for node in answer.get("node") or ()
+            if node.get("nodeHTTPAddress") in ("", None, container.node) and node.get("nodeHostName") == container.host
+        ]
+    except (AttributeError, KeyError, TypeError):
+        return ContainerEnd()
+    return ContainerEnd(node=found[0] if len(found) == 1 else "")
 
 
 def _query_node(job: Job, container: Container) -> ContainerEnd:

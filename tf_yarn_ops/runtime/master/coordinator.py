@@ -488,7 +488,8 @@ class Coordinator:
 
     async def _lose_ended(self, gone: List[Gone]) -> None:
         """Remove containers that have ended, for the reason that their nodes know where Skein says too little."""
-        unclear = [one.container for one in gone if one.reason is Reason.CONTAINER_LOST][:MAX_EXPLAINED]
+        unclear = [one.container for one in gone if one.reason in (Reason.CONTAINER_LOST, Reason.NODE_LOST)]
+        unclear = unclear[:MAX_EXPLAINED]
         ends = await asyncio.gather(*(self.containers.explain(self.known[container]) for container in unclear))
         self.lose(gone, {unclear[number]: end for number, end in enumerate(ends)})
 
@@ -504,6 +505,8 @@ class Coordinator:
         for container_id, reason, cause, replace in gone:
             container, peer = self.known.get(container_id), self.registry.peers.get(container_id)
             end = ends.get(container_id, ContainerEnd())
+            if end.node:
+                cause = f"{cause}. YARN has the node as {end.node}"
             if peer:
                 if end.killed:
                     reason, cause = self._killed(peer, cause)
