@@ -1,0 +1,178 @@
+"""A soak on several hosts by hand: jobs without a pause, and random faults of the network and of daemons.
+
+``python tests/support/hosts_soak.py --minutes 10 --seed 1``, as root. Clients on edge call ``ytf-submit`` with an
+identity, again after exit codes 4 and 5 and after their own SIGKILL, as an engine does. Exit code 1 when a training ends
+with a wrong status, two applications of one train at the same time, more than one succeeds, or something is left.
+"""
+
+import argparse
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+from support.hadoop.hosts import HostsCluster
+from support.hosts_rig import HostsRig
+from support.programs import SUBMIT
+from support.waiting import until
+from tf_yarn_ops.errors import MiniClusterError
+from tf_yarn_ops.hadoop.resourcemanager import ENDED
+
+HOSTS, CLIENTS = 3, 3
+NODES = [f"n{number}" for number in range(1, HOSTS + 1)]
+#: Seconds between two faults, and how long one lasts: nodes expire after 20 s.
+PAUSES, LASTS = (5, 20), (3, 45)
+#: Seconds for one call of a client, and the most calls for one training.
+CALL, CALLS = 600, 12
+WRITES = """python3 -c '
+import fsspec, os, time
+for number in range(5):
+    path = "hdfs:///user/root/soak/%s-%s-%d" % (os.environ["YTF_APPLICATION_ID"], os.environ["TASK_INDEX"], number)
+    with fsspec.open(path, "wb") as file:
+        file.write(b"x" * 100000)
+    with fsspec.open(path, "rb") as file:
+        assert len(file.read()) == 100000
+    time.sleep(1)
+'"""
+#: Exit code of a job, and its command, by how often it is chosen.
+JOBS = [(0, "sleep 5"), (0, WRITES), (0, "for n in $(seq 20); do echo step $n; sleep 1; done"), (1, "sleep 3; exit 3")]
+
+
+class HostsSoak:
+    """One soak on one cluster."""
+
+    def __init__(self, rig, seed, minutes):
+        self.rig, self.random = rig, random.Random(seed)
+        self.deadline = time.monotonic() + minutes * 60
+        self.sums, self.wrong, self.keys, self.together = Counter(), [], [], set()
+        self.processes = {}
+
+    def note_wrong(self, text):
+        self.wrong.append(text)
+        print(f"WRONG {text}", flush=True)
+
+    def client(self, number):
+        count = 0
+        while time.monotonic() < self.deadline:
+            count += 1
+            key = f"soak-{number}-{count}"
+            self.keys.append(key)
+            try:
+                self.train(key, *self.random.choice(JOBS))
+            except Exception as error:  # everything that is not as it has to be is in the sum
+                self.note_wrong(f"{key}: {type(error).__name__}: {error}")
+
+    def train(self, key, expected, command):
+        words = ["--wait", "--json", "--run_id", key, "--name", key, "-m", "256", "-r", "worker:2", "--stop_grace", "2",
+                 "--heartbeat_timeout", "20", "--environment", f"venv://{sys.prefix}", command]  # fmt: skip
+        for _ in range(CALLS):
+            self.processes[key] = process = self.rig.popen(*SUBMIT, *words, stderr=subprocess.PIPE)
+            out, err = process.communicate(timeout=CALL)
+            code, reason = process.returncode, re.search(r'"reason": "(\w+)"', out)
+            self.sums["call", f"{reason[1] if reason else '-'} {code}"] += 1
+            if re.search("^Traceback", err, re.M):
+                self.note_wrong(f"{key}: {err[-2000:]}")
+            if code == expected:
+                return
+            if code not in (4, 5, -signal.SIGKILL):
+                self.note_wrong(f"{key}: exit {code}, not {expected}: {out[-1500:]} {err[-1500:]}")
+                return
+            time.sleep(2)
+        self.note_wrong(f"{key}: no end after {CALLS} calls: {out[-1000:]} {err[-1000:]}")
+
+    def watch(self):
+        """Note trainings of which two applications run at once."""
+        while time.monotonic() < self.deadline:
+            running = Counter(app["name"] for app in self.applications() if app["state"] == "RUNNING")
+            self.together |= {name for name, count in running.items() if count > 1}
+            time.sleep(1)
+
+    def applications(self):
+        try:
+            return self.rig.applications()
+        except OSError:
+            return []
+
+    def strike(self):
+        """Choose a fault; return it and what undoes it, if there is something to undo."""
+        cluster, node = self.rig.cluster, self.random.choice(NODES)
+        peer = self.random.choice([other for other in NODES if other != node])
+        fault = self.random.choice(["unplug", "unplug", "block", "edge", "datanode", "nodemanager", "client", "agent"])
+        daemon = {"datanode": "dn", "nodemanager": "nm"}.get(fault, "") + node[1:].replace("1", "")
+        if fault == "unplug":
+            cluster.unplug(node)
+            return f"{node} is cut off", lambda: cluster.plug(node)
+        if fault == "block":
+            cluster.block(node, peer)
+            return "two nodes are cut off from each other", lambda: cluster.unblock(node)
+        if fault == "edge":
+            cluster.unplug("edge")
+            return "edge is cut off", lambda: cluster.plug("edge")
+        if fault in ("datanode", "nodemanager"):
+            cluster.stop_daemon(daemon, signal.SIGKILL)
+            return f"{fault} SIGKILL", lambda: cluster.start_daemon(daemon)
+        if fault == "client":
+            live = [process for process in self.processes.values() if process.poll() is None]
+            for process in live[:1]:
+                process.kill()
+            return "client SIGKILL", None
+        live = [app["id"] for app in self.applications() if app["state"] == "RUNNING"]
+        found = [pid for app in live for pid in cluster.processes_on(node, app)]
+        for pid in [pid for pid in found if b".ytf.zip\0agent" in Path(f"/proc/{pid}/cmdline").read_bytes()][:1]:
+            os.kill(pid, signal.SIGKILL)
+        return "agent SIGKILL", None
+
+    def strike_until_the_end(self):
+        while time.monotonic() < self.deadline - 60:
+            time.sleep(self.random.uniform(*PAUSES))
+            try:
+                fault, undo = self.strike()
+                self.sums["fault", re.sub(r"n\d", "a node", fault)] += 1
+                print(f"{self.deadline - time.monotonic():.0f} s left: {fault}; {len(self.keys)} begun", flush=True)
+                if undo is not None:
+                    time.sleep(self.random.uniform(*LASTS))
+                    undo()
+            except (MiniClusterError, OSError) as error:  # the strikes go on
+                print(f"no fault: {error}", flush=True)
+
+    def run(self):
+        work = [threading.Thread(target=self.client, args=[number], daemon=True) for number in range(CLIENTS)]
+        work += [threading.Thread(target=one, daemon=True) for one in (self.strike_until_the_end, self.watch)]
+        for thread in work:
+            thread.start()
+        for thread in work:
+            thread.join()
+        self.rig.restore()
+        until(lambda: all(app["state"] in ENDED for app in self.rig.applications()), 120, 1, "the end of all")
+        applications = self.rig.applications()
+        for key in self.keys:
+            succeeded = [app["id"] for app in applications if (app["name"], app["finalStatus"]) == (key, "SUCCEEDED")]
+            if len(succeeded) > 1:
+                self.wrong.append(f"{key} succeeded {len(succeeded)} times: {succeeded}")
+        self.wrong += [f"two applications of {key} ran at once" for key in self.together]
+        self.wrong += [f"left: {found}" for app in applications for found in self.rig.left(app["id"])]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, HostsCluster(Path(folder) / "hosts", HOSTS) as cluster:
+        soak = HostsSoak(HostsRig(cluster), options.seed, options.minutes)
+        soak.run()
+        for (kind, what), count in sorted(soak.sums.items()):
+            print(f"{count:4d}  {kind:6s} {what}")
+        print(f"{len(soak.keys)} trainings, {len(soak.wrong)} wrong", *soak.wrong, sep="\n")
+    return bool(soak.wrong)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
