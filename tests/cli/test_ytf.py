@@ -102,8 +102,8 @@ def test_of_an_application_that_can_not_be_asked_for_nothing_is_claimed(unanswer
     ("words", "code", "following"),
     [
         (["-r", "worker:1", "-m", "lots", "true"], 2, "next: ytf-submit -h"),
-        (["-r", "worker:1", "-q", "nowhere", "true"], 3, "next: ytf-submit --dry_run ..."),
-        (["-r", "worker:1", "-m", "900g", "true"], 3, "next: ytf-submit --dry_run ..."),
+        (["-r", "worker:1", "-q", "nowhere", "true"], 3, "next: ytf doctor"),
+        (["-r", "worker:1", "-m", "900g", "true"], 3, "next: ytf doctor"),
     ],
 )
 def test_a_refusal_ends_with_the_next_command(words, code, following):

@@ -14,7 +14,7 @@ import pytest
 
 from support.runtime_jobs import FOREVER, QUICK, job
 from support.waiting import until
-from tf_yarn_ops.errors import ApplicationNotFound, SpecInvalid, SubmissionRejected
+from tf_yarn_ops.errors import ApplicationNotFound, SpecInvalid
 from tf_yarn_ops.hadoop.cluster import local
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.launch.launcher import Launcher
@@ -82,7 +82,7 @@ def test_folder_that_another_user_made_first_is_refused(launcher, tmp_path, monk
         os.chown(tmp_path / place, 12345, -1)
     else:
         monkeypatch.setattr("os.geteuid", lambda: 12345)
-    with pytest.raises(SubmissionRejected, match=rf"{tmp_path}/{place} belongs to uid .*; chmod 700 .*XDG_STATE_HOME"):
+    with pytest.raises(SpecInvalid, match=rf"{tmp_path}/{place} belongs to uid .*; chmod 700 .*XDG_STATE_HOME"):
         run(launcher, JobSpec(command="true", tasks={"worker": TaskSpec(instances=1)}))
     assert list((tmp_path / "state/jobs").iterdir()) == []
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import Fault, FaultCode, SubmissionRejected
+from ..errors import Fault, FaultCode, SpecInvalid
 from ..hadoop.cluster import Cluster
 from ..hadoop.local_jobs import LocalJobs
 from ..hadoop.resourcemanager import ENDED, ResourceManager
@@ -139,7 +139,7 @@ class LocalSubmitter:
         try:
             jobs.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            raise SubmissionRejected(
+            raise SpecInvalid(
                 f"the folder of local jobs, {jobs.parent}, can't be written: {error.strerror}; "
                 "name another: --resourcemanager local:///folder, or $XDG_STATE_HOME"
             ) from error
@@ -222,10 +222,10 @@ def interpreter(placed: ContainerEnvironment) -> str:
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise SubmissionRejected if another user could exchange what lies in a folder."""
+    """Raise SpecInvalid if another user could exchange what lies in a folder."""
     status = folder.stat()
     if status.st_uid not in (os.geteuid(), 0) or (status.st_mode & 0o002 and not status.st_mode & stat.S_ISVTX):
-        raise SubmissionRejected(
+        raise SpecInvalid(
             f"another user can exchange the files of local jobs: {folder} belongs to uid {status.st_uid} and has mode "
             f"{stat.S_IMODE(status.st_mode):o}. Take it over (chown {os.geteuid()} {folder}; chmod 700 {folder}), or "
             "name another folder: --resourcemanager local:///folder, or $XDG_STATE_HOME"

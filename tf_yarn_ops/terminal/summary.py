@@ -21,8 +21,8 @@ LOG_LINES = 20
 SUBMIT_AGAIN = {
     Reason.SPEC_INVALID: "ytf-submit -h",
     Reason.ENVIRONMENT_INVALID: "ytf-submit --dry_run ...",
-    Reason.SUBMISSION_REJECTED: "ytf-submit --dry_run ...",
-    Reason.RESOURCES_IMPOSSIBLE: "ytf-submit --dry_run ...",
+    Reason.SUBMISSION_REJECTED: "ytf doctor",
+    Reason.RESOURCES_IMPOSSIBLE: "ytf doctor",
 }
 #: The next command where there is no application.
 _WITHOUT_APPLICATION = SUBMIT_AGAIN | {Reason.CLUSTER_UNREACHABLE: "ytf list --resourcemanager http://HOST:8088"}
