@@ -93,6 +93,12 @@ def test_verbose_shows_each_request_without_its_query():
     assert "user.name" not in done.stderr and "ms" not in quiet.stderr
 
 
+@pytest.mark.parametrize("word", ["submit", "run"])
+def test_ytf_submit_names_the_program_ytf_submit(word):
+    done = run(YTF, word, "-r", "worker:1", "true")
+    assert done.returncode == 2 and f"no command '{word}' (did you mean the program 'ytf-submit'?)" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -135,7 +135,7 @@ CASES = {
         [*SUBMIT, "--local", "-r", "wor", "ker:1", "true"], 2, ("2 words were given; quote the whole command",)
     ),
     "17 misspelt option": Case(
-        [*LOCAL, "--memroy", "3", "true"], 2, ("Did you mean one of: '--am_memory', '--mirror', '--task_memory'?",)
+        [*LOCAL, "--memroy", "3", "true"], 2, ("No such option '--memroy' (did you mean '--task_memory'?)",)
     ),
     "18 file missing": Case(
         [*LOCAL, "-s", "nosuch.py", "python $DTF_TASK_SCRIPT"], 2, ("script: there is no nosuch.py on this machine",)

@@ -36,6 +36,8 @@ def test_json_describes_a_refused_request():
     [
         (["python", "train.py"], "2 words were given; quote the whole command as one word: 'python train.py'"),
         (["python", "train.py", "--steps", "3"], "Options of your own program belong to the task_command: quote it as one word."),
+        (["--memory", "8G", "x"], "No such option '--memory' (did you mean '--task_memory'?). Options of your own program"),
+        (["--lr", "0.1", "x"], "No such option '--lr'. Options of your own program belong to the task_command"),
         (["--spec", "nowhere.yaml", "x"], "spec: 'nowhere.yaml' can't be read: "),
         (["-s", "nowhere.py", "x"], "script: there is no nowhere.py on this machine"),
         (["--submit_with", "magic", "x"], "submit_with: 'magic' is not one of auto, rest, skein"),
@@ -65,6 +67,18 @@ def test_output_properties_need_an_ending_and_a_stdout_of_their_own(tmp_path):
         "exit_code=2",
         "message=task_command: the command is empty",
     ]
+
+
+def test_a_script_that_cannot_start_is_warned_of(tmp_path):
+    script = tmp_path / "run.sh"
+    script.write_bytes(b"#!/bin/bash\r\necho\r\n")
+    script.chmod(0o644)
+    for command in ("cd . && ./run.sh --steps 3", '"$DTF_TASK_SCRIPT"'):
+        done = run(SUBMIT, "--dry_run", "--local", "-r", "worker:1", "-s", str(script), command)
+        assert done.returncode == 0 and f"script: {script} has line ends of Windows" in done.stderr
+        assert f"script: {script} is not executable, as its copy on YARN is; run: chmod +x" in done.stderr
+    read = run(SUBMIT, "--dry_run", "--local", "-r", "worker:1", "-s", str(script), "bash run.sh")
+    assert read.returncode == 0 and read.stderr == ""
 
 
 def test_dry_run_finds_what_a_submission_would(tmp_path):

@@ -34,6 +34,8 @@ def test_cluster_requirement(text, expected):
         ("", ["cluster_requirement, item 1 '': expected task_type:instances, for example ps:2,worker:4"]),
         ("ps", ["cluster_requirement, item 1 'ps': expected task_type:instances, for example ps:2,worker:4"]),
         ("ps:1,", ["cluster_requirement, item 2 '': expected task_type:instances, for example ps:2,worker:4"]),
+        ("ps:1 worker:2", ["cluster_requirement: separate the task types by commas: ps:1,worker:2"]),
+        ("ps:1; worker:2;x:1,y:2", ["cluster_requirement: separate the task types by commas: ps:1,worker:2,x:1,y:2"]),
         ("ps:0", ["cluster_requirement, item 1 'ps:0': '0' is not a whole number of at least 1"]),
         ("ps:-1", ["cluster_requirement, item 1 'ps:-1': '-1' is not a whole number of at least 1"]),
         ("ps:1.5", ["cluster_requirement, item 1 'ps:1.5': '1.5' is not a whole number of at least 1"]),

@@ -207,7 +207,9 @@ def test_commands_of_the_action_are_no_text_of_the_user(place):
 
 
 def test_a_name_that_is_too_long_is_no_file(place):
-    assert faults_of(place, "{tasks: {worker: 1}, command: x}", include=["n" * 300]) == [f"include: there is no file {'n' * 300} on this machine"]
+    assert faults_of(place, "{tasks: {worker: 1}, command: x}", include=["n" * 300]) == [
+        f"include: there is no file {'n' * 300} on this machine"
+    ]
 
 
 def test_paths_of_listed_jobs_begin_in_their_own_folders(place):

@@ -1,5 +1,6 @@
 """``ytf-submit``: submit a job from the words of a shell, and with ``--wait`` follow it to its end."""
 
+import difflib
 import os
 import shlex
 import sys
@@ -66,8 +67,11 @@ class ManualCommand(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            raise click.UsageError(f"{error.format_message()} Options of your own program belong to the task_command: "
-                                   "quote it as one word.", ctx) from error  # fmt: skip
+            names = {option.name.removeprefix("task_"): option.name for option in ALL}
+            near = difflib.get_close_matches(error.option_name.lstrip("-"), names, n=1, cutoff=0.7)
+            hint = f" (did you mean '--{names[near[0]]}'?)" if near else ""
+            raise click.UsageError(f"No such option {error.option_name!r}{hint}. Options of your own program belong "
+                                   "to the task_command: quote it as one word.", ctx) from error  # fmt: skip
 
 
 def _submit(**values: Any) -> int:
@@ -129,10 +133,12 @@ class CommandLineRun:
             raise SpecInvalid(Fault("submit_with", GeneralFault.NOT_A_CHOICE, {"given": given, "allowed": ways}))
         for doubt in doubts_about_job(job):
             say(f"warning: {doubt}")
-        from ..submit.preflight import check_environment, check_files
+        from ..submit.preflight import check_environment, check_files, doubts_about_files
 
         if not self.settings["offline"]:
             check_files(job)
+            for doubt in doubts_about_files(job, _is_local(self.settings)):
+                say(f"warning: {doubt}")
         if self.settings["dry_run"]:
             if not (self.settings["offline"] or _is_local(self.settings)):
                 check_environment(job)

@@ -39,6 +39,10 @@ LAZY = {
 }
 
 
+#: What others call the program ytf-submit.
+_SUBMITTING = ("submit", "run", "start", "train", "launch")
+
+
 class _Group(click.Group):
     """A group that lists the commands of `LAZY` without importing them."""
 
@@ -58,7 +62,8 @@ class _Group(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         known = self.list_commands(ctx)
         if args[0] not in known and not args[0].startswith("-") and not ctx.resilient_parsing:
-            ctx.fail(f"There is no command {args[0]!r}{did_you_mean(args[0], known)}.")
+            program = " (did you mean the program 'ytf-submit'?)" if args[0] in _SUBMITTING else ""
+            ctx.fail(f"There is no command {args[0]!r}{program or did_you_mean(args[0], known)}.")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -20,6 +20,8 @@ OTHER_CHIEFS = ("chiefworker", "master")
 _USUAL = (*OTHER_CHIEFS, *ROLES)
 _INTENDED = re.compile(f"(?:{'|'.join(_USUAL)})[-_0-9]")
 
+#: What stands between two types in place of a comma.
+_SEPARATOR = re.compile(r"\s*;\s*|(?<![,\s])\s+(?=[A-Za-z][\w-]*\s*:)")
 _OVERRIDE = re.compile(r"(?:(?P<type>[^:\[\]]*?)\s*(?:\[(?P<index>[^\]]*)\])?\s*:)?\s*(?P<value>[^:]*)\Z")
 
 
@@ -29,6 +31,7 @@ class NotationFault(FaultCode):
     NOT_A_TYPE = "{given!r} is not a task type; use letters, digits, '-' and '_', a letter first"
     EXPECTED_INSTANCES = "expected task_type:instances, for example ps:2,worker:4"
     TYPE_TWICE = "task type {given!r} is given twice"
+    NOT_COMMAS = "separate the task types by commas: {meant}"
     EXPECTED_VALUE = "expected a value, task_type:value or task_type[index]:value"
     VALUE_TWICE = "{what} already has the value {before}; give it once"
     NO_SUCH_TYPE = "there is no task type {given!r} in the request, which has {allowed}{hint}"
@@ -96,6 +99,10 @@ def parse_cluster_requirement(text: str, faults: list[Fault]) -> dict[str, int]:
     The YARN-DTF design, ``-r, --cluster_requirement``.
     """
     requirement: dict[str, int] = {}
+    several = _SEPARATOR.split(text.strip())
+    if len(several) > 1 and all(part.count(":") == 1 for one in several for part in one.split(",") if part.strip()):
+        text = ",".join(several)  # the types are known, so that nothing else is missed
+        faults.append(Fault("cluster_requirement", NotationFault.NOT_COMMAS, {"meant": text}))
     for position, item in enumerate(text.split(","), start=1):
         fault = _noter("cluster_requirement", faults, position=position, item=item.strip())
         name, colon, count = (part.strip() for part in item.partition(":"))

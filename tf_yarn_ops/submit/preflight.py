@@ -9,6 +9,7 @@ refuses a larger container only when the application master asks for it.
 
 import logging
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from ..errors import Fault, FaultCode, ResourcesImpossible
 from ..hadoop.resourcemanager import Allocation
 from ..job.document import expand_home
 from ..job.spec import JobSpec
+from ..runtime.common.contract import SCRIPT_VARIABLE
 from ..validation import ARCHIVE_SUFFIXES, check_faults, this_machine
 
 logger = logging.getLogger(__name__)
@@ -103,6 +105,28 @@ def fault_of_file(where: str, path: Path) -> Fault | None:
     elif os.path.isfile(path) and not os.access(path, os.R_OK):
         code = LocalFileFault.UNREADABLE
     return Fault(where, code, {"file": path, "machine": this_machine(path)}) if code else None
+
+
+def doubts_about_files(spec: JobSpec, local: bool) -> list[str]:
+    """Return warnings about files of this machine that a command starts as a program, and that can't start.
+
+    ``local`` is whether the tasks run on this machine, with the files themselves: YARN makes its copies executable.
+    """
+    doubts = []
+    commands = [command for command in (spec.command, *(task.command for task in spec.tasks.values())) if command]
+    for where, path in local_sources(spec).items():
+        name = re.escape(where.partition(".")[2] or path.name)
+        variable = rf'|"?\$\{{?{SCRIPT_VARIABLE}\b' if where == "script" else ""
+        starts = re.compile(rf"(?:^|[;&|(]|\bexec\s)\s*(?:\./{name}(?![^\s;&|)]){variable})", re.MULTILINE)
+        if not any(map(starts.search, commands)) or not path.is_file():
+            continue
+        with path.open("rb") as file:
+            first = file.readline(256)
+        if first.startswith(b"#!") and first.rstrip(b"\n").endswith(b"\r"):
+            doubts.append(f"{where}: {path} has line ends of Windows, so its #! names no program; run: dos2unix {path}")
+        if local and not os.access(path, os.X_OK):
+            doubts.append(f"{where}: {path} is not executable, as its copy on YARN is; run: chmod +x {path}")
+    return doubts
 
 
 def check_environment(spec: JobSpec) -> None:
