@@ -1,11 +1,10 @@
 """Keras's ``fit`` trains on two workers, by tf_keras and on JAX; after a SIGKILL it goes on from its checkpoint."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from support.framework_environments import pinned_packages
+from support.framework_environments import jax_python, tf_keras_python
 from tf_yarn_ops.hadoop.cluster import discover, local
 from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
@@ -15,10 +14,10 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 pytestmark = [pytest.mark.matrix, pytest.mark.timeout(900)]
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "keras"
-#: Of each way: the framework, its variables, the file that its first checkpoint leaves, and that of the model.
+#: Of each way: the interpreter, the variable, the files of its first checkpoint and of the model.
 WAYS = {
-    "tf_keras": ("tensorflow", {"TF_USE_LEGACY_KERAS": "1"}, "backup/*/*.index", "model/saved_model.pb"),
-    "jax": ("jax", {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}, "epoch-0001.keras", "model.keras"),
+    "tf_keras": (tf_keras_python, {"TF_USE_LEGACY_KERAS": "1"}, "backup/*/*.index", "model/saved_model.pb"),
+    "jax": (jax_python, {"KERAS_BACKEND": "jax"}, "epoch-0001.keras", "model.keras"),
 }
 #: Worker 1 loses its program after the first checkpoint.
 KILLED = """\
@@ -30,12 +29,13 @@ else exec {train}; fi
 
 def train(cluster, way, output, command="{train}"):
     """Train one way on two workers; return the report."""
-    framework, env, mark, model = WAYS[way]
+    environment, env, mark, model = WAYS[way]
+    interpreter, variables = environment()
     job = JobSpec(
-        command=command.format(train=f"{sys.executable} $DTF_TASK_SCRIPT", mark=mark),
+        command=command.format(train=f"{interpreter} $DTF_TASK_SCRIPT", mark=mark),
         tasks={"worker": TaskSpec(2, memory=1536)},
-        framework=framework,
-        env={**env, "PYTHONPATH": str(pinned_packages(way)), "EPOCHS": "20"},
+        framework="jax" if way == "jax" else "tensorflow",
+        env={**env, **variables, "EPOCHS": "20"},
         script=str(EXAMPLES / f"fit_{way}.py"),
         restart=RestartPolicy("cluster"),
         output=str(output),

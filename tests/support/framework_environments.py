@@ -20,7 +20,7 @@ HAVE_APT = shutil.which("apt-get") is not None and os.path.exists(DEBIANS_PYTHON
 
 
 def jax_python():
-    """Return an interpreter that has JAX for the CPU, and the variables that it needs."""
+    """Return an interpreter that has JAX for the CPU and Keras, and the variables that it needs."""
     return pinned_python("jax"), {"JAX_PLATFORMS": "cpu"}
 
 
@@ -40,10 +40,10 @@ def pinned_python(name):
     return str(folder / "venv" / "bin" / "python")
 
 
-def pinned_packages(name):
-    """Return the folder with what a file of pins names, for the ``PYTHONPATH`` of this interpreter."""
+def tf_keras_python():
+    """Return this interpreter, and the variables with which it has tf_keras."""
     library = "lib/python{}.{}/site-packages".format(*sys.version_info)
-    return Path(pinned_python(name)).parents[1] / library
+    return sys.executable, {"PYTHONPATH": str(Path(pinned_python("tf_keras")).parents[1] / library)}
 
 
 def pytorch_python():
