@@ -232,6 +232,8 @@ def test_a_task_that_the_report_omits_is_found_in_the_record(yarn, tmp_path):
     session = Session(cluster)
     report = session.look(session.resourcemanager.get(ID))
     assert (len(report.tasks), report.omitted_tasks) == (300, 0)
+    ended = read_yarn_report(session.resourcemanager.get(ID))
+    assert len(ended.tasks) < 300 and session.finish(ended).tasks == report.tasks  # as a watcher does
     file = find_log(session.resourcemanager.get(ID), report, "worker:280")
     assert file.container_id.endswith("_000280") and file.name == "worker.log"
     with pytest.raises(LogMissing, match="_000280 -log_files worker"):  # found, but its node is gone

@@ -409,6 +409,9 @@ def test_filter_finds_each_task_of_a_group():
         "worker:702",
         "worker:706",
     ]
+    assert (
+        "and 12 more tasks, which this report omits" in render_parts(many() | {"omitted_tasks": 12}, live=True)["tasks"]
+    )
     found = rows(render_parts(many(), live=True, find="running")["tasks"])
     assert len(found) == MAX_TASKS and "and 899 more tasks" in render_parts(many(), live=True, find="running")["tasks"]
 

@@ -18,6 +18,7 @@ from ..follow.log_reader import Logs, default_task
 from ..follow.log_stream import LogLine, LogStream
 from ..follow.yarn_report import read_yarn_report
 from ..hadoop.cluster import Cluster
+from ..history.histories import with_recorded_tasks
 from ..runtime.common.escaping import escape_controls
 
 logger = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ class ProgramLines:
     def __init__(
         self, cluster: Cluster, tasks: Sequence[str], masking: Callable[[], Callable[[str], str]], log: logging.Logger
     ):
-        self._tasks = tuple(tasks)
+        self._cluster, self._tasks = cluster, tuple(tasks)
         self._masking = masking
         self._mask: Callable[[str], str] = _hide
         self._log = log
@@ -105,7 +106,7 @@ class ProgramLines:
 
     def _read(self, application_id: str) -> tuple[Sequence[str], Counter[str]]:
         application = self._resourcemanager.get(application_id)
-        report = read_yarn_report(application, self._live.fetch(application))
+        report = with_recorded_tasks(self._cluster, read_yarn_report(application, self._live.fetch(application)))
         if self._stream is None:
             if not report.tasks:
                 return [], Counter()

@@ -128,7 +128,7 @@ class Session:
 
     def finish(self, ended: JobReport, is_job: bool = True) -> JobReport:
         """Return the report of an ended application, with the last holder of its lease; delete its directory."""
-        ended = with_holder(self.staging, ended)
+        ended = with_recorded_tasks(self.cluster, with_holder(self.staging, ended))
         self.forget(ended, is_job)
         return ended
 

@@ -116,6 +116,8 @@ def render_parts(document: Mapping[str, Any], *, live: bool, board: str = BOARD,
     shown = groups[:MAX_TASKS]
     more = sum(len(group.tasks) for group in groups[MAX_TASKS:])
     rest = f'<p class="dim">and {more} more tasks</p>' if more else ""
+    if document.get("omitted_tasks"):
+        rest += f'<p class="dim">and {int(document["omitted_tasks"])} more tasks, which this report omits</p>'
     return {
         "live": "true" if live else "false",
         "head": _head(document, board),
