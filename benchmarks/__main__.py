@@ -35,6 +35,8 @@ FOLDER = Path(".ytf/bench")
 @click.argument("names", nargs=-1, type=click.Choice(NAMES), metavar="[NAME]...")
 @click.option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Runs of each case.")
 @click.option("--quick", is_flag=True, help="The smallest case of each benchmark, for a look at whether it works.")
+@click.option("--soak", type=click.FloatRange(0), metavar="MINUTES", help="Run the soak of commits instead.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the soak.")
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
@@ -42,13 +44,19 @@ FOLDER = Path(".ytf/bench")
     show_default=True,
     help="Folder of the JSON files, one a benchmark.",
 )
-def main(names: tuple[str, ...], runs: int, quick: bool, output: Path) -> None:
+def main(names: tuple[str, ...], runs: int, quick: bool, soak: float | None, seed: int, output: Path) -> None:
     """Run benchmarks by name; all without one.
 
     NAME: rendezvous, heartbeats, agent, watcher, triggerer (no Java), submission, secure_submission, burst, job,
     restart, lease, history, page, environment, data, commit, fuzz.
     """
     logging.basicConfig(level=logging.WARNING)
+    if soak is not None:
+        from .commit_soak import run
+
+        for name, count in run(60 * soak, seed).items():
+            click.echo(f"{name:<32} {count:>8,}")
+        return
     for name in names or NAMES:
         module = importlib.import_module(f"benchmarks.{name}")
         before = describe_machine()
