@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from support.cluster_jobs import job, until_it_runs
+from support.cluster_jobs import job
 from support.commit_rows import commits_whole_and_once, moves_into_nothing
 from support.httpfs import running_httpfs
 from support.knox import Knox, serving_knox
@@ -19,7 +19,6 @@ from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
-from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.hdfs import Hdfs
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -111,39 +110,6 @@ def test_a_job_is_staged_through_httpfs(httpfs, minicluster):
         assert launcher.wait(application_id, timeout=120).reason is Reason.SUCCEEDED
         files = cluster.open_filesystem()
         until(lambda: files.status(cluster.directory(application_id)) is None, 60, 0.1)
-
-
-def test_a_job_is_submitted_followed_read_and_killed_through_knox(knox, minicluster):
-    """By its services WEBHDFS and YARNUI, with a token."""
-    cluster = discover(
-        f"{knox.topology}/yarn",
-        ENVIRON,
-        site=Site(**knox.site, gateway_token_file=str(knox.folder / "token"), staging="/user/{user}/by-knox"),
-    )
-    assert (cluster.user, cluster.webhdfs) == (minicluster.settings.user, (knox.topology,))
-    assert cluster.inside == (minicluster.resourcemanager_url,)
-    with closing(Launcher(cluster, environ=ENVIRON)) as launcher:
-        spec = job(
-            f"echo '<hello> & more {URL}'; sleep 300",
-            instances=2,
-            deadlines=Deadlines(total=600),
-            output="/logs/mnist",
-        )
-        application_id = launcher.submit(spec)
-        until_it_runs(launcher, application_id)
-        report = launcher.report(application_id)
-        assert report.tracking_url == f"{knox.topology}/yarn/proxy/{application_id}/"
-        assert launcher.cluster_spec(application_id)["worker"]
-        # Knox rewrites what looks like its own in JSON: paths, and texts that end with an address of YARN.
-        document = launcher.live.fetch_document(launcher.resourcemanager.get(application_id))
-        assert (document["output_path"], URL in document["options"]["command"]) == ("/logs/mnist", True), document
-        assert until(lambda: f"<hello> & more {URL}\n" in "".join(launcher.log(application_id, "worker:1")), 60, 0.2)
-        assert "Listening on port" in "".join(launcher.log(application_id, "coordinator"))
-        report = launcher.kill(application_id, "enough of it")
-        assert (report.reason, report.message) == (Reason.KILLED, "enough of it")
-        assert report.tasks[0].log_url.startswith(f"{knox.topology}/yarn/nodemanager/node/containerlogs/container_")
-        assert cluster.open_filesystem().status(cluster.directory(application_id)) is None
-    assert {path.split("/")[3] for _, path, _ in knox.requests} <= {"yarn", "webhdfs"}
 
 
 def test_command_line_needs_only_the_site_file(knox, minicluster, tmp_path):

@@ -1,42 +1,18 @@
 """A real HttpFS in front of a MiniCluster's HDFS, from Maven's artefacts."""
 
 import os
-import shutil
 import socket
 import subprocess
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
+from support.hadoop.server_jars import fetch_jars
 from support.waiting import until
-from tf_yarn_ops.minicluster.artefacts import cache_folder
 from tf_yarn_ops.minicluster.ports import choose_ports
 
 #: Maven has no HttpFS of 3.4.3; this one runs on the other jars of 3.4.3.
 VERSION = "3.4.2"
 _JARS = (f"org.apache.hadoop:hadoop-hdfs-httpfs:{VERSION}", "com.googlecode.json-simple:json-simple:1.1.1")
-_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
-
-
-def jars():
-    """Return the folder with HttpFS's own jars; fetch them once."""
-    target = cache_folder(os.environ) / f"httpfs-{VERSION}"
-    if not target.is_dir():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=".httpfs-", dir=target.parent))
-        for jar in _JARS:
-            subprocess.run(
-                ["mvn", "-q", "-B", _COPY, f"-Dartifact={jar}", f"-DoutputDirectory={folder}"],
-                check=True,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                timeout=600,
-            )
-        try:
-            folder.rename(target)
-        except OSError:  # another process was faster
-            shutil.rmtree(folder)
-    return target
 
 
 def let_act_for_others(hadoop):
@@ -88,7 +64,7 @@ def running_httpfs(hadoop, folder):
         "-XX:TieredStopAtLevel=1",
         *folders,
         "-cp",
-        f"{settings.hadoop}/jars/*:{jars()}/*:{home}/conf:{settings.configuration}",
+        f"{settings.hadoop}/jars/*:{fetch_jars(f'httpfs-{VERSION}', _JARS)}/*:{home}/conf:{settings.configuration}",
         "org.apache.hadoop.fs.http.server.HttpFSServerWebServer",
     ]
     with (home / "out.log").open("wb") as log:

@@ -24,6 +24,8 @@ from .certificates import make_stores
 from .high_availability import ZOOKEEPER
 from .kdc import check_programs, get_ticket, listens, make_realm, start_kdc
 from .kerberos import HDFS, USERS, Realm
+from .kms import KMS, build_kms_files, make_zone
+from .knox_server import KNOX
 from .labels import check_labels, put_labels
 from .settings import KDC, HadoopSettings
 from .throwaway_keys import write_keys
@@ -56,6 +58,11 @@ class HadoopCluster(MiniCluster):
     docker : bool, optional
         Run a Docker engine, in which jobs of the user ``nobody`` may run their tasks; needs root. Default: as a running
         cluster, else False.
+    kms : bool, optional
+        Run a key server; the home directory of the cluster's user is an encryption zone. Default: as a running cluster,
+        else False.
+    knox : bool, optional
+        Run an Apache Knox before the daemons. Default: as a running cluster, else False.
     """
 
     settings_type: ClassVar[type[HadoopSettings]] = HadoopSettings
@@ -77,13 +84,15 @@ class HadoopCluster(MiniCluster):
         https: bool | None = None,
         ticket_lifetime: int | None = None,
         docker: bool | None = None,
+        kms: bool | None = None,
+        knox: bool | None = None,
     ):
         super().__init__(directory, nodes, light, progress, properties=properties)
         if version is not None:
             find_version(version)
         self._want(
             labels=labels, version=version, ha=ha, kerberos=kerberos, https=https, ticket_lifetime=ticket_lifetime,
-            docker=docker,
+            docker=docker, kms=kms, knox=knox,
         )  # fmt: skip
 
     @property
@@ -253,6 +262,19 @@ class HadoopCluster(MiniCluster):
             settings.site_file.write_text(f"ca_file: {settings.stores.ca_file}\n")
         if settings.kerberos:
             make_realm(settings, os.environ)
+        if settings.kms:
+            folder = settings.directory / KMS
+            folder.mkdir(exist_ok=True)
+            for name, text in build_kms_files(settings, folder).items():
+                (folder / name).write_text(text)
+        if settings.knox and daemons.find(self.directory, KNOX) is None:
+            resourcemanager, namenode = (settings.web_address(name) for name in ("rm", "nn"))
+            services = {
+                "YARNUI": resourcemanager,
+                "RESOURCEMANAGER": f"{resourcemanager}/ws",
+                "WEBHDFS": f"{namenode}/webhdfs",
+            }
+            settings.gateway.write(settings.java_home, settings.user, services)
         if settings.docker:
             docker.write_executor(
                 settings.engine,
@@ -279,11 +301,17 @@ class HadoopCluster(MiniCluster):
             check_programs(os.environ)
         if self._wanted.get("docker", False):
             docker.check_engine()
+        secured = any(self._wanted.get(name) for name in ("kerberos", "https", "ha", "light"))
+        if secured and (self._wanted.get("kms") or self._wanted.get("knox")):
+            raise MiniClusterError("--kms and --knox run with a plain cluster only: without Kerberos, HTTPS and pairs")
 
     def _missing(self, settings: HadoopSettings) -> str | None:
         for name in settings.resourcemanagers if settings.ha else ():
             if settings.ask_role(name) is None:
                 return f"the answer of {name}"
+        for daemon in settings.list_daemons():
+            if daemon.name in (KMS, KNOX) and not self._answers(settings, daemon.name):
+                return f"the answer of {daemon.title}"
         if settings.namenodes and settings.find_active(settings.namenodes) is None:
             return "an active NameNode"
         return super()._missing(settings)
@@ -303,6 +331,8 @@ class HadoopCluster(MiniCluster):
         for user in USERS if settings.kerberos else ():
             health.put(settings, f"/user/{user}", {"op": "SETOWNER", "owner": user})
         put_labels(settings)
+        if settings.kms:
+            make_zone(settings, f"/user/{settings.user}")
         if settings.docker:
             owner = {"op": "SETOWNER", "owner": docker.USER, "user.name": settings.superuser}
             health.put(settings, f"/user/{docker.USER}", owner)
@@ -315,7 +345,7 @@ class HadoopCluster(MiniCluster):
         return known[name]
 
     def _answers(self, settings: HadoopSettings, name: str) -> bool:
-        if name == ZOOKEEPER:
+        if name in (ZOOKEEPER, KMS, KNOX):
             return bool(taken_ports({name: settings.ports[name]}))
         if name == KDC:
             return listens(settings)

@@ -61,6 +61,18 @@ _OPTIONS = [
         "local/nopython:1, local/nolibrary:1, local/nobash:1, local/small:1 and foreign/python:1, which YARN does not trust.",
     ),
     click.Option(
+        ["--knox"],
+        is_flag=True,
+        default=None,
+        help="Run an Apache Knox before the daemons, with the topologies default and rest.",
+    ),
+    click.Option(
+        ["--kms"],
+        is_flag=True,
+        default=None,
+        help="Run Hadoop's key server; your home directory, with all that jobs stage, is an encryption zone.",
+    ),
+    click.Option(
         ["--hosts"],
         type=click.IntRange(1, MAX_NODES),
         metavar="<n>",
@@ -96,6 +108,12 @@ def up(context: click.Context, directory: Path | None, hosts: int | None, **opti
     if isinstance(cluster, HostsCluster) and not options["as_json"]:
         click.echo(click.style("Run something on a host: edge, master, n1 ...", bold=True), err=True)
         click.echo(f"  {kind.command} on edge{_named(directory)} ytf doctor", err=True)
+    if cluster.settings.knox and not options["as_json"]:
+        click.echo(click.style("Reach it through Knox", bold=True), err=True)
+        click.echo(
+            f"  env YTF_SITE={shlex.quote(str(cluster.settings.gateway.site_file))} YTF_RESOURCEMANAGER= ytf doctor",
+            err=True,
+        )
     if cluster.settings.kerberos and not options["as_json"]:
         click.echo(click.style("Get a ticket, as alice, bob or gateway", bold=True), err=True)
         click.echo(f"  {_kinit(cluster, 'alice')}", err=True)

@@ -15,13 +15,15 @@ from typing import Any
 from tf_yarn_ops.minicluster import artefacts, health
 from tf_yarn_ops.minicluster.daemon_settings import OPENS, Daemon, Settings, file_of, render_xml
 
-from . import high_availability, throwaway_keys
+from . import high_availability, kms, knox_server, throwaway_keys
 from .additions import LOCAL_FILES
 from .certificates import Stores, build_https_properties
 from .class_archive import DAEMONS, MASTER, class_path, use_archive
 from .docker import DOCKERD, USER, Engine, build_docker_properties
 from .high_availability import NAMENODES, RESOURCEMANAGERS, SERVICE, ZOOKEEPER
 from .kerberos import HDFS, USERS, YARN, Realm, build_kerberos_properties
+from .kms import KMS, build_kms_properties
+from .knox_server import KNOX, KnoxHome
 from .versions import find_version
 
 #: The daemon that is not a JVM: the KDC of a secured cluster.
@@ -67,6 +69,10 @@ class HadoopSettings(Settings):
         Longest life of a user's ticket, seconds; None: a day.
     docker : bool
         Run containers in a Docker engine of the cluster's own, where a job asks for it.
+    kms : bool
+        Run a key server; the home directory of the cluster's user is an encryption zone.
+    knox : bool
+        Run an Apache Knox before the daemons.
     classes : Path, optional
         Folder with the archives of Hadoop's classes; None: there are none.
     additions : Path, optional
@@ -84,6 +90,8 @@ class HadoopSettings(Settings):
     https: bool = False
     ticket_lifetime: int | None = None
     docker: bool = False
+    kms: bool = False
+    knox: bool = False
     classes: Path | None = None
     additions: Path | None = None
     local_files: Path | None = None
@@ -101,6 +109,11 @@ class HadoopSettings(Settings):
     def engine(self) -> Engine:
         """The Docker engine of a cluster with one."""
         return Engine(self.directory / "docker")
+
+    @property
+    def gateway(self) -> KnoxHome:
+        """The gateway of a cluster with one."""
+        return KnoxHome(self.directory / KNOX, self.host, self.ports[KNOX])
 
     @property
     def folders(self) -> Mapping[str, str]:
@@ -143,7 +156,8 @@ class HadoopSettings(Settings):
 
     @property
     def port_names(self) -> tuple[str, ...]:
-        return (*[KDC] * self.kerberos, *[ZOOKEEPER] * self.ha, *super().port_names)
+        others = (*[KDC] * self.kerberos, *[ZOOKEEPER] * self.ha, *[KMS] * self.kms, *[KNOX] * self.knox)
+        return (*others, *super().port_names)
 
     def web_address(self, name: str) -> str:
         address = super().web_address(name)
@@ -195,15 +209,31 @@ class HadoopSettings(Settings):
             128,
             arguments=(f"{self.configuration}/zoo.cfg",),
         )
-        jvms = (*[zookeeper] * self.ha, *super().list_daemons())
+        keys = Daemon(
+            KMS,
+            "KMS",
+            kms.MAIN_CLASS,
+            128,
+            (
+                f"-Dkms.config.dir={self.directory}/kms",
+                f"-Dlog4j.configuration=file:{self.configuration}/log4j.properties",
+                OPENS,
+            ),
+        )
+        jvms = (*[zookeeper] * self.ha, *[keys] * self.kms, *super().list_daemons())
         others = (
             *[Daemon(KDC, "KDC", "", 0)] * self.kerberos,
             *[Daemon(DOCKERD, "Docker engine", "", 0)] * self.docker,
         )
-        return (*others, *map(self._extended, jvms))
+        gateway = [Daemon(KNOX, "Knox", knox_server.MAIN_CLASS, 256, self.gateway.flags)] if self.knox else []
+        return (*others, *map(self._extended, jvms), *gateway)
 
     def _extended(self, daemon: Daemon) -> Daemon:
-        flags = [*daemon.flags, *self.kerberos_flags, *use_archive(self.classes, DAEMONS)]
+        flags = [
+            *daemon.flags,
+            *self.kerberos_flags,
+            *(use_archive(self.classes, DAEMONS) if daemon.name != KMS else ()),
+        ]
         if daemon.title in ("NameNode", "DataNode") and find_version(self.version).hdfs_opens:
             flags.append(OPENS)
         if daemon.title == "ResourceManager":
@@ -224,6 +254,10 @@ class HadoopSettings(Settings):
         return (f"-Djava.security.krb5.conf={self.realm.krb5_conf}", "-Dsun.security.krb5.rcache=none", *opens)
 
     def class_path(self, daemon: Daemon) -> tuple[str, ...]:
+        if daemon.name == KNOX:
+            return self.gateway.class_path
+        if daemon.name == KMS:
+            return (f"{self.directory}/kms", *super().class_path(daemon), f"{kms.kms_jars(self.version)}/*")
         _, *ours = super().class_path(daemon)
         if self.ha and daemon.name in RESOURCEMANAGERS:
             ours.insert(0, str(self.configuration / daemon.name))
@@ -290,6 +324,7 @@ class HadoopSettings(Settings):
             build_https_properties(self.stores) if self.https else {},
             _label_properties(self.labels, self.directory),
             {"yarn-site.xml": build_docker_properties(self.engine)} if self.docker else {},
+            {"core-site.xml": build_kms_properties(self.address(KMS))} if self.kms else {},
         ):
             for name, values in added.items():
                 sites[name] = sites.get(name, {}) | values

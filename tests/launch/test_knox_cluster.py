@@ -1,0 +1,105 @@
+"""A real Apache Knox and a real KMS: staging, input and output of a job lie in an encryption zone, behind the gateway."""
+
+import json
+import signal
+import urllib.request
+from contextlib import closing
+
+import pytest
+
+from support.cluster_jobs import job, until_it_runs
+from support.hadoop import HadoopCluster
+from support.waiting import until
+from tf_yarn_ops.errors import CredentialsRefused, KmsUnreachable, LogMissing
+from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
+from tf_yarn_ops.hadoop.site import Site
+from tf_yarn_ops.hadoop.webhdfs import WebHdfs
+from tf_yarn_ops.job.parts import Deadlines
+from tf_yarn_ops.launch.launcher import Launcher
+from tf_yarn_ops.runtime.common.reasons import Reason
+
+pytestmark = pytest.mark.cluster
+
+#: A machine without a Hadoop client: no program and no variable leads past the gateway.
+ENVIRON = {"HOME": "/nowhere", "PATH": "/usr/bin:/bin"}
+#: An address that Knox takes for one of YARN's.
+URL = "http://rm:8088/cluster/app/1"
+
+
+@pytest.fixture(scope="module")
+def hadoop(tmp_path_factory):
+    with HadoopCluster(tmp_path_factory.mktemp("knox"), kms=True, knox=True) as cluster:
+        home = cluster.settings.gateway
+        # Knox makes a topology ready at its first request, which takes seconds.
+        site = Site(ca_file=str(home.ca_file), gateway_password_file=str(home.password_file), request_timeout=60)
+        yield cluster, home, site
+
+
+def test_job_in_an_encryption_zone_is_followed_through_knox(hadoop, tmp_path):
+    cluster, home, site = hadoop
+    user = cluster.settings.user
+    (tmp_path / "data").write_text("from the zone")
+    found = discover(f"{home.url}/default/yarn", ENVIRON, site=site)
+    assert (found.user, found.webhdfs) == (user, (f"{home.url}/default",))
+    spec = job(
+        f"echo '<hello> & more {URL}'; cat data; sleep 300",
+        instances=2,
+        deadlines=Deadlines(total=600),
+        files={"data": str(tmp_path / "data")},
+        output="/logs/mnist",
+    )
+    with closing(Launcher(found, environ=ENVIRON)) as launcher:
+        application_id = launcher.submit(spec)
+        until_it_runs(launcher, application_id)
+        report = launcher.report(application_id)
+        assert report.tracking_url == f"{home.url}/default/yarn/proxy/{application_id}/"
+        # Knox rewrites what looks like its own in JSON: paths, and texts that end with an address of YARN.
+        document = launcher.live.fetch_document(launcher.resourcemanager.get(application_id))
+        assert (document["output_path"], URL in document["options"]["command"]) == ("/logs/mnist", True), document
+        # On a node's page it replaces such an address and words before it, too; the aggregated log is the program's.
+        assert until(lambda: "\nfrom the zone" in "".join(launcher.log(application_id, "worker:1")), 60, 0.2)
+        assert "<hello> &" in "".join(launcher.log(application_id, "worker:1"))
+        assert "Listening on port" in "".join(launcher.log(application_id, "coordinator"))
+        directory = f"{cluster.namenode_url}/webhdfs/v1{found.directory(application_id)}"
+        with urllib.request.urlopen(f"{directory}?op=GETFILESTATUS&user.name={user}", timeout=60) as answer:
+            assert json.load(answer)["FileStatus"]["encBit"] is True
+        report = launcher.kill(application_id, "enough of it")
+        assert (report.reason, report.message) == (Reason.KILLED, "enough of it")
+        assert report.tasks[0].log_url.startswith(f"{home.url}/default/yarn/nodemanager/node/containerlogs/container_")
+        assert f"<hello> & more {URL}\nfrom the zone" in "".join(launcher.log(application_id, "worker:1"))
+        assert found.open_filesystem().status(found.directory(application_id)) is None
+    rest = Site(**vars(site) | {"default_filesystem": found.default_filesystem})
+    with closing(
+        Launcher(discover(f"{home.url}/rest/resourcemanager", ENVIRON, site=rest), environ=ENVIRON)
+    ) as launcher:
+        assert launcher.report(application_id).reason is Reason.KILLED
+        # Without /conf nothing leads to the logs in HDFS, but the container is known.
+        with pytest.raises(LogMissing, match=f"yarn logs -applicationId {application_id} -containerId container_"):
+            "".join(launcher.log(application_id, "master"))
+
+
+def test_wrong_password_at_knox_is_not_retryable(hadoop, tmp_path):
+    cluster, home, site = hadoop
+    (tmp_path / "password").write_text(f"{cluster.settings.user}:wrong")
+    (tmp_path / "password").chmod(0o600)
+    with pytest.raises(CredentialsRefused, match="does not accept the user and password") as raised:
+        wrong = Site(**vars(site) | {"gateway_password_file": str(tmp_path / "password")})
+        discover(f"{home.url}/default/yarn", ENVIRON, site=wrong)
+    assert (raised.value.reason.exit_code, raised.value.reason.retryable) == (3, False)
+
+
+def test_kms_that_is_away_is_an_outage_that_names_it(hadoop):
+    cluster, home, site = hadoop
+    path = f"/user/{cluster.settings.user}/while-away"
+    inside = WebHdfs(cluster.namenode_urls, SimpleAuthentication(cluster.settings.user), 60.0)
+    behind = discover(f"{home.url}/default/yarn", ENVIRON, site=site).open_filesystem()
+    cluster.stop_daemon("kms", signal.SIGKILL)
+    for files in (inside, behind):
+        with (
+            closing(files),
+            pytest.raises(KmsUnreachable, match=rf"the KMS kms://http@{cluster.settings.address('kms')}/kms"),
+        ):
+            # A NameNode has some keys in store.
+            for number in range(20):
+                files.create(f"{path}-{number}", b"x" * 100_000, 0o600)

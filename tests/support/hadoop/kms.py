@@ -1,0 +1,79 @@
+"""Hadoop's key server: its files, and the encryption zone of a cluster with one."""
+
+import json
+import os
+import subprocess
+import urllib.request
+from pathlib import Path
+
+from tf_yarn_ops.errors import MiniClusterError
+from tf_yarn_ops.minicluster.daemon_settings import Settings, render_xml
+
+from .server_jars import fetch_jars
+
+KMS = "kms"
+#: The key of the zones.
+KEY = "zone"
+MAIN_CLASS = "org.apache.hadoop.crypto.key.kms.server.KMSWebServer"
+
+
+def kms_jars(version: str) -> Path:
+    """Return the folder with the jar of the KMS, which runs on Hadoop's jars."""
+    return fetch_jars(f"kms-{version}", [f"org.apache.hadoop:hadoop-kms:{version}", "org.slf4j:jul-to-slf4j:1.7.36"])
+
+
+def build_kms_properties(address: str) -> dict[str, str]:
+    """Return the properties of ``core-site.xml`` that lead Hadoop to the KMS at ``host:port``."""
+    return {
+        "hadoop.security.key.provider.path": f"kms://http@{address}/kms",
+        "hadoop.security.kms.client.encrypted.key.cache.size": "4",
+    }
+
+
+def build_kms_files(settings: Settings, folder: Path) -> dict[str, str]:
+    """Return the files of the KMS by name: its configuration, in which everybody may use and make keys."""
+    site = {
+        "hadoop.kms.key.provider.uri": f"jceks://file@{folder}/keys.jceks",
+        "hadoop.security.keystore.java-keystore-provider.password-file": "kms-password",
+        "hadoop.kms.authentication.type": "simple",
+        "hadoop.kms.http.host": settings.host,
+        "hadoop.kms.http.port": str(settings.ports[KMS]),
+        # A key that was given a moment ago must not hide that the KMS is away.
+        "hadoop.kms.cache.enable": "false",
+        # A KMS makes 150 encrypted keys at the first request for one, and the NameNode 150 more.
+        "hadoop.security.kms.encrypted.key.cache.size": "4",
+    }
+    acls = {"default.key.acl.MANAGEMENT": "*", "default.key.acl.GENERATE_EEK": "*", "default.key.acl.DECRYPT_EEK": "*",
+            "default.key.acl.READ": "*"}  # fmt: skip
+    return {
+        "core-site.xml": render_xml({"hadoop.tmp.dir": f"{folder}/tmp"}),
+        "kms-site.xml": render_xml(site),
+        "kms-acls.xml": render_xml(acls),
+        "kms-password": "minicluster",
+    }
+
+
+def make_zone(settings: Settings, path: str) -> None:
+    """Make an empty folder of HDFS an encryption zone, unless it is one.
+
+    Raises
+    ------
+    MiniClusterError
+        Hadoop refused; the message has its answer.
+    """
+    url = f"http://{settings.address(KMS)}/kms/v1/keys?user.name={settings.user}"
+    body = json.dumps({"name": KEY, "cipher": "AES/CTR/NoPadding", "length": 128}).encode()
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method="POST")
+    mark = settings.directory / "kms" / "zone"
+    if mark.exists():
+        return
+    settings.send(request, 60).close()
+    command = [
+        f"{settings.java_home}/bin/java", *settings.client_flags, "-cp",
+        ":".join([*(f"{jars}/*" for jars in settings.client_jars), str(settings.configuration)]),
+        "org.apache.hadoop.hdfs.tools.CryptoAdmin", "-createZone", "-keyName", KEY, "-path", path,
+    ]  # fmt: skip
+    ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=os.environ, timeout=120)
+    if ran.returncode != 0:
+        raise MiniClusterError(f"{path} is no encryption zone (exit {ran.returncode}): {ran.stderr.strip()[-2000:]}")
+    mark.touch()
