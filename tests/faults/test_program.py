@@ -1,10 +1,13 @@
 """Faults of the user's program, on this machine: YARN has no part in them. See faults.py and docs/operations/reliability.md."""
 
 import signal
+import tempfile
+from pathlib import Path
 
 import pytest
 
 from support.faults import LocalRig, Matrix, check, job, kill
+from support.port_taker import taking_port
 from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -139,23 +142,13 @@ def nested_result(rig):
     return rig.run(job(f"python3 -c '{nested}' > $YTF_RESULT_FILE"), without_metrics)
 
 
-TAKES = """python -c '
-import os, socket, subprocess, sys
-address = ("", int(os.environ["YTF_PORT"]))
-stranger = socket.socket()
-if os.environ["YTF_ROUND"] == "1":
-    stranger.bind(address)
-    stranger.listen()
-socket.socket().bind(address)
-'"""
-
-
 @MATRIX.row("somebody takes the port away from a program that can't share it", Reason.SUCCEEDED, 60)
 def port_taken(rig):
     def expect(report):
         assert "its port was taken before it could use it" in report.rounds[1].cause, report
 
-    return rig.run(job(tasks={"worker": TaskSpec(command=TAKES, hold_port=False, **SMALL)}, losses=1), expect)
+    with tempfile.TemporaryDirectory() as folder, taking_port(Path(folder)) as command:
+        return rig.run(job(tasks={"worker": TaskSpec(command=command, hold_port=False, **SMALL)}, losses=1), expect)
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from support.appmaster import AppMaster
+from support.port_taker import taking_port
 from support.runtime_jobs import FOREVER, QUICK, job, task
 from support.waiting import until
 from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.runtime.agent.agent import is_port_taken
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,13 +47,39 @@ def test_program_that_binds_its_reserved_port_plainly(tmp_path, hold_port):
     assert ("for a program that binds it plainly, set hold_port to false" in report.message) == hold_port
 
 
-def test_a_taken_port_of_a_task_in_the_cluster_is_tried_again_with_another(tmp_path):
-    tasks = {"worker": TaskSpec(command=f"[ $YTF_ROUND = 2 ] || {{ {TAKEN}; }}", hold_port=False)}
+@pytest.mark.parametrize("listens", [True, False], ids=["listening", "bound"])
+def test_port_that_another_process_has_is_exchanged(tmp_path, listens):
+    """The agent finds out; the program prints nothing of it."""
+    with taking_port(tmp_path, listens) as command:
+        tasks = {"worker": TaskSpec(command=command, hold_port=False)}
+        report = run(
+            tmp_path, JobSpec(command="x", tasks=tasks, deadlines=QUICK, restart=RestartPolicy(max_container_losses=1))
+        )
+    assert report.reason is Reason.SUCCEEDED
+    assert "its port was taken before it could use it" in report.rounds[1].cause
+
+
+def test_program_that_only_prints_of_a_taken_port_has_failed(tmp_path):
+    tasks = {"worker": TaskSpec(command=TAKEN, hold_port=False)}
     report = run(
         tmp_path, JobSpec(command="x", tasks=tasks, deadlines=QUICK, restart=RestartPolicy(max_container_losses=1))
     )
-    assert report.reason is Reason.SUCCEEDED
-    assert "its port was taken before it could use it" in report.rounds[1].cause
+    assert (report.reason, len(report.rounds)) == (Reason.TASK_FAILED, 1)
+
+
+def test_connections_that_a_server_has_left_do_not_take_its_port():
+    """A server that ends its connections first leaves them in TIME_WAIT, where a plain bind fails for a minute."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+        port = server.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            connection, _ = server.accept()
+            assert is_port_taken(port)
+            connection.close()
+            assert client.recv(1) == b""
+    with socket.socket() as plain, pytest.raises(OSError, match="in use"):
+        plain.bind(("", port))
+    assert not is_port_taken(port)
 
 
 def test_reserved_port_is_held_between_registration_and_start(tmp_path):

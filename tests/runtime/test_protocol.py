@@ -36,6 +36,7 @@ KEYS = [
     "log_tail",
     "result",
     "out_of_memory",
+    "port_taken",
     "stopped",
     "started_at",
     "finished_at",

@@ -79,5 +79,6 @@ def exited(**fields):
         "log_tail": "",
         "result": None,
         "out_of_memory": None,
+        "port_taken": False,
         **fields,
     }

@@ -5,6 +5,7 @@ Input: the job file and the messages of `protocol`. Output: the user's process a
 """
 
 import contextlib
+import errno
 import json
 import os
 import select
@@ -71,6 +72,24 @@ def reserve_port() -> socket.socket:
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     held.bind(("", 0))
     return held
+
+
+def is_port_taken(port: int) -> bool:
+    """Return whether another process has the port; connections that an ended command has left do not count."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind(("", port))
+            return False
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                return False
+    # A socket without a process is a connection that is closing, as in TIME_WAIT. One that is only bound has no row.
+    inodes = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(OSError), open(table) as rows:
+            inodes |= {row.split()[9] for row in rows if row.split()[1].endswith(":%04X" % port)}
+    return inodes != {"0"}
 
 
 def free_port() -> int:
@@ -329,6 +348,7 @@ class Agent:
                     log_tail="",
                     result=None,
                     out_of_memory=None,
+                    port_taken=False,
                 )
             )
         self.next_start = None
@@ -448,6 +468,7 @@ class Agent:
             "peak_memory_mib": round(max(ending.peak_memory_mib, command.meter.peak_mib), 1),
             "result": self.read_result(),
             "out_of_memory": self.memory.kill_of(ending.code, ending.signal),
+            "port_taken": self.held is None and is_port_taken(self.port),
         }
         line = protocol.encode("exited", log_tail=tail, **fields)
         while len(line) >= protocol.MAX_PROTOCOL_LINE:  # one character may take twelve bytes

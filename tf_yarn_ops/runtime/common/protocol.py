@@ -10,9 +10,10 @@ From the agent:
 - ``running``: round int, start int. The command has started.
 - ``exited``: round int, start int, stopped flag, code int?, signal int?, seconds number, started_at number?,
   finished_at number?, late number, cpu_seconds number?, peak_memory_mib number?, log_tail text, result object?,
-  out_of_memory object?. The command has ended, so many seconds before the message (``late``), and with it all its
-  processes; ``stopped`` is true if the agent ended it. ``out_of_memory``: how many of them the kernel has killed
-  (``kills``), the ``limit`` and the ``peak`` in MiB. The agent repeats the message until it is acknowledged.
+  out_of_memory object?, port_taken flag. The command has ended, so many seconds before the message (``late``), and with
+  it all its processes; ``stopped`` is true if the agent ended it. ``out_of_memory``: how many of them the kernel has
+  killed (``kills``), the ``limit`` and the ``peak`` in MiB. ``port_taken``: another process has the task's port, which
+  the agent did not hold. The agent repeats the message until it is acknowledged.
 - ``sample``: round int, start int, cpu_seconds number, cpu_cores number, memory_mib number, peak_cpu_cores number,
   peak_memory_mib number, idle_seconds number, gpus int?, gpu_percent number?, gpu_memory_mib number?, gpu_given_mib
   number?, gpu_uuids text?, metrics object, left_out int. What the command uses, and the points that its program has
@@ -80,6 +81,7 @@ FROM_AGENT: Mapping[str, Mapping[str, str]] = {
         "log_tail": "text",
         "result": "object?",
         "out_of_memory": "object?",
+        "port_taken": "flag",
     },
     "sample": {
         **_START,

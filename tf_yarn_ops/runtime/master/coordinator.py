@@ -63,8 +63,8 @@ MAX_EXPLAINED = 4
 FULL = 0.9
 #: Libraries of the environment whose versions the page shows.
 _LIBRARIES = ("tensorflow", "tensorflow-cpu", "keras", "numpy", "tensorboard")
-#: The words of a program that has found its port taken.
-_PORT_TAKEN = ("address already in use", "eaddrinuse")
+#: The words of a program that has found its port bound; like the next two, they only add advice to a message.
+_PORT_BOUND = ("address already in use", "eaddrinuse")
 #: The words of TensorFlow when Keras 3's ``model.fit`` runs in several workers.
 _KERAS_FIT = "values.perreplica'>) to a tensor"
 #: The words of TensorFlow where it can't open a path in HDFS.
@@ -387,13 +387,12 @@ class Coordinator:
             status = 128 + number
         plan = self.job.types[peer.task.type]
         printed = tail.lower()
-        taken = bool(status) and plan.in_cluster and any(words in printed for words in _PORT_TAKEN)
-        if taken and not plan.hold_port:
+        if status and plan.in_cluster and message["port_taken"]:
             return Lost(peer.task, Reason.CONTAINER_LOST, "its port was taken before it could use it")
         failed = f"was ended by signal {number}" if number else f"failed with exit code {code}"
         last = next((line.strip() for line in reversed(tail.splitlines()) if line.strip()), "")
         cause = f"{failed} on {peer.host} after {message['seconds']:.1f} s" + (f": {last[:300]}" if last else "")
-        if taken:
+        if status and plan.in_cluster and plan.hold_port and any(words in printed for words in _PORT_BOUND):
             cause += (
                 f". Its reserved port {peer.port} stays bound, with SO_REUSEPORT, while the command runs: for a "
                 "program that binds it plainly, set hold_port to false"
