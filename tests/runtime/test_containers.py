@@ -161,9 +161,9 @@ def test_a_fault_of_a_node_or_the_network_is_none_of_the_image(end):
 
 
 def test_the_end_of_a_container_says_what_nodemanagers_know():
-    end = ContainerEnd(LAUNCH.format(137, "<unknown>"))
+    end = ContainerEnd(LAUNCH.format(137, "<unknown>"), exit_code=137)
     assert end.killed and end.has_no_log and not ContainerEnd().has_no_log
-    assert not ContainerEnd(LAUNCH.format(1370, "x")).killed
+    assert not ContainerEnd(LAUNCH.format(1, "Last 4096 bytes of stderr: Exit code: 137"), exit_code=1).killed
     assert ContainerEnd(LAUNCH.format(7, "docker: no space left")).detail == "docker: no space left"
 
 

@@ -155,7 +155,7 @@ def test_a_sigkill_of_a_full_container_is_out_of_memory(peak, reason):
         coordinator, wire = await running(wire_job(restart=RestartPolicy(max_container_losses=0)))
         if peak:
             coordinator.heard(wire.peer, wire, sample(peak_memory_mib=peak))
-        end = ContainerEnd("Exception from container-launch. Exit code: 137 Exception message: Killed")
+        end = ContainerEnd("Exception from container-launch. Exit code: 137 Exception message: Killed", exit_code=137)
         coordinator.lose([Gone("worker_0", Reason.CONTAINER_LOST, "Container failed")], {"worker_0": end})
         return coordinator.state
 

@@ -15,7 +15,6 @@ from ..common.container_http import NO_ANSWER, ask_yarn, fetch_answer
 from ..common.contract import AGENT_LINE, AGENT_WARNING, Job
 from ..common.mutual_tls import client_context
 from ..common.reasons import Reason
-from ..common.webhdfs_calls import Answer
 from .skein_calls import Channel, SkeinFailed, decode_message
 
 logger = logging.getLogger(__name__)
@@ -109,11 +108,14 @@ class ContainerEnd(NamedTuple):
         The last line of its log; None if there is no log, so that nothing in the container has run.
     node : str
         What YARN says of the node, if it is not in service: its state, and which disk is full; else empty.
+    exit_code : int or None
+        Of the container's first process; None if it is not known.
     """
 
     diagnostics: str = ""
     last_line: Optional[str] = None
     node: str = ""
+    exit_code: Optional[int] = None
 
     @property
     def has_no_log(self) -> bool:
@@ -138,7 +140,7 @@ class ContainerEnd(NamedTuple):
     @property
     def killed(self) -> bool:
         """Whether SIGKILL ended the container's first process."""
-        return re.search(r"exit ?code:? 137\b", self.diagnostics, re.I) is not None
+        return self.exit_code == 137
 
 
 def _last_words(diagnostics: str) -> str:
@@ -278,15 +280,12 @@ def _query_node(job: Job, container: Container) -> ContainerEnd:
         printed = fetch_answer(f"{base}/{log}", {"Accept": "text/plain"}, _NODE_SECONDS, job.authorities)
     except NO_ANSWER:
         return ContainerEnd()
-    return ContainerEnd(_read_diagnostics(described), _read_last_line(printed.content.decode("utf-8", "replace")))
-
-
-def _read_diagnostics(answer: Answer) -> str:
-    """Return the diagnostics of a container; empty if the node has forgotten it, or does not show it."""
+    last_line = _read_last_line(printed.content.decode("utf-8", "replace"))
     try:
-        return " ".join(str(answer.document()["container"]["diagnostics"]).split())
-    except (KeyError, TypeError):
-        return ""
+        found = described.document()["container"]
+        return ContainerEnd(" ".join(str(found["diagnostics"]).split()), last_line, exit_code=found.get("exitCode"))
+    except (KeyError, TypeError, AttributeError):  # the node has forgotten it, or does not show it
+        return ContainerEnd(last_line=last_line)
 
 
 def _read_last_line(answer: str) -> Optional[str]:
