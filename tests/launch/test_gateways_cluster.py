@@ -10,6 +10,7 @@ import pytest
 
 from support.cluster_jobs import job
 from support.commit_rows import commits_whole_and_once, moves_into_nothing
+from support.forged import check_verdict
 from support.httpfs import running_httpfs
 from support.knox import Knox, serving_knox
 from support.tls import Authority
@@ -149,6 +150,13 @@ def test_command_line_needs_only_the_site_file(knox, minicluster, tmp_path):
         timeout=180,
     )
     assert (logs.returncode, "ApplicationMaster" in logs.stdout) == (0, True), logs.stderr
+    cluster = discover(
+        f"{knox.topology}/resourcemanager",
+        ENVIRON,
+        site=Site(**knox.site, gateway_password_file=str(knox.folder / "password")),
+    )
+    with closing(Launcher(cluster, environ=ENVIRON)) as launcher:
+        check_verdict(launcher.resourcemanager.get(application_id), "mallory")
 
 
 def test_gateway_without_a_login_is_reported(knox):

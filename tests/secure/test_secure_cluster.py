@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from support.forged import check_verdict, forged
 from support.framework_environments import pinned_python
 from support.hdfs_programs import FSSPEC, FSSPEC_RESULT, LIBHDFS, LIBHDFS_RESULT, TENSORFLOW, TENSORFLOW_RESULT
 from support.libhdfs import libhdfs_folder
@@ -107,12 +108,13 @@ def test_a_job_of_alice_runs_only_she_ends_it_and_its_logs_stay(secure_cluster, 
     log = f"{secure_cluster.settings.web_address('nm')}/ws/v1/node/containerlogs/{container}/application.master.log"
     assert ask(secure_cluster, as_alice, log)[0] == 200
     assert "amContainerLogs" not in look(as_bob)
-    kill = ("--request", "PUT", "--header", "Content-Type: application/json", "--data", '{"state": "KILLED"}')
+    body = json.dumps({"state": "KILLED", "diagnostics": f"bye\n{forged(application)}"})
+    kill = ("--request", "PUT", "--header", "Content-Type: application/json", "--data", body)
     status, said = ask(secure_cluster, as_bob, f"{page}/state", *kill)
     assert status == 403, said
     flag.touch()
     assert until(lambda: look()["state"] == "FINISHED", 90)
-    assert look()["finalStatus"] == "SUCCEEDED"
+    check_verdict(look(), "bob")
     assert until(lambda: look()["logAggregationStatus"] == "SUCCEEDED", 60)
     assert "\nI am worker 0\n" in run(as_alice, "yarn", "logs", "-applicationId", application)
 

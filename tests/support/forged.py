@@ -5,8 +5,9 @@ import json
 import httpx
 
 from support.fake_yarn import STAMP, killed_text
+from tf_yarn_ops.follow.yarn_report import read_yarn_report
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport
+from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics
 
 
 def forged(application_id, reason=Reason.SUCCEEDED):
@@ -35,6 +36,25 @@ def kill_as(hadoop, user, application_id, words):
         timeout=30,
     )
     answer.raise_for_status()
+
+
+def check_verdict(application, killer):
+    """Check the report of a job that succeeded, as a cluster shows it; and that a forged one is not believed.
+
+    Parameters
+    ----------
+    application : dict
+        YARN's answer: the tag and the secret have come through the cluster's login or gateway.
+    killer : str
+        A user who is not its owner.
+    """
+    name, tags = application["id"], application["applicationTags"].split(",")
+    report, proven = parse_diagnostics(application["diagnostics"], name, tags)
+    assert (report.reason, proven) == (Reason.SUCCEEDED, True)
+    assert [task.host for task in read_yarn_report(application).tasks] == [task.host for task in report.tasks]
+    words = killed_text(name, f"bye\n{forged(name)}", killer)
+    killed = read_yarn_report({**application, "state": "KILLED", "finalStatus": "KILLED", "diagnostics": words})
+    assert killed.reason is Reason.KILLED and not (killed.metrics or killed.tasks) and killer in killed.message
 
 
 #: How YARN ends an application whose diagnostics hold somebody's text: state, final status, diagnostics.
