@@ -2,13 +2,19 @@
 
 import json
 import os
+import shlex
+import subprocess
 import sys
+import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import jsonschema
 import pytest
 
 from support.browser import browsing
+from support.hostile_page import KINDS, hostile_page
 from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.job.parts import Deadlines, Environment, RestartPolicy
@@ -101,3 +107,48 @@ def test_a_reader_of_the_tracking_url_sees_restart_curves_and_verdict(minicluste
         if launcher.report(application).reason is None:
             launcher.kill(application, "its test ended")
         launcher.close()
+
+
+#: Puts servers of another user's choice in place of the job's page.
+REPLACES = """\
+import sys, time, skein
+ui = skein.ApplicationClient.from_current().ui
+ui.remove_page("ytf")
+ui.add_page("ytf", sys.argv[1], "ytf")
+open(sys.argv[2], "w").close()
+time.sleep(600)
+"""
+
+
+def test_page_that_never_ends_holds_up_no_reader(minicluster, tmp_path):
+    """A foreign application's page drips, floods or sends no head; the ResourceManager's proxy passes that on."""
+    launcher = Launcher(
+        discover(minicluster.resourcemanager_url, environ={}),
+        environ={**os.environ, **minicluster.environ},
+        submit_with="rest",
+    )
+    with hostile_page(*KINDS, "silent") as url, ThreadPoolExecutor(8) as pool:
+        application = launcher.submit(
+            JobSpec(
+                command=shlex.join(["python", "-c", REPLACES, url.rstrip("/"), str(tmp_path / "replaced")]),
+                tasks={"worker": TaskSpec(memory=256)},
+                environment=Environment("venv", sys.prefix),
+                deadlines=Deadlines(total=300),
+            )
+        )
+        try:
+            until((tmp_path / "replaced").exists, 120, 0.2, what="the hostile page")
+            environ = {**os.environ, "YTF_RESOURCEMANAGER": minicluster.resourcemanager_url}
+            ytf = str(Path(sys.executable).with_name("ytf"))
+
+            def ran(*words):
+                began = time.monotonic()
+                done = subprocess.run([ytf, *words], env=environ, capture_output=True, text=True, timeout=120)
+                assert done.returncode == 0 and application in done.stdout, done
+                return time.monotonic() - began
+
+            took = list(pool.map(lambda words: ran(*words), [("status", application), ("list",)] * 4))
+            assert max(took) < 60, took
+        finally:
+            launcher.kill(application, "its test ended")
+            launcher.close()

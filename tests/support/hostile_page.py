@@ -1,6 +1,7 @@
 """The page of a hostile application: it answers without end, slowly or fast."""
 
 import contextlib
+import itertools
 import socket
 import threading
 import time
@@ -32,14 +33,15 @@ KINDS = {"drip": _drip, "drip head": _drip_head, "flood": _flood}
 
 
 @contextlib.contextmanager
-def hostile_page(kind):
-    """Serve a kind of page of `KINDS`; yields its address."""
+def hostile_page(*kinds):
+    """Serve pages of some of `KINDS` in turn, ``silent`` for no answer; yields their address."""
+    turns = itertools.cycle(kinds)
     listener = socket.create_server(("127.0.0.1", 0), backlog=128)
 
     def serve(connection):
         with contextlib.suppress(OSError), connection:
             connection.recv(65536)
-            KINDS[kind](connection)
+            {**KINDS, "silent": lambda connection: connection.recv(1)}[next(turns)](connection)
 
     def accept():
         with contextlib.suppress(OSError):
