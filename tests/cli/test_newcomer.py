@@ -206,7 +206,7 @@ CASES = {
     ),
     "34 home that can't be written": Case(
         [*SUBMIT, "--resourcemanager", "local:///proc/nohome", "-r", "worker:1", "true"],
-        3,
+        2,
         ("/proc/nohome", "can't be written", "local:///folder"),
     ),
     "40 unknown application": Case([*YTF, "report", "--resourcemanager", "{yarn}", UNKNOWN], 9, (f"{UNKNOWN} LOST",)),
