@@ -5,6 +5,7 @@ process of ``ytf-submit --local --wait`` that is called again until it exits 0. 
 agent or program gets SIGKILL, and now and then the active NameNode does. Readers poll the outputs all the time.
 """
 
+import contextlib
 import os
 import random
 import signal
@@ -176,28 +177,29 @@ class Trainer(threading.Thread):
         ]
         words += ["--commit", OUTPUTS[self.title], "--heartbeat_timeout", "5", "--stop_grace", "1", _PROGRAM]
         kind = self._chance.choice([*KINDS, "program"]) if self._chance.random() < SHARE else ""
-        moment, began = self._chance.uniform(0.3, self._usual), time.monotonic()
+        moment, began = self._chance.uniform(0.0, self._usual / 2), time.monotonic()
         with self._log.open("ab") as log:
             client = subprocess.Popen(words, env=self._environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.counts["calls"] += 1
-        try:
-            client.wait(moment if kind else 300)
-        except subprocess.TimeoutExpired:
-            self._strike(kind)
-            client.wait(300)
+        if kind:
+            self._strike(kind, client, moment)
+        client.wait(300)
         if client.returncode == 0 and not kind:
             self._usual = time.monotonic() - began
         return client.returncode == 0
 
-    def _strike(self, kind: str) -> None:
-        for pid, variables in environments():
-            if self._mark.encode() in variables and _kind_of(pid) == kind:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
-                self.counts[f"SIGKILL: {kind}"] += 1
-                return
+    def _strike(self, kind: str, client: "subprocess.Popen[bytes]", moment: float) -> None:
+        """Kill a process of a kind, so many seconds after it has been seen."""
+        while client.poll() is None:
+            for pid, variables in environments():
+                if self._mark.encode() in variables and _kind_of(pid) == kind:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        client.wait(moment)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                        self.counts[f"SIGKILL: {kind}"] += 1
+                    return
+            time.sleep(0.2)
 
     def end_all(self) -> None:
         """Kill what is left."""
