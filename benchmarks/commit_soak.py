@@ -72,7 +72,7 @@ class Reader(threading.Thread):
                 self.bad.append(f"{self._path}: {error!r}")
 
     def poll(self) -> None:
-        """Look at all results once."""
+        """Poll at all results once."""
         self.polls += 1
         try:
             for folder in self._folders():
@@ -100,7 +100,7 @@ class Reader(threading.Thread):
             self._latest = max(latest, self._latest)
 
     def look(self, folder: str) -> None:
-        """Look at one result: a listing of HDFS shows one moment."""
+        """Poll at one result: a listing of HDFS shows one moment."""
         seen = None
         for _ in range(20):
             listed = {status.name: status.length for status in self._files.list(folder)}
@@ -125,7 +125,7 @@ class Reader(threading.Thread):
             return
 
     def _content(self, path: str) -> bytes | None:
-        return self._files.read_news(path, 0, 1, MOST_SUCCESS)
+        return self._files.read_appended(path, 0, 1, MOST_SUCCESS)
 
     def close(self) -> None:
         self._closed.set()

@@ -49,7 +49,7 @@ class Crowd:
         """Be one agent until its start has come."""
         reader, writer = await self.connect()
         self.writers.append(writer)
-        self.say(
+        self.echo(
             writer,
             "register",
             version=VERSION,
@@ -77,7 +77,7 @@ class Crowd:
             if message["type"] != "welcome":
                 raise RuntimeError(f"{self.service}_{instance}: {message}")
 
-    def say(self, writer: asyncio.StreamWriter, kind: str, **fields: Any) -> None:
+    def echo(self, writer: asyncio.StreamWriter, kind: str, **fields: Any) -> None:
         """Send and count a message."""
         line = protocol.encode(kind, **fields)
         self.counts["sent"] += 1
@@ -95,7 +95,7 @@ class Crowd:
     async def leave(self) -> None:
         """Report exit code 0 for everyone."""
         for writer in self.writers:
-            self.say(
+            self.echo(
                 writer,
                 "exited",
                 round=1,

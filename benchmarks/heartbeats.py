@@ -84,7 +84,7 @@ async def figures(size: int) -> Figures:
         line = Line()
         peers.append(
             (
-                await coordinator.greet(
+                await coordinator.on_connect(
                     line,
                     {
                         "type": "register",
@@ -104,7 +104,7 @@ async def figures(size: int) -> Figures:
             )
         )  # type: ignore[arg-type]
     for peer, line in peers:
-        coordinator.heard(peer, line, {"type": "running", "round": 1, "start": 1})  # type: ignore[arg-type]
+        coordinator.on_message(peer, line, {"type": "running", "round": 1, "start": 1})  # type: ignore[arg-type]
     lines = [sample(step) for step in range(ROUNDS)]
     gc.collect()
     before = resident_mib()
@@ -112,7 +112,7 @@ async def figures(size: int) -> Figures:
     for text in lines:
         began = time.process_time()
         for peer, line in peers:
-            coordinator.heard(peer, line, protocol.decode(text))  # type: ignore[arg-type]
+            coordinator.on_message(peer, line, protocol.decode(text))  # type: ignore[arg-type]
         spent += time.process_time() - began
     grown = resident_mib() - before
     began = time.process_time()

@@ -65,7 +65,7 @@ def meet(size: int, folder: Path, crowds: int = CROWDS) -> dict[str, Any]:
                 _line(player)
             told = [json.loads(answer) for answer in _ask(players)]
             memory, used = peak_memory(inner), cpu_seconds(inner) - before
-            _say(players)
+            _echo(players)
             report = am.wait()
         finally:
             for player in players:
@@ -91,7 +91,7 @@ def _player(folder: Path, port: int, first: int, count: int) -> "subprocess.Pope
     )
 
 
-def _say(players: "list[subprocess.Popen[str]]") -> None:
+def _echo(players: "list[subprocess.Popen[str]]") -> None:
     for player in players:
         assert player.stdin is not None
         player.stdin.write("go\n")
@@ -99,7 +99,7 @@ def _say(players: "list[subprocess.Popen[str]]") -> None:
 
 
 def _ask(players: "list[subprocess.Popen[str]]") -> list[str]:
-    _say(players)
+    _echo(players)
     return [_line(player) for player in players]
 
 

@@ -24,7 +24,7 @@ PROGRAMS = Path(sys.executable).parent
 ACCURACY = 0.95
 
 
-def say(text: str) -> None:
+def echo(text: str) -> None:
     """Write a line for people to stderr, where the progress of the job goes too."""
     print(text, file=sys.stderr, flush=True)
 
@@ -42,7 +42,7 @@ def train(cluster: MiniCluster, output: Path) -> int:
     environ = {**os.environ, **cluster.environ}
     environ["HADOOP_USER_NAME"] = current_user(environ)  # one user for all programs; LOGNAME does not count
     user, data = environ["HADOOP_USER_NAME"], f"/user/{environ['HADOOP_USER_NAME']}/digits.npz"
-    say("\n== the data: 1,797 handwritten digits into HDFS")
+    echo("\n== the data: 1,797 handwritten digits into HDFS")
     subprocess.run(
         [sys.executable, "prepare.py", cluster.namenode_url.replace("http://", f"webhdfs://{user}@") + data],
         cwd=DIGITS,
@@ -57,8 +57,8 @@ def train(cluster: MiniCluster, output: Path) -> int:
         "--environment", f"venv://{sys.prefix}", "-s", "parameter_server.py",
         "--file", "digits.py", "-i", cluster.default_filesystem + data, "-o", str(output), "python ${DTF_TASK_SCRIPT}",
     ]  # fmt: skip
-    say("\n== the training, ParameterServerStrategy on five tasks")
-    say(f"$ cd {show(DIGITS)}\n$ {shlex.join(['ytf-submit', *command[1:]])}\n")
+    echo("\n== the training, ParameterServerStrategy on five tasks")
+    echo(f"$ cd {show(DIGITS)}\n$ {shlex.join(['ytf-submit', *command[1:]])}\n")
     submitted = subprocess.run(command, cwd=DIGITS, env=environ, stdout=subprocess.PIPE, text=True)
     application_id = submitted.stdout.strip()
     if not application_id:
@@ -67,34 +67,34 @@ def train(cluster: MiniCluster, output: Path) -> int:
         [str(PROGRAMS / "ytf"), "report", "--json", application_id], env=environ, stdout=subprocess.PIPE, text=True
     )
     accuracy = (json.loads(answer.stdout).get("metrics") or {}).get("accuracy", 0.0)
-    say("\n== the result")
-    say(f"test accuracy  {accuracy:.4f}")
-    say(f"model          {show(output / 'model')}")
-    say(f"curves         {show(PROGRAMS / 'tensorboard')} --logdir {show(output / 'logs')}")
+    echo("\n== the result")
+    echo(f"test accuracy  {accuracy:.4f}")
+    echo(f"model          {show(output / 'model')}")
+    echo(f"curves         {show(PROGRAMS / 'tensorboard')} --logdir {show(output / 'logs')}")
     if accuracy < ACCURACY:
-        say(f"the accuracy is below {ACCURACY}: the demo has failed")
+        echo(f"the accuracy is below {ACCURACY}: the demo has failed")
     return submitted.returncode or int(accuracy < ACCURACY)
 
 
 def start(folder: Path) -> None:
     """Start a fresh Hadoop."""
-    MiniCluster(folder / "hadoop", progress=say).down()
+    MiniCluster(folder / "hadoop", progress=echo).down()
     shutil.rmtree(folder, ignore_errors=True)
-    say("== a fresh Hadoop")
-    MiniCluster(folder / "hadoop", progress=say).up()
+    echo("== a fresh Hadoop")
+    MiniCluster(folder / "hadoop", progress=echo).up()
 
 
 def end(folder: Path, keep: bool) -> None:
     """End the cluster, or say how to use it."""
-    cluster = MiniCluster(folder / "hadoop", progress=say)
+    cluster = MiniCluster(folder / "hadoop", progress=echo)
     if not keep:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one changes nothing
         cluster.down()
-        say("\nnothing is left running; ./dev demo --keep leaves the cluster up")
+        echo("\nnothing is left running; ./dev demo --keep leaves the cluster up")
         return
-    say(f"\n== the cluster is still up: {cluster.resourcemanager_url}/cluster")
-    say(f'use it:  eval "$({show(PROGRAMS / "ytf")} minicluster env --dir {show(folder / "hadoop")})"')
-    say(f"end it:  {show(PROGRAMS / 'ytf')} minicluster down --dir {show(folder / 'hadoop')}")
+    echo(f"\n== the cluster is still up: {cluster.resourcemanager_url}/cluster")
+    echo(f'use it:  eval "$({show(PROGRAMS / "ytf")} minicluster env --dir {show(folder / "hadoop")})"')
+    echo(f"end it:  {show(PROGRAMS / 'ytf')} minicluster down --dir {show(folder / 'hadoop')}")
 
 
 def main() -> int:
@@ -113,10 +113,10 @@ def main() -> int:
         if step in (None, "train"):
             code = train(MiniCluster(folder / "hadoop"), folder / "output")
     except MiniClusterError as error:
-        say(f"./dev demo: {error}")
+        echo(f"./dev demo: {error}")
         code = error.reason.exit_code
     except (KeyboardInterrupt, SystemExit) as error:
-        say("./dev demo: interrupted")
+        echo("./dev demo: interrupted")
         code = int(error.code or 0) if isinstance(error, SystemExit) else 130
     finally:
         if step == "end" or step != "start":

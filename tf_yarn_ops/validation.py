@@ -66,7 +66,7 @@ class ValueFault(FaultCode):
     NOT_A_COUNT = "{given!r} is not a whole number of at least {least}"
     NOT_IN_THE_PAST = "{given!r} is not between 1970 and now"
     NOT_SECONDS = "{given!r} is not a number of seconds of at least 0"
-    NOT_A_MOMENT = "{given!r} is neither an age such as 90s, 10m, 2h or 7d nor a time such as 2026-11-22T17:05"
+    NOT_A_TIMESTAMP = "{given!r} is neither an age such as 90s, 10m, 2h or 7d nor a time such as 2026-11-22T17:05"
     NOT_A_FLAG = "{given!r} is neither true nor false"
     NOT_A_TEXT = "{given!r} is not a text"
     NOT_WRITTEN = "{given} is neither a text nor a number"
@@ -180,7 +180,7 @@ def parse_since(text: str, now: float, zone: tzinfo | None = None) -> float:
             moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
             found = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
     except (ValueError, OverflowError):  # a day before the first year of the time zone
-        raise invalid(ValueFault.NOT_A_MOMENT, given=text) from None
+        raise invalid(ValueFault.NOT_A_TIMESTAMP, given=text) from None
     if not 0.0 <= found <= now + _SECONDS["d"]:
         raise invalid(ValueFault.NOT_IN_THE_PAST, given=text)
     return found
@@ -300,12 +300,12 @@ def read_text(value: object) -> str:
         raise invalid(ValueFault.NOT_A_TEXT, given=value)
     if "\0" in value:
         raise invalid(ValueFault.NUL, given=value)
-    if position := odd_position(value):
+    if position := unexpected_position(value):
         raise invalid(ValueFault.NOT_UTF8, position=position)
     return value
 
 
-def odd_position(text: str) -> int:
+def unexpected_position(text: str) -> int:
     """Return the position of the first half of a character, which UTF-8 can't hold, from 1; 0 if there is none.
 
     Python reads bytes that are not UTF-8 as such halves, in arguments, variables and names of files.
@@ -369,7 +369,7 @@ def _fault_of_variable(name: object, given: object, text: str) -> Fault | None:
         return Fault(path, ValueFault.NOT_WRITTEN, {"given": kind_of(given)})
     if "\0" in text:
         return Fault(path, ValueFault.NUL_IN_VARIABLE)
-    if position := odd_position(text):
+    if position := unexpected_position(text):
         return Fault(path, ValueFault.NOT_UTF8, {"position": position})
     if _was_masked(text):
         return Fault(path, ValueFault.MASKED_VARIABLE)
@@ -424,7 +424,7 @@ def is_expanded(text: str) -> bool:
 
 def is_utf8(text: str, most: int) -> bool:
     """Return whether a text has at most so many bytes in UTF-8; one with bytes of another encoding has none."""
-    return not odd_position(text) and len(text.encode()) <= most
+    return not unexpected_position(text) and len(text.encode()) <= most
 
 
 def read_source(value: object) -> str:

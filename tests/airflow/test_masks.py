@@ -26,7 +26,7 @@ def handed_over(files):
 
 
 def test_triggerer_masks_secrets_without_having_them_as_arguments(site, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(log_lines, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(log_lines, "SCAN_SECONDS", 0.05)
     mask_secret("geheim-8")
     logs = serve_logs(site.yarn)
     logs[CONTAINERS["chief:0"]] = b"it knows geheim-8, letmein-99 and s3cr3t-arg, and tells 5\n"
@@ -62,7 +62,7 @@ def test_triggerer_masks_secrets_without_having_them_as_arguments(site, tmp_path
 
 @pytest.mark.parametrize("secret", ["geheim-9", None])
 def test_triggerer_that_cannot_read_the_secrets_logs_no_line(site, tmp_path, monkeypatch, capsys, secret):
-    monkeypatch.setattr(log_lines, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(log_lines, "SCAN_SECONDS", 0.05)
     logs = serve_logs(site.yarn)
     logs[CONTAINERS["chief:0"]] = b"geheim-9\n"
     deferred, _ = deferral(

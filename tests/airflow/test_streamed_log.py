@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_the_lines_come_masked_while_it_trains_and_the_rest_at_the_end(site, monkeypatch, capsys):
-    monkeypatch.setattr(log_lines, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(log_lines, "SCAN_SECONDS", 0.05)
     monkeypatch.setattr(log_lines, "MOST_LINES", 3)
     mask_secret("geheim-7")
     logs = serve_logs(site.yarn)
@@ -34,7 +34,7 @@ def test_the_lines_come_masked_while_it_trains_and_the_rest_at_the_end(site, mon
 
 
 def test_nodes_that_do_not_answer_do_not_end_the_wait(site, monkeypatch, capsys):
-    monkeypatch.setattr(log_lines, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(log_lines, "SCAN_SECONDS", 0.05)
     asked = []
     site.yarn.faults.append(
         lambda method, path: "/containerlogs/" in path and (asked.append(path) or (503, {}, "away"))
@@ -49,7 +49,7 @@ def test_nodes_that_do_not_answer_do_not_end_the_wait(site, monkeypatch, capsys)
 
 
 def test_unknown_task_of_a_job_is_reported(site, monkeypatch, capsys):
-    monkeypatch.setattr(log_lines, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(log_lines, "SCAN_SECONDS", 0.05)
     task, seen = Running(site.operator(stream_logs=["worker:*", "wroker:0"])), []
     trains(site)
     until(lambda: seen.extend(task_log(capsys)) or any("has no task 'wroker:0'" in line for line in seen))

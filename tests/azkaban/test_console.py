@@ -25,9 +25,9 @@ def test_lines_of_programs_are_tamed(line, tamed):
 def test_the_console_outlives_its_reader():
     read, write = os.pipe()
     console = Console(write)
-    console.say("one \ud800")
+    console.echo("one \ud800")
     assert os.read(read, 100) == b"one \\ud800\n"
     os.close(read)
-    console.say("two")
-    console.say("three")
+    console.echo("two")
+    console.echo("three")
     os.close(write)

@@ -19,7 +19,7 @@ from support.azkaban_process import COMMAND, ID, SECOND, USER, finish, submitted
 from support.fake_yarn import STAMP
 from support.forged import ENDS, end_forged
 from support.waiting import until
-from tf_yarn_ops.azkaban.limited_ending import EXECUTOR_GONE, LimitedEnding
+from tf_yarn_ops.azkaban.limited_ending import EXECUTOR_ENDED, LimitedEnding
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
@@ -311,7 +311,7 @@ def test_an_executor_that_is_gone_takes_its_job_along(azkaban, yarn):
     job.saw("submitted")
     job.process.kill()
     until(lambda: yarn.apps[ID]["state"] == "KILLED", 60)
-    assert EXECUTOR_GONE in yarn.apps[ID]["diagnostics"]
+    assert EXECUTOR_ENDED in yarn.apps[ID]["diagnostics"]
     until(lambda: not Path(f"/proc/{launcher}").exists())
 
 
@@ -321,8 +321,8 @@ def test_the_end_of_standard_input_is_the_executors(azkaban, yarn):
     job.saw("submitted")
     job.process.stdin.close()
     assert job.end() == 1
-    assert yarn.apps[ID]["state"] == "KILLED" and EXECUTOR_GONE in yarn.apps[ID]["diagnostics"]
-    assert job.lines[-1] == f"KILLED: {EXECUTOR_GONE}"
+    assert yarn.apps[ID]["state"] == "KILLED" and EXECUTOR_ENDED in yarn.apps[ID]["diagnostics"]
+    assert job.lines[-1] == f"KILLED: {EXECUTOR_ENDED}"
 
 
 def test_a_cancel_before_anything_is_reserved_is_quick(azkaban, yarn):
@@ -353,8 +353,8 @@ def test_the_end_comes_whatever_hangs(impatient, hangs, calls):
 
     ending = LimitedEnding(lambda: seen.append("parent gone"), last_call, lambda: seen.append("no answer"), leave)
     ending.start()
-    ending.ask("told to", 143)
-    ending.ask("told again", 1)
+    ending.request("told to", 143)
+    ending.request("told again", 1)
     assert over.wait(60)
     never.set()
     assert (seen, ending.why, ending.code) == (calls, "told to", 143)

@@ -35,7 +35,7 @@ with Interruption() as interruption:
     watch.start(interruption.wakeup())
     lock, lib = ctypes.create_string_buffer(128), ctypes.CDLL(None)
     lib.pthread_mutex_lock(lock)
-    with interruption.noted(int):
+    with interruption.on_signal(int):
         print("go", flush=True)
         lib.pthread_mutex_lock(lock)
 """
@@ -75,13 +75,13 @@ def test_a_full_pipe_does_not_hold_up_the_end(impatient):
 
     def last_call():
         done.append("killed")
-        console.say("killed")
+        console.echo("killed")
 
     ending = LimitedEnding(
-        lambda: None, last_call, lambda: console.say("nobody answers"), lambda code: (done.append(code), over.set())
+        lambda: None, last_call, lambda: console.echo("nobody answers"), lambda code: (done.append(code), over.set())
     )
     ending.start()
-    ending.ask("told to", 143)
+    ending.request("told to", 143)
     assert over.wait(60)
     os.close(read)
     assert done == ["killed", 143]

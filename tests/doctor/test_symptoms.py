@@ -71,7 +71,7 @@ SYMPTOMS = [
             '{"scheduler": {"schedulerInfo": {"type": "capacityScheduler", "queues": {"queue": [{"state": 1}]}}}}',
         ),
         "queue",
-        Symptom.ODD_ANSWER,
+        Symptom.UNEXPECTED_ANSWER,
         "KeyError: 'queueName'",
     ),
     (answers("/ws/v1/cluster/scheduler", 500, "boom", "text/plain"), "queue", Symptom.REQUEST_FAILED, "boom"),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tf_yarn_ops.environments.check import PEEK, ArchiveDoubt, ArchiveFault, check_archive
+from tf_yarn_ops.environments.check import PEEK, ArchiveFault, ArchiveWarning, check_archive
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.job.spec import JobSpec
 from tf_yarn_ops.submit.preflight import check_environment
@@ -122,7 +122,7 @@ def test_zip_is_a_doubt_and_other_files_are_faults(tmp_path):
     found = [fault.code for name in ("env.tar.gz", "cut.tar.gz") for fault in check_archive(tmp_path / name).faults]
     assert found == [ArchiveFault.NOT_READ, ArchiveFault.NOT_READ]
     zipped = check_archive(tmp_path / "env.zip")
-    assert not zipped.faults and [doubt.code for doubt in zipped.doubts] == [ArchiveDoubt.ZIP]
+    assert not zipped.faults and [doubt.code for doubt in zipped.doubts] == [ArchiveWarning.ZIP]
 
 
 def test_what_nodes_have_to_bring_is_a_doubt(tmp_path):
@@ -138,7 +138,7 @@ def test_what_nodes_have_to_bring_is_a_doubt(tmp_path):
 def test_archive_larger_than_a_nodes_cache_is_a_doubt(tmp_path, monkeypatch):
     monkeypatch.setattr("tf_yarn_ops.environments.check._CACHE_OF_NODE", 0)
     (doubt,) = check_archive(tar(tmp_path / "large.tar.gz", GOOD)).doubts
-    assert doubt.code is ArchiveDoubt.LARGE
+    assert doubt.code is ArchiveWarning.LARGE
 
 
 def test_a_look_assumes_nothing_about_the_rest(tmp_path):

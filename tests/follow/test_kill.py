@@ -28,7 +28,7 @@ def test_kill_says_why_waits_and_deletes(place):
 @pytest.mark.parametrize("forgets", ["the kill", "the application at the kill", "the application after the kill"])
 def test_a_kill_is_repeated_where_a_restart_has_lost_it(place, monkeypatch, forgets):
     """A ResourceManager that recovers knows no application for a while, and no kill that it had not yet done."""
-    monkeypatch.setattr(killing, "_ASK_AGAIN", 0.2)
+    monkeypatch.setattr(killing, "_REPEAT_SECONDS", 0.2)
     launcher = place.launcher()
     launcher.submit(job())
     yarn, looks = place.yarn, []
@@ -84,7 +84,7 @@ def test_pause_between_two_looks_has_a_limit(place, monkeypatch):
     accepted = (202, {"Content-Type": "application/json"}, '{"state": "RUNNING"}')
     place.yarn.faults.append(lambda method, path: accepted if method == "PUT" and len(slept) < 20 else None)
     monkeypatch.setattr(killing.time, "sleep", slept.append)
-    monkeypatch.setattr(killing, "_ASK_AGAIN", 0.0)
+    monkeypatch.setattr(killing, "_REPEAT_SECONDS", 0.0)
     assert launcher.kill(ID).reason is Reason.KILLED
     assert slept[:2] == [0.05, pytest.approx(0.075)] and max(slept) == 0.5
 

@@ -230,7 +230,7 @@ def large_job(yarn, tmp_path, recorded=300):
 def test_a_task_that_the_report_omits_is_found_in_the_record(yarn, tmp_path):
     cluster = large_job(yarn, tmp_path)
     session = Session(cluster)
-    report = session.look(session.resourcemanager.get(ID))
+    report = session.read_report(session.resourcemanager.get(ID))
     assert (len(report.tasks), report.omitted_tasks) == (300, 0)
     ended = read_yarn_report(session.resourcemanager.get(ID))
     assert len(ended.tasks) < 300 and session.finish(ended).tasks == report.tasks  # as a watcher does
@@ -245,7 +245,7 @@ def test_a_task_that_report_and_history_lack_may_be_omitted(yarn, tmp_path, reco
     cluster = large_job(yarn, tmp_path, recorded)
     session = Session(cluster)
     application = session.resourcemanager.get(ID)
-    report = session.look(application)
+    report = session.read_report(application)
     assert len(report.tasks) > 50 and len(report.tasks) + report.omitted_tasks == 300
     with pytest.raises(
         LogMissing, match=f"omits {report.omitted_tasks} tasks.*-applicationId {ID} -log_files worker.l"

@@ -57,7 +57,7 @@ def task(url, name, container, **fields):
 
 def look(stream, yarn, tasks, reason=None):
     report = JobReport(ID, reason=reason, tasks=tuple(tasks), finished_at=STAMP / 1000 if reason else None)
-    return [(line.task, line.start, line.text) for line in stream.look(application(1, "RUNNING"), report)]
+    return [(line.task, line.start, line.text) for line in stream.poll(application(1, "RUNNING"), report)]
 
 
 def test_each_look_yields_the_new_whole_lines_of_all_tasks(yarn, nodes, stream):
@@ -199,9 +199,9 @@ def test_the_application_masters_log_is_followed_too(yarn, nodes, stream):
     nodes[master] = b"published\n"
     with closing(stream("coordinator")) as lines:
         known = application(1, "RUNNING", amContainerLogs=f"{yarn.url}/node/containerlogs/{master}/ann")
-        found = list(lines.look(known, JobReport(ID)))
+        found = list(lines.poll(known, JobReport(ID)))
         assert [(line.task, line.text) for line in found] == [("coordinator", "published")]
-        assert list(lines.look(application(1, "ACCEPTED", amContainerLogs=""), JobReport(ID))) == []
+        assert list(lines.poll(application(1, "ACCEPTED", amContainerLogs=""), JobReport(ID))) == []
 
 
 def test_look_behind_the_end_repeats_nothing(yarn, nodes, stream):

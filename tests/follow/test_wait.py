@@ -9,7 +9,7 @@ from tf_yarn_ops.errors import (
     SubmissionRejected,
     TicketMissing,
 )
-from tf_yarn_ops.follow.wait import REPEAT, SILENT_AFTER, Kill, Look, Outage, Pause, waiting
+from tf_yarn_ops.follow.wait import REPEAT, SILENT_AFTER, Kill, Outage, Pause, Poll, waiting
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
 RUNNING = {"id": "application_1_0001", "state": "RUNNING"}
@@ -21,7 +21,7 @@ def test_an_unchanged_report_is_repeated_for_those_who_write_a_log():
     step = next(steps)
     for at in (0.0, 1.0, REPEAT - 1, REPEAT, 2 * REPEAT - 1, 2 * REPEAT):
         now[0] = at
-        while not isinstance(step, Look):
+        while not isinstance(step, Poll):
             step = steps.send(None)
         step = steps.send((RUNNING, JobReport(RUNNING["id"], state="RUNNING")))
     assert told == [0.0, REPEAT, 2 * REPEAT]
@@ -49,7 +49,7 @@ def test_silent_coordinator_is_logged_once(caplog, state, tasks, obstacle, told)
 
     def look():
         nonlocal step
-        while not isinstance(step, Look):
+        while not isinstance(step, Poll):
             step = steps.send(None)
         step = steps.send((RUNNING | {"state": state}, JobReport(RUNNING["id"], state=state, tasks=tasks)))
         return [text.partition(". Next: ytf logs application_1_0001 --task master")[0] for text in caplog.messages]
@@ -87,10 +87,10 @@ def test_outage_is_logged_once_for_each_error_and_at_its_end(caplog):
 def test_a_wait_logs_the_begin_and_the_end_of_an_outage(caplog):
     caplog.set_level("INFO")
     steps = waiting("application_1_0001", on_change=lambda report: None)
-    assert isinstance(next(steps), Look)
+    assert isinstance(next(steps), Poll)
     for _ in range(2):
         assert isinstance(steps.throw(ClusterUnreachable("away")), Pause)
-        assert isinstance(steps.send(None), Look)
+        assert isinstance(steps.send(None), Poll)
     steps.send((RUNNING, JobReport(RUNNING["id"], state="RUNNING")))
     begin, end = caplog.messages
     assert begin == "still waiting for application_1_0001: away" and "again" in end
@@ -99,11 +99,11 @@ def test_a_wait_logs_the_begin_and_the_end_of_an_outage(caplog):
 def test_a_wait_logs_each_refusal_of_its_kill_once(caplog):
     queued = RUNNING | {"state": "ACCEPTED", "startedTime": 1, "elapsedTime": 60_000}
     steps = waiting("application_1_0001", on_change=lambda report: None, queue_timeout=30)
-    assert isinstance(next(steps), Look)
+    assert isinstance(next(steps), Poll)
     for refusal in ("ann may not", "ann may not", "nor bob"):
         assert isinstance(steps.send((queued, JobReport(RUNNING["id"], state="ACCEPTED"))), Kill)
         assert isinstance(steps.throw(SubmissionRejected(refusal)), Pause)
-        assert isinstance(steps.send(None), Look)
+        assert isinstance(steps.send(None), Poll)
     assert [text.rpartition(": ")[2] for text in caplog.messages] == ["ann may not", "nor bob"]
 
 
@@ -120,9 +120,9 @@ def test_a_wait_logs_each_refusal_of_its_kill_once(caplog):
 def test_wait_ends_with_the_kind_of_its_last_failure(error, kind):
     now = [0.0]
     steps = waiting("application_1_0001", on_change=lambda report: None, clock=lambda: now[0], unreachable_timeout=60)
-    assert isinstance(next(steps), Look)
+    assert isinstance(next(steps), Poll)
     assert isinstance(steps.throw(error("refused")), Pause)
-    assert isinstance(steps.send(None), Look)
+    assert isinstance(steps.send(None), Poll)
     now[0] = 61.0
     with pytest.raises(kind, match="waited 61 s for application_1_0001: refused") as raised:
         steps.throw(error("refused"))

@@ -44,7 +44,7 @@ def test_threads_with_one_keytab_get_its_credentials_one_after_the_other(monkeyp
         return 0
 
     monkeypatch.setattr(gssapi, "_opened", [Library(gss_acquire_cred_from=acquire)])
-    threads = [threading.Thread(target=Tickets(keytab).who) for keytab in ("/etc/ann.keytab", other)]
+    threads = [threading.Thread(target=Tickets(keytab).find_principal) for keytab in ("/etc/ann.keytab", other)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -41,7 +41,7 @@ def test_a_reservation_gives_id_and_maximum(wire_and_real):
 
 def test_allocation_without_gpus():
     assert Allocation.read({"memory": 1024, "vCores": 2}) == Allocation(1024, 2, 0)
-    assert not Allocation.read(amount(1024, 2)).holds(Allocation(1024, 2, 1))
+    assert not Allocation.read(amount(1024, 2)).contains(Allocation(1024, 2, 1))
 
 
 def test_find_asks_by_tags_states_and_user(wire_and_real):

@@ -616,7 +616,7 @@ def test_the_cookie_is_kept_as_it_came(header, kept):
     ],
 )
 def test_who_may_ask_for_a_ticket(url, status, header, asked):
-    assert Negotiator(["http://rm:8088"]).asked(url, status, header) is asked
+    assert Negotiator(["http://rm:8088"]).requires_ticket(url, status, header) is asked
 
 
 @pytest.mark.parametrize("name", ["ann", "ann@EXAMPLE.COM", "ann/host@EXAMPLE.COM"])

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tf_yarn_ops.errors import SpecInvalid
-from tf_yarn_ops.job.request import OPTION_NAMES, build_job, doubts_about_job
+from tf_yarn_ops.job.request import OPTION_NAMES, build_job, find_job_warnings
 from tf_yarn_ops.job.spec import JobSpec
 
 
@@ -198,7 +198,7 @@ def test_numbers_may_come_as_texts_and_flags_as_yaml_writes_them():
 
 def test_pattern_with_brackets_is_a_valid_path():
     assert (
-        doubts_about_job(
+        find_job_warnings(
             build_job({"task_command": "x", "cluster_requirement": "worker:1", "input": "hdfs://data[0-9]/x"})
         )
         == []
@@ -215,7 +215,7 @@ def test_pattern_with_brackets_is_a_valid_path():
     ],
 )
 def test_script_that_no_command_names_is_doubted(command, warned):
-    doubts = doubts_about_job(
+    doubts = find_job_warnings(
         build_job({"task_command": command, "cluster_requirement": "worker:1", "script": "jobs/train.py"})
     )
     assert [doubt.startswith("script: no command names 'train.py' or DTF_TASK_SCRIPT") for doubt in doubts] == [
@@ -232,12 +232,12 @@ def test_script_that_no_command_names_is_doubted(command, warned):
 )
 def test_command_that_names_no_given_script_is_doubted(options, doubts):
     job = {"task_command": "python ${DTF_TASK_SCRIPT}", "cluster_requirement": "worker:1", **options}
-    assert doubts_about_job(build_job(job)) == doubts
+    assert find_job_warnings(build_job(job)) == doubts
 
 
 def test_memory_without_unit_that_looks_like_gib_is_doubted():
     job = build_job({"task_command": "x", "cluster_requirement": "worker:2,ps:1", "task_memory": ["worker:4", "ps:2g"]})
-    assert doubts_about_job(job) == ["task_memory: worker has 4 MiB, in which no Python starts; for GiB write 4g"]
+    assert find_job_warnings(job) == ["task_memory: worker has 4 MiB, in which no Python starts; for GiB write 4g"]
 
 
 @pytest.mark.parametrize(
@@ -252,12 +252,12 @@ def test_memory_without_unit_that_looks_like_gib_is_doubted():
 )
 def test_workers_beside_chief_and_ps_that_may_only_serve_are_doubted(options, doubted):
     job = build_job({"task_command": "x", "cluster_requirement": "chief:1,worker:2,ps:1"} | options)
-    assert [doubt.partition(":")[0] for doubt in doubts_about_job(job)] == ["success"] * doubted
+    assert [doubt.partition(":")[0] for doubt in find_job_warnings(job)] == ["success"] * doubted
 
 
 def test_workers_that_are_said_to_end_are_not_doubted():
     tasks = {"chief": 1, "worker": {"instances": 2, "awaited": True}, "ps": 1}
-    assert doubts_about_job(build_job({"task_command": "x"}, {"tasks": tasks})) == []
+    assert find_job_warnings(build_job({"task_command": "x"}, {"tasks": tasks})) == []
 
 
 def test_cluster_requirement_may_be_a_mapping():
@@ -300,7 +300,7 @@ def test_command_of_one_task_type_may_name_the_script():
             "command": ["worker=python train.py"],
         }
     )
-    assert doubts_about_job(job) == []
+    assert find_job_warnings(job) == []
 
 
 #: What a person, or a template, may write for an option.

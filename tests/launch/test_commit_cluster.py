@@ -73,7 +73,7 @@ class Place:
 
     def read(self, name):
         status = self.files.status(f"{self.path}/{name}")
-        return self.files.read_news(f"{self.path}/{name}", 0, status.length, 1 << 20) if status.length else b""
+        return self.files.read_appended(f"{self.path}/{name}", 0, status.length, 1 << 20) if status.length else b""
 
     def success(self):
         """Return what the marker says; the files that it lists are there."""

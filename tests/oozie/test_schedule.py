@@ -7,7 +7,7 @@ import pytest
 from tf_yarn_ops.oozie.schedule import (
     Frequency,
     Schedule,
-    doubts_about_schedule,
+    find_schedule_warnings,
     moving_day_fault,
     read_minutes,
     read_schedule,
@@ -115,7 +115,7 @@ def test_utc_days_are_the_dates_beside_those_of_the_zone(frequency, zone, start,
     schedule, faults = read(frequency=frequency, zone=zone, start=start)
     assert not faults and utc_days(schedule) == days
     assert (moving_day_fault(schedule, "data") is not None) == (len(days) == 2)
-    warned = [text for text in doubts_about_schedule(schedule, NOW) if text.startswith("timezone: the day in UTC")]
+    warned = [text for text in find_schedule_warnings(schedule, NOW) if text.startswith("timezone: the day in UTC")]
     assert bool(warned) == bool(days - {0})
 
 
@@ -130,5 +130,5 @@ def test_minutes_are_a_number_with_its_unit():
 
 def test_doubts_are_about_what_oozie_refuses_and_about_the_past():
     doubtful = Schedule("", Frequency(1, "minutes"), "2026-01-01T00:00Z", "2099-12-31T00:00Z", "UTC")
-    assert [text.partition(":")[0] for text in doubts_about_schedule(doubtful, NOW)] == ["frequency", "start"]
-    assert list(doubts_about_schedule(read("0 2 * * *")[0], NOW)) == []
+    assert [text.partition(":")[0] for text in find_schedule_warnings(doubtful, NOW)] == ["frequency", "start"]
+    assert list(find_schedule_warnings(read("0 2 * * *")[0], NOW)) == []

@@ -21,7 +21,7 @@ from tf_yarn_ops.runtime.master import commit
 from tf_yarn_ops.runtime.master.commit import Ending, OutputCommit, ResultExists, TakenOver, persist
 
 TRAINING = "0123456789abcdef"
-CALLS = ("status", "list", "makedirs", "create", "replace", "move", "move_over", "read_news", "delete")
+CALLS = ("status", "list", "makedirs", "create", "replace", "move", "move_over", "read_appended", "delete")
 
 
 @pytest.fixture(autouse=True)

@@ -119,5 +119,5 @@ def test_coordinator_gives_up_an_answer_without_end(monkeypatch, kind):
     monkeypatch.setattr(rest, "ANSWER_TIMEOUTS", 0.2)
     with hostile_page(kind) as url:
         assert rest.last_line_of_agent(f"{url}node/containerlogs/container_1/ann/worker.log") == ""
-        assert rest.ask_yarn([url.rstrip("/")], "apps/x", "app") == {}
+        assert rest.query_yarn([url.rstrip("/")], "apps/x", "app") == {}
         assert ending.knows_us([url.rstrip("/")], "application_1_1") is None

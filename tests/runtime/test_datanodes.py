@@ -32,7 +32,7 @@ def reads_whole(hdfs):
 #: What is done with the file that holds "content", and what it gives; "create" is the one that is not repeatable.
 OPERATIONS = {
     "read": (reads_whole, b"content"),
-    "read news": (lambda hdfs: hdfs.read_news("/x", 2, 7, 9), b"ntent"),
+    "read news": (lambda hdfs: hdfs.read_appended("/x", 2, 7, 9), b"ntent"),
     "replace": (lambda hdfs: hdfs.replace("/x", b"content", 0o600), None),
     "create": (lambda hdfs: hdfs.create("/new", b"more", 0o600), True),
 }

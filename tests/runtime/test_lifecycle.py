@@ -9,11 +9,11 @@ from tf_yarn_ops.runtime.common.frameworks import FRAMEWORKS, TENSORFLOW
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.roles import Role
 from tf_yarn_ops.runtime.master.lifecycle import (
+    EARLY_FAILURES,
+    EARLY_SECONDS,
     FAILED,
     LOST,
     PENDING,
-    QUICK_FAILURES,
-    QUICK_SECONDS,
     REGISTERED,
     RUNNING,
     SUCCEEDED,
@@ -414,8 +414,8 @@ def test_whatever_the_order_a_job_without_faults_succeeds(names, random):
 def test_failure_after_quick_seconds_is_not_quick():
     rules, state = start("worker:0", mode="task", restarts=9)
     state, _ = play(rules, state, *registered("worker:0"))
-    for _ in range(QUICK_FAILURES):
-        state, decision = decide(rules, state, Exited(W0, 1, QUICK_SECONDS))
+    for _ in range(EARLY_FAILURES):
+        state, decision = decide(rules, state, Exited(W0, 1, EARLY_SECONDS))
     assert decision.action == "start"
 
 

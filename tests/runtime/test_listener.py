@@ -119,7 +119,7 @@ class Stranger:
         self.socket = context.wrap_socket(socket.create_connection(("127.0.0.1", port_of(am)), 5))
         self.socket.settimeout(10)
 
-    def say(self, line):
+    def echo(self, line):
         try:
             self.socket.sendall(line)  # a long one meets a connection that is closed already
             return self.socket.recv(65536)
@@ -140,13 +140,13 @@ def test_strangers_get_nothing_and_the_job_goes_on(tmp_path):
         for number, credentials in enumerate((None, mint())):
             folder = tmp_path / str(number)
             folder.mkdir()
-            assert Stranger(am, credentials, folder).say(b'{"type":"register"}\n') == b""
+            assert Stranger(am, credentials, folder).echo(b'{"type":"register"}\n') == b""
         plain = socket.create_connection(("127.0.0.1", port_of(am)))
         plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
         for number, line in enumerate((b"\xff\x00 garbage\n", b"[]\n", b"x" * 1_000_000 + b"\n")):
             folder = tmp_path / f"own{number}"
             folder.mkdir()
-            assert Stranger(am, am.credentials, folder).say(line) == b""
+            assert Stranger(am, am.credentials, folder).echo(line) == b""
         (am.container("worker_0").folder / "go").touch()
         assert am.wait().reason is Reason.SUCCEEDED
 
@@ -222,7 +222,7 @@ def test_registrations_that_do_not_fit_are_refused_with_the_reason(tmp_path, cha
         am.log_says("Published the cluster spec")
         (tmp_path / "own").mkdir()
         line = json.dumps(message | change).encode() + b"\n"
-        answer = json.loads(Stranger(am, am.credentials, tmp_path / "own").say(line))
+        answer = json.loads(Stranger(am, am.credentials, tmp_path / "own").echo(line))
         assert answer["type"] == "refused" and why in answer["why"]
         (am.container("worker_0").folder / "go").touch()
         assert am.wait().reason is Reason.SUCCEEDED

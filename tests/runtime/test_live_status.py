@@ -24,7 +24,7 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport
 from tf_yarn_ops.runtime.master.containers import ContainerEnd
 from tf_yarn_ops.runtime.master.lifecycle import Expired
-from tf_yarn_ops.runtime.master.overseer import Gone
+from tf_yarn_ops.runtime.master.overseer import LostContainer
 from tf_yarn_ops.runtime.page.page import render_page
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
@@ -140,10 +140,10 @@ async def running(spec=None):
     coordinator, wires = coordinator_of(spec or wire_job()), {}
     for container in ("ps_0", "worker_0", "worker_1"):
         wires[container] = Wire()
-        peer = await coordinator.greet(wires[container], registration(container))
+        peer = await coordinator.on_connect(wires[container], registration(container))
         wires[container].peer = peer
     for wire in wires.values():
-        coordinator.heard(wire.peer, wire, {"type": "running", "round": 1, "start": 1})
+        coordinator.on_message(wire.peer, wire, {"type": "running", "round": 1, "start": 1})
     return coordinator, wires["worker_0"]
 
 
@@ -154,9 +154,11 @@ def test_a_sigkill_of_a_full_container_is_out_of_memory(peak, reason):
     async def killed():
         coordinator, wire = await running(wire_job(restart=RestartPolicy(max_container_losses=0)))
         if peak:
-            coordinator.heard(wire.peer, wire, sample(peak_memory_mib=peak))
+            coordinator.on_message(wire.peer, wire, sample(peak_memory_mib=peak))
         end = ContainerEnd("Exception from container-launch. Exit code: 137 Exception message: Killed", exit_code=137)
-        coordinator.lose([Gone("worker_0", Reason.CONTAINER_LOST, "Container failed")], {"worker_0": end})
+        coordinator.remove_containers(
+            [LostContainer("worker_0", Reason.CONTAINER_LOST, "Container failed")], {"worker_0": end}
+        )
         return coordinator.state
 
     state = asyncio.run(killed())
@@ -167,11 +169,11 @@ def test_a_sigkill_of_a_full_container_is_out_of_memory(peak, reason):
 def test_a_sample_is_answered_and_a_late_one_changes_nothing():
     async def late():
         coordinator, wire = await running()
-        coordinator.heard(wire.peer, wire, sample(metrics={"loss": [[1.0, 0.5]]}))
+        coordinator.on_message(wire.peer, wire, sample(metrics={"loss": [[1.0, 0.5]]}))
         assert wire.last()[0] == "pong"
         first = coordinator.status()
-        coordinator.heard(wire.peer, wire, exited(code=0))
-        coordinator.heard(wire.peer, wire, sample(metrics={"loss": [[2.0, 9.0]]}))
+        coordinator.on_message(wire.peer, wire, exited(code=0))
+        coordinator.on_message(wire.peer, wire, sample(metrics={"loss": [[2.0, 9.0]]}))
         return first, coordinator.status()
 
     first, then = asyncio.run(late())
@@ -187,8 +189,8 @@ def test_a_log_is_asked_of_its_agent_and_only_its_answer_counts():
         await asyncio.sleep(0)
         assert wire.said[-1] == {"type": "tail", "id": 1}
         other = coordinator.registry.peers["worker_1"]
-        coordinator.heard(other, other.connection, {"type": "log", "id": 1, "text": "a lie"})
-        coordinator.heard(wire.peer, wire, {"type": "log", "id": 1, "text": "the truth"})
+        coordinator.on_message(other, other.connection, {"type": "log", "id": 1, "text": "a lie"})
+        coordinator.on_message(wire.peer, wire, {"type": "log", "id": 1, "text": "the truth"})
         return await asked, await coordinator.tail("worker:7")
 
     assert asyncio.run(ask_agent()) == ("the truth", None)

@@ -5,7 +5,13 @@ import math
 
 import pytest
 
-from tf_yarn_ops.runtime.agent.metrics import MAX_LOOK, MAX_MESSAGE_POINTS, MAX_METRICS_LINE, MAX_NAMES, MetricsFile
+from tf_yarn_ops.runtime.agent.metrics import (
+    MAX_MESSAGE_POINTS,
+    MAX_METRICS_LINE,
+    MAX_NAMES,
+    MAX_NEW_BYTES,
+    MetricsFile,
+)
 from tf_yarn_ops.runtime.common import protocol
 
 
@@ -92,7 +98,7 @@ def test_a_file_that_is_begun_anew_is_read_from_its_beginning(path):
 def test_a_program_that_writes_much_is_thinned_and_its_newest_lines_count(path):
     lines = 60_000
     append(path, *({"step": step, "loss": step / 2} for step in range(lines)))
-    assert path.stat().st_size > 2 * MAX_LOOK
+    assert path.stat().st_size > 2 * MAX_NEW_BYTES
     points, left_out = MetricsFile(str(path)).read()
     curve = points["loss"]
     assert len(curve) == MAX_MESSAGE_POINTS and curve[-1] == [lines - 1.0, (lines - 1) / 2] and left_out == 1

@@ -103,7 +103,7 @@ def test_what_is_there_is_brought_and_not_written_again(side, local):
     assert read(local.folder) == side.content == {"ckpt-1.data": "1", "a/checkpoint": "ckpt-1"}
     stamps = os.stat(local.folder / "ckpt-1.data").st_mtime, os.stat(local.folder / "a/checkpoint").st_mtime
     assert stamps[0] <= stamps[1]
-    assert mirror.look(END) is True
+    assert mirror.scan(END) is True
     assert side.content == read(local.folder)
 
 
@@ -112,13 +112,13 @@ def test_changes_are_written_through(side, local):
     local("ckpt-1.data", "1")
     local("checkpoint", "ckpt-1")
     local(EVENTS, "a", at=time.time())
-    assert mirror.look(time.time()) is True
+    assert mirror.scan(time.time()) is True
     assert side.names == {"ckpt-1.data", "checkpoint", EVENTS}
     local(EVENTS, "abc", at=time.time())
     local("ckpt-2.data", "22")
     local("checkpoint", "ckpt-2")
     os.unlink(local.folder / "ckpt-1.data")
-    assert mirror.look(time.time()) is True
+    assert mirror.scan(time.time()) is True
     assert side.content == read(local.folder) == {"ckpt-2.data": "22", "checkpoint": "ckpt-2", EVENTS: "abc"}
     assert side.names == set(side.content)
 
@@ -126,9 +126,9 @@ def test_changes_are_written_through(side, local):
 def test_a_file_that_is_being_written_waits(side, local):
     mirror = mirror_of(side, local)
     local("half", "ha", at=time.time())
-    mirror.look(time.time())
+    mirror.scan(time.time())
     assert side.content == {}
-    mirror.look(END)
+    mirror.scan(END)
     assert side.content == {"half": "ha"}
 
 
@@ -142,10 +142,10 @@ def test_a_file_that_changes_on_its_way_is_not_renamed(side, local, monkeypatch)
 
     monkeypatch.setattr(side.files, "replace", change)
     local("later", "x")
-    assert mirror.look(END) is False
+    assert mirror.scan(END) is False
     assert side.content == {}
     monkeypatch.undo()
-    assert mirror.look(END) is True
+    assert mirror.scan(END) is True
     assert side.content == {"index": "2", "later": "x"}
 
 
@@ -153,13 +153,13 @@ def test_a_file_that_changes_on_its_way_is_not_renamed(side, local, monkeypatch)
 def test_another_writer_is_a_fault_and_keeps_its_file(side, local, name):
     mirror = mirror_of(side, local)
     local(name, "ours")
-    mirror.look(END)
+    mirror.scan(END)
     side.write(name, "theirs, longer")
     local("other", "1")
-    mirror.look(END)
+    mirror.scan(END)
     local(name, "ours again")
     with pytest.raises(MirrorFault, match=f"/out/{name} has another writer"):
-        mirror.look(END)
+        mirror.scan(END)
     assert side.content[name] == "theirs, longer"
 
 
@@ -168,7 +168,7 @@ def test_a_file_of_a_task_that_came_first_is_kept(side, local):
     side.write("model", "of worker 0")
     local("model", "of worker 1")
     with pytest.raises(MirrorFault, match="two tasks or jobs need two output paths"):
-        mirror.look(END)
+        mirror.scan(END)
     assert side.content == {"model": "of worker 0"}
 
 
@@ -177,7 +177,7 @@ def test_a_lost_folder_deletes_nothing(side, local):
     mirror = mirror_of(side, local)
     os.rename(local.folder, f"{local.folder}.lost")
     with pytest.raises(FileNotFoundError):
-        mirror.look(END)
+        mirror.scan(END)
     assert side.content == {"model": "1"}
 
 
@@ -198,7 +198,7 @@ def test_an_evaluator_follows_the_store(side, local):
     side.write("checkpoint", "ckpt-1")
     side.write("train/events.out.tfevents.2", "of the chief")
     local("eval/events.out.tfevents.9", "e", at=time.time())
-    mirror.look(time.time())
+    mirror.scan(time.time())
     assert read(local.folder) == {
         EVENTS: "brought",
         "ckpt-1.data": "1",
@@ -207,12 +207,12 @@ def test_an_evaluator_follows_the_store(side, local):
     }
     assert side.content["eval/events.out.tfevents.9"] == "e"
     side.write("checkpoint", "ckpt-2")
-    mirror.look(time.time())
+    mirror.scan(time.time())
     assert (local.folder / "checkpoint").read_text() == "ckpt-2"
     local("checkpoint", "changed here")
     side.write("checkpoint", "ckpt-3")
     with pytest.raises(MirrorFault, match="another writer"):
-        mirror.look(time.time())
+        mirror.scan(time.time())
 
 
 def test_a_full_disk_is_a_fault_before_anything_is_copied(side, local, monkeypatch):
@@ -232,10 +232,10 @@ def test_append_that_is_refused_becomes_a_whole_write(served, local):
     """HDFS takes no appends to erasure-coded files."""
     mirror = mirror_of(Side(Hdfs([served.url], "ann", {}), None, None), local)
     local(EVENTS, "a")
-    mirror.look(END)
+    mirror.scan(END)
     served.faults.append(lambda operation, _: (403, "UnsupportedOperationException") if operation == "APPEND" else None)
     local(EVENTS, "abc")
-    assert mirror.look(END) is True
+    assert mirror.scan(END) is True
     assert served.files == {f"/out/{EVENTS}": b"abc"}
 
 
@@ -249,9 +249,9 @@ def test_list_that_lags_behind_a_write_makes_no_other_writer(served, local):
     )
     local("model", "1")
     with pytest.raises(OSError, match="it has None bytes after a write"):
-        mirror.look(END)
+        mirror.scan(END)
     del served.answer
-    assert mirror.look(END) is True
+    assert mirror.scan(END) is True
     assert served.files == {"/out/model": b"1"}
 
 
@@ -260,7 +260,7 @@ def test_a_write_whose_answer_is_lost_is_written_again(served, local, operation)
     mirror = mirror_of(Side(Hdfs([served.url], "ann", {}), None, None), local)
     local(EVENTS, "a")
     local("model", "1")
-    mirror.look(END)
+    mirror.scan(END)
     local(EVENTS, "ab")
     local("model", "2")
     answer, lost = served.answer, []
@@ -274,14 +274,14 @@ def test_a_write_whose_answer_is_lost_is_written_again(served, local, operation)
 
     served.answer = lose
     try:
-        mirror.look(END)
+        mirror.scan(END)
     except OSError:
         pass
     assert lost
     del served.answer
     local("model", "3")
     local(EVENTS, "abc")
-    assert mirror.look(END) is True
+    assert mirror.scan(END) is True
     assert served.files == {f"/out/{EVENTS}": b"abc", "/out/model": b"3"}
 
 
@@ -312,7 +312,7 @@ def test_colon_in_a_name_is_a_fault(served, local):
     mirror = mirror_of(Side(Hdfs([served.url], "ann", {}), None, None), local)
     local("12:30.txt", "1")
     with pytest.raises(MirrorFault, match="its name has a colon"):
-        mirror.look(END)
+        mirror.scan(END)
 
 
 # -- the input -------------------------------------------------------------------------------------

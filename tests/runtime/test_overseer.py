@@ -14,7 +14,7 @@ from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.master import lifecycle
 from tf_yarn_ops.runtime.master.containers import Container
-from tf_yarn_ops.runtime.master.overseer import ANSWER_SECONDS, LOG_SECONDS, MAX_UNWANTED, Gone, Overseer, View
+from tf_yarn_ops.runtime.master.overseer import ANSWER_SECONDS, LOG_SECONDS, MAX_UNWANTED, LostContainer, Overseer, View
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
 SINCE = r"since [-\d]+ [:\d]+Z"
@@ -41,7 +41,7 @@ def view_of(coordinator, began, containers=None):
 def look(coordinator, overseer, name, began, now):
     """Do what a look does about one deadline."""
     if name == "heartbeat":
-        coordinator.lose(overseer.silent(view_of(coordinator, began), now))
+        coordinator.remove_containers(overseer.silent(view_of(coordinator, began), now))
         return
     if name in ("allocation", "registration"):
         missing = WAITING if name == "allocation" else RUNNING
@@ -68,10 +68,10 @@ def test_a_deadline_ends_the_job_with_its_reason_and_0_means_none(name, reason, 
 
     async def play():
         coordinator = coordinator_of(job(deadlines=Deadlines(**none | {name: seconds})))
-        await coordinator.greet(Wire(), registration())
+        await coordinator.on_connect(Wire(), registration())
         if name == "execution":
-            await coordinator.greet(Wire(), registration("worker_1"))
-            await coordinator.greet(Wire(), registration("ps_0"))
+            await coordinator.on_connect(Wire(), registration("worker_1"))
+            await coordinator.on_connect(Wire(), registration("ps_0"))
         began = time.monotonic()
         overseer = overseer_of(coordinator, began)
         for now in (began, began + YEAR):
@@ -79,7 +79,7 @@ def test_a_deadline_ends_the_job_with_its_reason_and_0_means_none(name, reason, 
             for _ in range(5):  # more often than the budget of losses lasts
                 look(coordinator, overseer, name, began, now)
                 if name == "heartbeat" and coordinator.state.verdict is None:
-                    await coordinator.greet(Wire(), registration())
+                    await coordinator.on_connect(Wire(), registration())
         return coordinator.state.verdict
 
     verdict = asyncio.run(play())
@@ -102,22 +102,22 @@ def test_failure_waits_for_a_task_out_of_contact(happens, judged):
     async def play():
         coordinator = coordinator_of(job(deadlines=deadlines))
         for name in ("ps_0", "worker_0", "worker_1"):
-            await coordinator.greet(Wire(), registration(name))
+            await coordinator.on_connect(Wire(), registration(name))
         silent, failed = (coordinator.registry.peers[name] for name in ("worker_0", "worker_1"))
         if "YARN" in happens:
-            coordinator.heard(silent, silent.connection, {"type": "terminated"})
+            coordinator.on_message(silent, silent.connection, {"type": "terminated"})
         else:
-            coordinator.gone(silent, silent.connection)
-        coordinator.heard(failed, failed.connection, exited(code=1))
+            coordinator.on_disconnect(silent, silent.connection)
+        coordinator.on_message(failed, failed.connection, exited(code=1))
         answer(coordinator)
         assert coordinator.state.verdict is None
         if "back" in happens:
-            await coordinator.greet(Wire(), registration(start=1))
+            await coordinator.on_connect(Wire(), registration(start=1))
         elif "lost" in happens:
-            coordinator.lose([Gone("worker_0", Reason.CONTAINER_LOST, "its node is gone")])
+            coordinator.remove_containers([LostContainer("worker_0", Reason.CONTAINER_LOST, "its node is gone")])
             assert coordinator.state.round == 2
         elif "pass" in happens:
-            coordinator._asked_at -= ANSWER_SECONDS + 1
+            coordinator._pinged_at -= ANSWER_SECONDS + 1
         answer(coordinator)
         return coordinator.state.verdict
 
@@ -142,7 +142,7 @@ def crowd(workers, **fields):
 
 async def call_all(coordinator):
     for name in coordinator.known:
-        await coordinator.greet(Wire(), registration(name))
+        await coordinator.on_connect(Wire(), registration(name))
 
 
 def play_allocation(coordinator, overseer, began):
@@ -251,7 +251,7 @@ def test_a_container_for_which_no_task_waits_does_not_expire():
     assert asyncio.run(run()) is None
 
 
-def in_second_round(heartbeat, heard_at):
+def in_second_round(heartbeat, received_at):
     """Return what is missing 39 s and 41 s after a restart; registration may take 30 s, and ending the command 10 s."""
 
     async def run():
@@ -263,15 +263,17 @@ def in_second_round(heartbeat, heard_at):
         state, decision = lifecycle.decide(overseer._rules, view.state, lifecycle.Exited(TaskId("worker", 0), 1, 60.0))
         assert decision.action == "restart"
         view = view._replace(state=state, restarts_at=100.0)
-        view.serving[TaskId("worker", 0)].heard_at = heard_at
+        view.serving[TaskId("worker", 0)].received_at = received_at
         return overseer.missing(view, 139.0), overseer.missing(view, 141.0)
 
     return asyncio.run(run())
 
 
-@pytest.mark.parametrize(("heartbeat", "heard_at"), [(60, 138.0), (0, 101.0)], ids=["heard", "no deadline for silence"])
-def test_registration_of_a_later_round_has_the_stop_grace_more(heartbeat, heard_at):
-    early, late = in_second_round(heartbeat, heard_at)
+@pytest.mark.parametrize(
+    ("heartbeat", "received_at"), [(60, 138.0), (0, 101.0)], ids=["heard", "no deadline for silence"]
+)
+def test_registration_of_a_later_round_has_the_stop_grace_more(heartbeat, received_at):
+    early, late = in_second_round(heartbeat, received_at)
     assert early is None and late.reason is Reason.REGISTRATION_TIMEOUT
     assert late.cause == "no agent registered within 30 s from worker:0 (ending its command on h)"
 
@@ -310,7 +312,7 @@ def test_new_containers_on_excluded_nodes_are_unwanted_once():
 def test_job_ends_when_every_running_node_is_excluded(nodes, why):
     overseer, view = excluding("0:1")
     overseer.unwanted(view)
-    expired = overseer.stranded(view, nodes)
+    expired = overseer.without_nodes(view, nodes)
     assert (expired and (expired.reason, expired.cause)) == (
         why and (Reason.TASK_FAILED, f"worker:0 failed with exit code 3; no node is left: excluded are 0:1 ({why})")
     )
@@ -319,9 +321,9 @@ def test_job_ends_when_every_running_node_is_excluded(nodes, why):
 def test_job_ends_when_yarn_gives_excluded_nodes_again_and_again():
     overseer, view = excluding("0:1")
     for number in range(MAX_UNWANTED):
-        assert overseer.stranded(view, None) is None
+        assert overseer.without_nodes(view, None) is None
         overseer.unwanted(view._replace(containers=[Container(f"worker_{number}", "worker", "RUNNING", "", "0:1")]))
-    assert "(60 containers in a row were there)" in overseer.stranded(view, {"0:1", "2:1"}).cause
+    assert "(60 containers in a row were there)" in overseer.without_nodes(view, {"0:1", "2:1"}).cause
 
 
 def seeing(container_state, heard_ago=0.0, terminated=False, **deadlines):
@@ -331,7 +333,7 @@ def seeing(container_state, heard_ago=0.0, terminated=False, **deadlines):
         coordinator = crowd(1, deadlines=Deadlines(**deadlines))
         await call_all(coordinator)
         for peer in coordinator.registry.peers.values():
-            peer.heard_at, peer.terminated = 1000.0 - heard_ago, terminated
+            peer.received_at, peer.terminated = 1000.0 - heard_ago, terminated
         listed = [Container("worker_0", "worker", container_state, "", "h:1")] if container_state else []
         return overseer_of(coordinator, 0.0), view_of(coordinator, 0.0, listed)
 

@@ -29,7 +29,7 @@ def test_only_failures_of_the_infrastructure_are_retryable():
 
 
 #: First words of the hints: what the operator does next.
-VERBS = {"Ask", "Check", "Correct", "Find", "Follow", "Look", "Raise", "Read", "Submit", "Use"}
+VERBS = {"Ask", "Check", "Correct", "Find", "Follow", "Poll", "Raise", "Read", "Submit", "Use"}
 
 
 def test_hints_are_sentences_that_say_what_to_do():

@@ -191,7 +191,7 @@ def test_a_file_system_that_hangs_does_not_keep_the_verdict(tmp_path, files):
 def quick(monkeypatch):
     """Let snapshots follow each change, and nothing else."""
     monkeypatch.setattr(history, "CHANGE_SECONDS", 0.0)
-    monkeypatch.setattr(history, "SNAPSHOT_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(history, "SNAPSHOT_POLL_SECONDS", 0.01)
 
 
 def leaving(files, check, **fields):

@@ -28,11 +28,11 @@ def test_what_ends_by_itself_behind_the_verdict_is_called_what_it_is(how, state)
     async def play():
         coordinator = coordinator_of(job())
         wires = {name: Wire() for name in ("worker_0", "worker_1", "ps_0")}
-        peers = {name: await coordinator.greet(wire, registration(name)) for name, wire in wires.items()}
-        coordinator.heard(peers["worker_0"], wires["worker_0"], exited(code=1))
+        peers = {name: await coordinator.on_connect(wire, registration(name)) for name, wire in wires.items()}
+        coordinator.on_message(peers["worker_0"], wires["worker_0"], exited(code=1))
         answer(coordinator)
         assert coordinator.state.verdict.reason is Reason.TASK_FAILED
-        coordinator.heard(peers["worker_1"], wires["worker_1"], exited(**how))
+        coordinator.on_message(peers["worker_1"], wires["worker_1"], exited(**how))
         return {task.task: task.state for task in coordinator.report().tasks}
 
     assert asyncio.run(play())["worker:1"] == state
@@ -43,13 +43,15 @@ def test_an_agent_that_comes_back_hears_what_it_has_missed():
 
     async def play():
         coordinator = coordinator_of(job(restart=RestartPolicy("cluster", backoff=0)))
-        peers = {name: await coordinator.greet(Wire(), registration(name)) for name in ("ps_0", "worker_1", "worker_0")}
+        peers = {
+            name: await coordinator.on_connect(Wire(), registration(name)) for name in ("ps_0", "worker_1", "worker_0")
+        }
 
         async def back(**fields):
             peer = peers["worker_0"]
-            coordinator.gone(peer, peer.connection)
+            coordinator.on_disconnect(peer, peer.connection)
             wire = Wire()
-            assert await coordinator.greet(wire, registration(**fields)) is peer
+            assert await coordinator.on_connect(wire, registration(**fields)) is peer
             return wire
 
         wire = await back(round=1, start=0)
@@ -58,7 +60,7 @@ def test_an_agent_that_comes_back_hears_what_it_has_missed():
         assert wire.last() == ("start", 1, 1), "the agent skips events that it has seen"
         worker = next(task for task in coordinator.report().tasks if task.task == "worker:0")
         assert worker.starts == 1, "its word of the start had been lost"
-        coordinator.heard(peers["worker_1"], peers["worker_1"].connection, exited(code=1))
+        coordinator.on_message(peers["worker_1"], peers["worker_1"].connection, exited(code=1))
         assert coordinator.state.round == 1 and wire.last() == ("ping", None, None), "asked before it is judged"
         answer(coordinator)
         assert coordinator.state.round == 2
@@ -66,7 +68,7 @@ def test_an_agent_that_comes_back_hears_what_it_has_missed():
         assert wire.last() == ("renew", 2, None), "the restart had been lost"
         wire = await back(round=2, start=0, port=2001)
         for name in ("ps_0", "worker_1"):
-            coordinator.heard(peers[name], peers[name].connection, registration(name, round=2))
+            coordinator.on_message(peers[name], peers[name].connection, registration(name, round=2))
         assert wire.last() == ("start", 2, 1), "it had renewed its port while the connection was down"
         assert "h:2001" in wire.said[-1]["cluster"]["worker"]
 
@@ -76,14 +78,16 @@ def test_an_agent_that_comes_back_hears_what_it_has_missed():
 def test_an_agent_that_was_given_up_is_not_heard_any_more():
     async def play():
         coordinator = coordinator_of(job(restart=RestartPolicy("cluster", backoff=0)))
-        peers = {name: await coordinator.greet(Wire(), registration(name)) for name in ("ps_0", "worker_1", "worker_0")}
+        peers = {
+            name: await coordinator.on_connect(Wire(), registration(name)) for name in ("ps_0", "worker_1", "worker_0")
+        }
         late = peers["worker_0"]
         coordinator.registry.vacate(late)
         coordinator.apply(Lost(late.task, Reason.HEARTBEAT_LOST, "silent"))
         for peer in peers.values():
-            coordinator.heard(peer, peer.connection, registration(peer.container, round=2))
+            coordinator.on_message(peer, peer.connection, registration(peer.container, round=2))
         assert not coordinator.state.published and coordinator.state.verdict is None
-        await coordinator.greet(Wire(), registration("worker_2"))
+        await coordinator.on_connect(Wire(), registration("worker_2"))
         assert coordinator.state.published
 
     asyncio.run(play())
@@ -144,8 +148,8 @@ def test_silent_agent_is_reported_from_ten_seconds_on():
     async def play():
         coordinator = coordinator_of(job())
         for name in ("worker_0", "worker_1", "ps_0"):
-            peer = await coordinator.greet(Wire(), registration(name))
-            peer.heard_at -= {"worker_0": 9.0, "worker_1": 40.0}.get(name, 0.0)
+            peer = await coordinator.on_connect(Wire(), registration(name))
+            peer.received_at -= {"worker_0": 9.0, "worker_1": 40.0}.get(name, 0.0)
             peer.started_at, coordinator.state.phases[peer.task] = 1.0, "running"
         return coordinator.status()
 

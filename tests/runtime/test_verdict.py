@@ -84,7 +84,7 @@ def test_forgotten_kill_is_repeated_and_never_counts_as_done(monkeypatch):
     """An exit with 0 would be the first word in YARN: 'completed successfully', whatever the verdict."""
     asked = []
     monkeypatch.setattr(ending, "kill_by_rest", lambda *words: asked.append(words))
-    monkeypatch.setattr(ending, "RESOURCEMANAGER_LOOKS", 0.0)
+    monkeypatch.setattr(ending, "RESOURCEMANAGER_POLL_SECONDS", 0.0)
     monkeypatch.setattr(ending, "SHUTDOWN_PAUSES", (0.0,))
 
     class Refusing:

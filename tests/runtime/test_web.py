@@ -12,7 +12,7 @@ from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 from tf_yarn_ops.runtime.common.status import Facts, build_status
 from tf_yarn_ops.runtime.master import web
 from tf_yarn_ops.runtime.master.viewers import Viewers
-from tf_yarn_ops.runtime.master.web import MAX_HELD, Website, serve_page
+from tf_yarn_ops.runtime.master.web import MAX_LONG_POLLS, Website, serve_page
 
 
 def status():
@@ -90,7 +90,7 @@ def test_held_requests_are_answered_at_the_renewal():
     async def ask():
         website = Website(status, None, status, Viewers(wire.job(), ""))
         await website.answer("/parts.json")
-        held = [asyncio.ensure_future(website.answer(HELD)) for _ in range(MAX_HELD + 1)]
+        held = [asyncio.ensure_future(website.answer(HELD)) for _ in range(MAX_LONG_POLLS + 1)]
         await until_async(lambda: any(one.done() for one in held))
         at_once = [one.done() for one in held]
         website.renew()
@@ -101,8 +101,8 @@ def test_held_requests_are_answered_at_the_renewal():
         return at_once, found, late, json.loads(last[2])["news"]
 
     at_once, found, late, last = asyncio.run(asyncio.wait_for(ask(), 4))
-    assert at_once == [False] * MAX_HELD + [True]
-    assert found == ["1"] * MAX_HELD + ["0"] and late == "1" and last == "2"
+    assert at_once == [False] * MAX_LONG_POLLS + [True]
+    assert found == ["1"] * MAX_LONG_POLLS + ["0"] and late == "1" and last == "2"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_end_of_the_coordinator_drops_a_held_request_silently(caplog):
         await website.answer("/parts.json")
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(f"GET {HELD} HTTP/1.1\r\n\r\n".encode())
-        await until_async(lambda: website._held)
+        await until_async(lambda: website._long_polls)
 
     asyncio.run(asyncio.wait_for(ask(), 30))
     assert caplog.text == ""

@@ -48,7 +48,7 @@ class Scripted(calls.WebHdfsCalls):
         answer = self.answers.pop(0)
         return None if calls.is_tolerated(answer.exception()[0], step.tolerated) else answer
 
-    def _odd_answer(self, what, why):
+    def _unexpected_answer(self, what, why):
         return StorageRefused(f"{what}: {why}")
 
 
@@ -151,7 +151,7 @@ def test_write_without_redirect_has_taken_nothing(call):
 )
 def test_news_lie_at_the_offset_of_the_redirect(offset, known, accepted, location):
     files = Scripted(leading(), calls.Answer(200, b"news and more"))
-    assert files.read_news("/x", offset, known, 4) in (b"news", b"news and more")
+    assert files.read_appended("/x", offset, known, 4) in (b"news", b"news and more")
     assert files.requests[0] == (
         "OPEN", "/x", {"offset": accepted, "length": 4 + (offset - accepted if offset >= known else 0)}
     )  # fmt: skip
@@ -161,11 +161,11 @@ def test_news_lie_at_the_offset_of_the_redirect(offset, known, accepted, locatio
 @pytest.mark.parametrize("exception", ["FileNotFoundException", "IOException", "EOFException"])
 @pytest.mark.parametrize("step", [0, 1])
 def test_no_news_of_a_file_that_is_shorter(exception, step):
-    assert Scripted(*[leading()][:step], calls.Answer(403, remote(exception))).read_news("/x", 5, 5, 4) is None
+    assert Scripted(*[leading()][:step], calls.Answer(403, remote(exception))).read_appended("/x", 5, 5, 4) is None
 
 
 def test_news_without_redirect_begin_at_the_offset():
-    assert Scripted(calls.Answer(200, b"0news")).read_news("/x", 5, 5, 4) == b"news"
+    assert Scripted(calls.Answer(200, b"0news")).read_appended("/x", 5, 5, 4) == b"news"
 
 
 @pytest.mark.parametrize("there, renamed", [(yes(FileStatus=STATUS), False), (None, None)], ids=["taken", "gone"])
@@ -182,7 +182,7 @@ READS = {
     "status": lambda files: files.status("/x"),
     "makedirs": lambda files: files.makedirs("/x", 0o700),
     "read": lambda files: files.read("/x", 0, 100),
-    "news": lambda files: files.read_news("/x", 0, 1, 100),
+    "news": lambda files: files.read_appended("/x", 0, 1, 100),
 }
 
 

@@ -380,7 +380,7 @@ def test_a_job_outlives_its_tokens_and_its_client_its_tickets(clients, secure_cl
 
 
 def test_no_secret_is_where_others_may_read(clients, secure_cluster):
-    """Look for tokens, private keys and cookies in what clients, containers and daemons have written."""
+    """Poll for tokens, private keys and cookies in what clients, containers and daemons have written."""
     clients.flag.touch()  # run alone, this test is the first one that waits for "long"
     for name in list(clients.running):
         clients.end(name)

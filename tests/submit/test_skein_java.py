@@ -164,7 +164,7 @@ def test_skeins_answer_is_the_id_and_its_environment_names_nobody_else(place):
 def test_absent_cluster_is_not_a_refusal(place, monkeypatch, child, error):
     """What may succeed in a moment is retryable; a scheduler gives up for good what is refused."""
     monkeypatch.setattr(skeinsubmitter, "_START", child)
-    monkeypatch.setattr(submitting, "_LEFTOVER_SECONDS", 0.1)
+    monkeypatch.setattr(submitting, "_ORPHAN_SECONDS", 0.1)
     with pytest.raises(error) as raised:
         place.launcher().submit(job())
     assert raised.value.reason.retryable is (error is ClusterUnreachable)
@@ -485,7 +485,7 @@ def test_key_outside_of_staging_url_is_deleted_by_hadoops_client(place, tmp_path
     ],
 )
 def test_a_hidden_cause_gets_a_sentence(place, monkeypatch, said, sentence):
-    monkeypatch.setattr(submitting, "_LEFTOVER_SECONDS", 0.1)
+    monkeypatch.setattr(submitting, "_ORPHAN_SECONDS", 0.1)
     monkeypatch.setattr(
         skeinsubmitter,
         "_START",

@@ -7,7 +7,7 @@ from tf_yarn_ops.runtime.master.commit import OutputCommit, ResultExists
 
 
 def read(files, path):
-    return files.read_news(path, 0, files.status(path).length, 1 << 20)
+    return files.read_appended(path, 0, files.status(path).length, 1 << 20)
 
 
 def train(files, plan, number, content=b"model"):

@@ -36,7 +36,7 @@ def coordinator_of(job):
 def answer(coordinator):
     """Let every agent show that it lives, as a coordinator asks after a failure."""
     for peer in [peer for peer in coordinator.registry.peers.values() if peer.connection]:
-        coordinator.heard(peer, peer.connection, {"type": "pong"})
+        coordinator.on_message(peer, peer.connection, {"type": "pong"})
 
 
 def job(**fields):

@@ -19,7 +19,7 @@ def test_first_signal_is_raised_and_later_ones_are_ignored():
 
 def test_noted_signal_calls_once_and_interrupts_nothing():
     seen = []
-    with Interruption() as interruption, interruption.noted(lambda: seen.append(interruption.number)):
+    with Interruption() as interruption, interruption.on_signal(lambda: seen.append(interruption.number)):
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGTERM)
     assert seen == [signal.SIGINT]

@@ -47,7 +47,7 @@ class TensorFlowYarnCleanupOperator(BaseOperator):
         self.tf_yarn_conn_id = tf_yarn_conn_id
 
     def execute(self, context: Any) -> list[str]:
-        """Look at all live applications of this Airflow."""
+        """Poll at all live applications of this Airflow."""
         from .hook import YarnHook
         from .task_instance import deployment_id
 
@@ -88,9 +88,9 @@ def end_abandoned(
     deployment : str
         See `launch.identity.Identity`.
     most : int, optional
-        Look at this number of applications, chosen at random. Default: at all.
+        Poll at this number of applications, chosen at random. Default: at all.
     seconds : float, optional
-        Look at no further application after this time. Default: no limit.
+        Poll at no further application after this time. Default: no limit.
     besides : str, optional
         An application to leave alone: that of the caller.
 

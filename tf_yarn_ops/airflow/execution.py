@@ -17,7 +17,7 @@ from ..hadoop.cluster import Cluster
 from ..hadoop.gateway import tracking_page
 from ..hadoop.resourcemanager import ENDED
 from ..job.document import read_document
-from ..job.request import doubts_about_job
+from ..job.request import find_job_warnings
 from ..job.spec import JobSpec
 from ..launch.identity import latest_of, nothing_trained
 from ..launch.launcher import Launcher
@@ -83,7 +83,7 @@ class Operator(Protocol):
     execution_timeout: timedelta | None
     renamed_options: Mapping[str, str]
     do_xcom_push: bool
-    kill_asked: bool
+    kill_requested: bool
     tf_yarn_links: dict[str, str] | None
     job_paths: tuple[str | None, str | None] | None
 
@@ -131,7 +131,7 @@ class TaskExecution:
             else identity_of(deployment_id(context), context, watched=watched)
         )
         #: Made here: a signal may come before the options are read.
-        self._run = EngineRun(self._say, self._announce, float(operator.poll_interval))
+        self._run = EngineRun(self._echo, self._notify, float(operator.poll_interval))
         self.killed = False
         self.left = operator.kill_policy == "leave"
         #: The state of the task, if it shows that no person ended this try.
@@ -142,7 +142,7 @@ class TaskExecution:
         self._submitting = False
         self._killing: threading.Event | None = None  # set when `_kill_now` has ended
         self._kill_until = 0.0  # the end of the budget of `kill`, monotonic
-        self._fate = "was killed"
+        self._outcome = "was killed"
 
     @property
     def application_id(self) -> str:
@@ -234,16 +234,16 @@ class TaskExecution:
         # For a kill by Airflow during this call.
         self._run.application_ids.append((pull(self.ti) or {}).get("application_id", ""))
         try:
-            report = self._patiently(why, lambda: self._end_latest(why))
+            report = self._with_retries(why, lambda: self._end_latest(why))
         except ClusterUnreachable as error:
             message = f"{why}; the application may still run: {error}"
             report = JobReport("", reason=Reason.EXECUTION_TIMEOUT, message=message)
         return self._conclude(report)
 
     def _read(self, application_id: str) -> JobReport:
-        return self._patiently("Reading the report", lambda: self._connect().report(application_id))
+        return self._with_retries("Reading the report", lambda: self._connect().report(application_id))
 
-    def _patiently(self, what: str, ask: Callable[[], JobReport]) -> JobReport:
+    def _with_retries(self, what: str, ask: Callable[[], JobReport]) -> JobReport:
         """Ask YARN until it answers, at most for the site's ``unreachable_timeout``; log each failure of ``what``."""
         until = None
         while True:
@@ -273,12 +273,12 @@ class TaskExecution:
         """
         self._kill_until = time.monotonic() + KILL_LIMIT
         if has_worker(self.ti) and not (self.left or surely):
-            state = self._ask_state()
+            state = self._query_state()
             if not self._ends_in(state):
                 self.left, self._undecided = True, state
         cluster, done = self._cluster if self.application_id and not self.left else None, threading.Event()
         if cluster is not None:
-            self._fate, self._killing = "may still run (its end is not confirmed)", done
+            self._outcome, self._killing = "may still run (its end is not confirmed)", done
         self.killed = True  # a wait that sees it also sees what to wait for
         if self._launcher is not None and not self.left:
             self._launcher.cancel()
@@ -298,7 +298,7 @@ class TaskExecution:
                 self._kill_until - time.monotonic(),
                 attempt=self.identity.attempt,
             ):
-                self._fate = "was killed"
+                self._outcome = "was killed"
         finally:
             done.set()
 
@@ -307,15 +307,15 @@ class TaskExecution:
         if self._killing is not None:
             self._killing.wait(max(0.0, self._kill_until - time.monotonic()))
 
-    def _ask_state(self) -> str:
+    def _query_state(self) -> str:
         """Return the state of the task, ``replaced`` if another try has its place; empty without an answer in time."""
 
-        def ask() -> str:
+        def query() -> str:
             state = present_state(self.ti)
             replaced = state == "running" and self._is_last_try() and is_replaced(self.ti)
             return "replaced" if replaced else state
 
-        return answer_within(_ANSWER, ask)
+        return answer_within(_ANSWER, query)
 
     def _ends_in(self, state: str) -> bool:
         """Return whether no later try attaches to the application of a task in this state."""
@@ -355,7 +355,7 @@ class TaskExecution:
             operator.options(), document, operator.yarn_lifetime, operator.execution_timeout if limited else None,
             name=f"{self.ti.dag_id}.{self.ti.task_id}{index}", names=operator.renamed_options)  # fmt: skip
         operator.job_paths = spec.input, spec.output
-        for doubt in doubts_about_job(spec):
+        for doubt in find_job_warnings(spec):
             self.log.warning("%s", doubt)
         launcher = self._connect()
         self._cluster = launcher.cluster.acting_for(spec.user or launcher.cluster.user)
@@ -373,11 +373,11 @@ class TaskExecution:
         finally:
             self._submitting = False
 
-    def _say(self, line: str) -> None:
+    def _echo(self, line: str) -> None:
         # Airflow masks the task's log, but its scheduler prints the same lines as they are.
         self.log.info("%s", escape_controls(str(redact(line))))
 
-    def _announce(self, application_id: str) -> None:
+    def _notify(self, application_id: str) -> None:
         """Push the application id to Airflow before any file is staged."""
         spec, launcher = self._prepared()
         resourcemanager = launcher.resourcemanager.addresses.current()
@@ -462,7 +462,7 @@ class TaskExecution:
 
         def train() -> JobReport:
             spec, launcher = self._prepared()
-            self._say(sentence_of(report))
+            self._echo(sentence_of(report))
             limit = None if deadline is None else max(0.0, deadline - time.time())
             try:
                 return self._run.train(launcher, spec, self.identity, after=report, timeout=limit)
@@ -517,9 +517,9 @@ class TaskExecution:
 
     def _check_killed(self) -> None:
         """Raise a retryable error after `kill`; Airflow also calls it when it shuts down the worker."""
-        if self.killed or self.operator.kill_asked:
+        if self.killed or self.operator.kill_requested:
             self._await_kill()
-            fate = "was left alone" if self.left else self._fate
+            fate = "was left alone" if self.left else self._outcome
             why = "Airflow ended the task or its worker"
             if self._undecided is not None:
                 why += (

@@ -122,7 +122,7 @@ async def follow(
 
     def show(report: JobReport) -> None:
         moved(report.application_id)
-        lines.tell(report)
+        lines.log_changes(report)
 
     waiting = asyncio.ensure_future(
         watcher.wait(
@@ -201,7 +201,7 @@ class _Lines:
         """Return the seconds until the next look at the silence, or until the deadline."""
         return max(0.0, SILENCE_SECONDS / 4 if deadline is None else min(SILENCE_SECONDS / 4, deadline - time.time()))
 
-    def tell(self, report: JobReport) -> None:
+    def log_changes(self, report: JobReport) -> None:
         """Log what has changed."""
         if report.application_id != self.application_id:
             self._log.info("%s was ended in favour of %s", self.application_id, report.application_id)

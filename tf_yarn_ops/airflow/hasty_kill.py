@@ -50,7 +50,7 @@ def kill_now(
     """
     limit = max(limit, _LEAST)
     request = min(_REQUEST, limit / 2)
-    with contextlib.closing(Session.hasty(cluster, request, limit - request)) as session:
+    with contextlib.closing(Session.with_short_timeout(cluster, request, limit - request)) as session:
         try:
             kill_application(
                 session, application_id, why, timeout=max(limit, patience), look_first=False, attempt=attempt

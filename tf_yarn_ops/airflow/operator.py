@@ -177,9 +177,9 @@ class TensorFlowYarnOperator(BaseOperator):
         #: The job's input and output path, once they are known.
         self.job_paths: tuple[str | None, str | None] | None = None
         #: Whether Airflow has called `on_kill`.
-        self.kill_asked = False
+        self.kill_requested = False
         #: Whether something else than Airflow's supervisor asks for the kill.
-        self._kill_surely = False
+        self._kill_confirmed = False
         self._execution: TaskExecution | None = None
 
     def options(self) -> dict[str, Any]:
@@ -257,8 +257,8 @@ class TensorFlowYarnOperator(BaseOperator):
     def on_kill(self) -> None:
         """Kill the application within five seconds; called in a signal handler."""
         if self._execution is not None:
-            self._execution.kill(surely=self._kill_surely)
-        self.kill_asked = True  # for an execution that does not exist yet: its imports alone take a second
+            self._execution.kill(surely=self._kill_confirmed)
+        self.kill_requested = True  # for an execution that does not exist yet: its imports alone take a second
 
     def get_openlineage_facets_on_start(self) -> Any:
         """Return the input and the output path as datasets; called by Airflow's provider for OpenLineage."""
@@ -277,10 +277,10 @@ class TensorFlowYarnOperator(BaseOperator):
         try:
             yield
         except AirflowTaskTimeout:
-            self._kill_surely = True  # Airflow calls `on_kill` next
+            self._kill_confirmed = True  # Airflow calls `on_kill` next
             raise
         except KeyboardInterrupt:
-            self._kill_surely = True
+            self._kill_confirmed = True
             self.on_kill()
             raise
 
@@ -366,14 +366,14 @@ def _job_faults(given: Mapping[str, Any]) -> list[str]:
     if isinstance(spec, str):  # a file of the worker
         return []
     from ..errors import SpecInvalid
-    from ..job.request import doubts_about_job
+    from ..job.request import find_job_warnings
     from .job import operator_job
 
     try:
         job = operator_job(_by_job_names(options), spec, None, None, names=RENAMED)
     except SpecInvalid as error:
         return [str(fault) for fault in error.faults]
-    for doubt in doubts_about_job(job):
+    for doubt in find_job_warnings(job):
         warnings.warn(f"{task}: {doubt}", stacklevel=3)
     return []
 

@@ -24,7 +24,7 @@ from ..runtime.common.escaping import escape_controls
 logger = logging.getLogger(__name__)
 
 #: Seconds between two looks, lines that a look may tell, and characters of a line.
-LOOK_SECONDS, MOST_LINES, LONGEST = 5.0, 200, 2000
+SCAN_SECONDS, MOST_LINES, LONGEST = 5.0, 200, 2000
 _ALL, _CHIEF = "all", "chief"
 #: A triggerer may follow many tasks. asyncio's own pool has few threads, which their waits need.
 _READERS = ThreadPoolExecutor(8, thread_name_prefix="tf-yarn-lines")
@@ -79,14 +79,14 @@ class ProgramLines:
             return
         while not self._ended.is_set():
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), LOOK_SECONDS)
-            await self.look(application_id())
+                await asyncio.wait_for(self._ended.wait(), SCAN_SECONDS)
+            await self.poll(application_id())
 
     def end(self) -> None:
         """Make `follow` log the remaining lines and return."""
         self._ended.set()
 
-    async def look(self, application_id: str) -> None:
+    async def poll(self, application_id: str) -> None:
         """Log the new lines of an application; after its end, all remaining ones."""
         try:
             lines, left_out = await _in_thread(lambda: self._read(application_id))
@@ -114,7 +114,7 @@ class ProgramLines:
             self._stream = LogStream(self._logs, [chosen.get(name, name) for name in self._tasks])
         lines: deque[LogLine] = deque()
         left_out: Counter[str] = Counter()
-        for line in self._stream.look(application, report):
+        for line in self._stream.poll(application, report):
             lines.append(line)
             if len(lines) > MOST_LINES:  # the end of a log says why the job failed
                 left_out[lines.popleft().task] += 1

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from .versions import cancelled_triggers_ask
+from .versions import cancelled_triggers_query_state
 
 #: Airflow kills all tasks of a DAG run at once when the run is marked as failed. asyncio's own pool has six threads on
 #: two cores, with which 38 of 50 kills started too late.
@@ -94,7 +94,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
                 report = await follow(followed, cast(logging.Logger, self.log), self._moved, program)
         except asyncio.CancelledError:
             # Without a number it runs in `airflow dags test` or `tasks test`, and its cancellation is a Ctrl-C.
-            if self.trigger_id is None or (cancelled_triggers_ask() and await asyncio.to_thread(self._is_over)):
+            if self.trigger_id is None or (cancelled_triggers_query_state() and await asyncio.to_thread(self._is_over)):
                 await self.on_kill()
             raise
         from .outcome import build_event

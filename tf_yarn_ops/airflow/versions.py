@@ -261,7 +261,7 @@ async def ping_supervisor() -> None:
         await supervisor.asend(MaskSecret(value=""))
 
 
-def cancelled_triggers_ask() -> bool:
+def cancelled_triggers_query_state() -> bool:
     """Return whether a cancelled trigger asks for the state of its task, to know whether a person has ended it.
 
     From 3.3 on a triggerer calls ``on_kill``. Before, it only cancels the trigger, also where another triggerer

@@ -10,7 +10,7 @@ from ..errors import ClusterUnreachable, Fault, FaultCode, GeneralFault, Submiss
 from ..hadoop.configuration import system_user
 from ..runtime.common.report import list_names
 from ..terminal.diagnosis import leave, show_result, summary_line
-from ..terminal.output import say
+from ..terminal.output import echo
 from ..validation import check_faults
 from .install import JOBTYPE_NAME, RELOAD_URL, write_jobtype
 
@@ -69,17 +69,17 @@ def install_jobtype(
         return _check(directory, name or JOBTYPE_NAME)
     done = write_jobtype(directory, name=name or JOBTYPE_NAME, secure=secure, limits=limits, python=python)
     for file in done.written:
-        say(f"wrote {done.folder / file}")
+        echo(f"wrote {done.folder / file}")
     if not done.written:
-        say(f"{done.folder} is up to date")
+        echo(f"{done.folder} is up to date")
     for note in done.notes:
-        say(note)
-    say(f"jobs with type={done.folder.name} run {done.command}")
-    say(
+        echo(note)
+    echo(f"jobs with type={done.folder.name} run {done.command}")
+    echo(
         "note: a job can still make the dynamic loader run its code in the launcher (env.LD_PRELOAD), with the rights "
         "of the launcher's user; with execute.as.user these are the rights of the job's own user"
     )
-    say("next, for each executor: send a POST request to its reload URL, or restart it")
+    echo("next, for each executor: send a POST request to its reload URL, or restart it")
     click.echo(RELOAD_URL)
     return 0
 
@@ -166,22 +166,22 @@ def backfill(
     plan = Plan(project, flow, dates_between(first.date(), last.date(), every), parameters, at_once, keep_going, again)
     server = WebServer(url, login, password, ca_file=ca_file)
     try:
-        left = Backfill(server, plan, say).run()
+        left = Backfill(server, plan, echo).run()
     except (ClusterUnreachable, SubmissionRejected) as error:
-        say(f"ytf azkaban backfill: {error}")
-        say(_UNREACHABLE if isinstance(error, ClusterUnreachable) else _REFUSED)
-        say("next: the same command again")
+        echo(f"ytf azkaban backfill: {error}")
+        echo(_UNREACHABLE if isinstance(error, ClusterUnreachable) else _REFUSED)
+        echo("next: the same command again")
         return error.reason.exit_code
     finally:
         server.close()
     if left:
         since = f" with --from {left[0]}" if again else ""  # the dates before would run once more
-        say(
+        echo(
             f"{len(left)} of {len(plan.dates)} dates have no success: {list_names(left)}. "
             f"next: the same command again{since}"
         )
     else:
-        say(f"all {len(plan.dates)} dates are done")
+        echo(f"all {len(plan.dates)} dates are done")
     return 1 if left else 0
 
 
@@ -202,7 +202,7 @@ def _check(directory: Path, name: str) -> int:
     """Print the checks; return the exit code."""
     from .checking import check_installation
 
-    say(f"checking as {system_user()}; jobs run as the user of Azkaban's executor, with execute.as.user as their own")
+    echo(f"checking as {system_user()}; jobs run as the user of Azkaban's executor, with execute.as.user as their own")
     diagnosis = check_installation(directory, name, lambda result: show_result(result.to_dict()))
     click.echo(f"\n{summary_line(diagnosis.to_dict())}")
     return leave(diagnosis.exit_code, diagnosis.hanging)

@@ -47,7 +47,7 @@ class Console(io.TextIOBase):
         """Write to /dev/null from now on."""
         os.dup2(os.open(os.devnull, os.O_WRONLY), self._descriptor)
 
-    def say(self, line: str = "") -> None:
+    def echo(self, line: str = "") -> None:
         """Write a line."""
         self.write(f"{line}\n")
 

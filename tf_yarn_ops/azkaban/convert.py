@@ -11,7 +11,7 @@ import click
 from ..errors import Fault, FaultCode, SpecInvalid
 from ..hadoop.configuration import read_configuration_file
 from ..job.spec import JobSpec
-from ..terminal.output import say, show
+from ..terminal.output import echo, show
 from ..validation import check_faults
 from .entry_point import SOURCE_FOLDER
 from .job import read_azkaban_job
@@ -136,4 +136,4 @@ def tony(files: tuple[Path, ...], **client: str | None) -> None:
     text, left_out = convert_tony(properties, files[0].parent)
     show(text, nl=False)
     if left_out:
-        say(f"{len(left_out)} key{'s' * (len(left_out) > 1)} left out: {', '.join(left_out)}, see the comments")
+        echo(f"{len(left_out)} key{'s' * (len(left_out) > 1)} left out: {', '.join(left_out)}, see the comments")

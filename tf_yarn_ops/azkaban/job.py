@@ -79,7 +79,7 @@ def read_azkaban_job(
         try:
             job = complete(job, request)
         except SpecInvalid as error:
-            request.faults += map(request.in_own_words, error.faults)
+            request.faults += map(request.with_job_keys, error.faults)
     if job is None or request.faults:
         raise SpecInvalid(dict.fromkeys(request.faults))
     return job, request
@@ -112,7 +112,7 @@ def _build(request: AzkabanRequest) -> JobSpec | None:
     try:
         return build_job(options, request.document)
     except SpecInvalid as error:
-        request.faults += map(request.in_own_words, error.faults)
+        request.faults += map(request.with_job_keys, error.faults)
         wrong = {fault.path.partition(".")[0] for fault in error.faults}
     if "restart" in wrong:  # Without it these options are faults.
         wrong |= {"max_restarts", "retry_exit_codes", "fatal_exit_codes"}

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import Cancelled, Fault, SpecInvalid, Superseded, TfYarnError
-from ..job.request import doubts_about_job
+from ..job.request import find_job_warnings
 from ..job.spec import JobSpec
-from ..launch.run import EngineRun, dry_run_text, leftover, with_lease
+from ..launch.run import EngineRun, dry_run_text, orphan_lines, with_lease
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..terminal.signals import Interruption
@@ -85,7 +85,7 @@ class JobRun:
         self._plugin = plugin
         self._launcher: Launcher | None = None
         self._cluster: Cluster | None = None
-        self._run = EngineRun(self._say, self._say, JOBTYPE_POLL_INTERVAL)
+        self._run = EngineRun(self._echo, self._echo, JOBTYPE_POLL_INTERVAL)
         self._ending = LimitedEnding(self._stop, self._last_call, self._no_answer)
 
     def __call__(self) -> int:
@@ -95,19 +95,19 @@ class JobRun:
             outcome = self._run.settle(self._train)
         except Exception as fault:  # A fault of this program must not leave an application that no launcher follows.
             logger.exception("the launcher has failed")
-            self._ending.ask(f"its launcher has failed: {type(fault).__name__}", 1)
+            self._ending.request(f"its launcher has failed: {type(fault).__name__}", 1)
             self._last_call()
             return 1
         report, error = outcome.report, outcome.error
         if isinstance(error, Cancelled):
             return self._conclude(Reason.KILLED, f"{self._ending.why or error}")
         if error is not None and self._ending.why:
-            self._warn_of_leftover(str(error))
+            self._warn_of_orphan(str(error))
             return self._conclude(Reason.KILLED, self._ending.why)
         if report.application_id or error is not None:
             alone = error is not None and "\n" not in str(error)  # the last line says it
             for line in outcome.lines("a retry goes on with it")[1 if alone else 0 :]:
-                self._say(line)
+                self._echo(line)
         return self._conclude(report.reason or Reason.AM_FAILED, report.message if error is None else _gist(error))
 
     def _train(self) -> JobReport:
@@ -117,7 +117,7 @@ class JobRun:
         from ..hadoop.site import find_site
         from ..launch.launcher import Launcher
         from ..submit.preflight import check_environment
-        from .previous import tell_previous
+        from .previous import log_previous
         from .project import project_folder
 
         properties = read_job_properties(self._environ)
@@ -127,13 +127,13 @@ class JobRun:
         self._environ = {**allowed(self._environ, properties, of_plugin), **limits.environ}
         replace_own(self._environ)
         if keys := ignored(properties, of_plugin):
-            self._say(_IGNORED.format(", ".join(keys)))
+            self._echo(_IGNORED.format(", ".join(keys)))
         folder = project_folder(properties, execution)
         job, request = self._read_job(properties, execution, limits, folder)
         if request.dry_run:
             check_environment(job)
             for line in dry_run_text(job).splitlines():
-                self._say(line)
+                self._echo(line)
             return JobReport("", reason=Reason.SUCCEEDED, message="nothing was submitted, tf.dry_run is set")
         cluster = discover(environ=self._environ, user=job.user, site=limits.identify(find_site(self._environ)))
         self._cluster = cluster
@@ -146,12 +146,12 @@ class JobRun:
         job = with_lease(launcher, job)
         # From here a signal only sets a flag: the launcher kills the application at a point where that is safe.
         self._launcher = launcher
-        with self._interruption.noted(self._signalled):
+        with self._interruption.on_signal(self._signalled):
             if self._ending.why:
                 raise Cancelled(self._ending.why)
             patience = job.lease or usual_lease(cluster.site.unreachable_timeout)
             identity = execution.identity(request.previous, patience, folder)
-            tell_previous(launcher, identity, job.user or cluster.user, self._say)
+            log_previous(launcher, identity, job.user or cluster.user, self._echo)
             over = not execution.may_retry
             try:
                 report = self._run.train(launcher, job, identity)
@@ -194,8 +194,8 @@ class JobRun:
         job, request = read_azkaban_job(
             properties, Path.cwd(), limits.defaults, complete, folder if only_project else None
         )
-        for warning in (*request.warnings, *doubts_about_job(job)):
-            self._say(f"warning: {warning}")
+        for warning in (*request.warnings, *find_job_warnings(job)):
+            self._echo(f"warning: {warning}")
         # Azkaban deletes the project as soon as the flow ends, even if a launcher still runs in it.
         os.chdir("/")
         return job, request
@@ -218,28 +218,28 @@ class JobRun:
             from ..follow.kill import kill_application
             from ..follow.session import Session
 
-            session = Session.hasty(self._cluster, _HASTE, _HASTE)
+            session = Session.with_short_timeout(self._cluster, _HASTE, _HASTE)
             try:
                 kill_application(session, last, self._ending.why, timeout=None, look_first=False)
-                self._say(f"killed {last} by a last call")
+                self._echo(f"killed {last} by a last call")
             except TfYarnError as error:
-                self._warn_of_leftover(str(error))
+                self._warn_of_orphan(str(error))
         self._conclude(Reason.KILLED, self._ending.why)
 
     def _no_answer(self) -> None:
-        self._warn_of_leftover("the ResourceManager does not answer")
+        self._warn_of_orphan("the ResourceManager does not answer")
         self._conclude(Reason.KILLED, self._ending.why)
 
-    def _warn_of_leftover(self, why: str) -> None:
-        for line in leftover(self._run.application_ids[-1], why) if self._run.application_ids else ():
-            self._say(line)
+    def _warn_of_orphan(self, why: str) -> None:
+        for line in orphan_lines(self._run.application_ids[-1], why) if self._run.application_ids else ():
+            self._echo(line)
 
-    def _say(self, line: str) -> None:
-        self._console.say(tame(line, self._run.application_ids))
+    def _echo(self, line: str) -> None:
+        self._console.echo(tame(line, self._run.application_ids))
 
     def _conclude(self, reason: Reason, message: str) -> int:
         """Write the last line; return the exit code."""
-        self._say(f"{reason.value}: {' '.join(message.split())}" if message else reason.value)
+        self._echo(f"{reason.value}: {' '.join(message.split())}" if message else reason.value)
         return self._ending.code if self._ending.why else reason.exit_code
 
 
@@ -297,7 +297,7 @@ def run_job(console: Console, interruption: Interruption, words: list[str], envi
     log_to_console(console)
     options, unknown = _OPTIONS.parse_known_args(words)
     if unknown:
-        console.say(
+        console.echo(
             f"{Reason.SPEC_INVALID.value}: the only options are --secure, --limits FILE and --plugin FOLDER; "
             f"given: {' '.join(words)}"
         )

@@ -18,10 +18,10 @@ ENDING_SECONDS = 12.0
 #: Seconds that the last call may take; then the process ends even without an answer.
 LAST_CALL = 5.0
 #: Seconds for the message about an unanswered last call, because a full pipe without a reader blocks.
-_LAST_WORDS = 1.0
+_LAST_MESSAGE_SECONDS = 1.0
 #: Seconds between two checks of the parent process.
 _INTERVAL = 0.25
-EXECUTOR_GONE = "the Azkaban executor has gone"
+EXECUTOR_ENDED = "the Azkaban executor has gone"
 
 
 class LimitedEnding:
@@ -57,7 +57,7 @@ class LimitedEnding:
         self._last_call = last_call
         self._no_answer = no_answer
         self._leave = leave
-        self._asked_at: float | None = None
+        self._requested_at: float | None = None
         self._code = 1
         self._parent = os.getppid()
         self._stdin = _is_pipe(0)
@@ -68,14 +68,14 @@ class LimitedEnding:
         self._signals = signals
         threading.Thread(target=self._watch, daemon=True, name="ending").start()
 
-    def ask(self, why: str, code: int) -> None:
+    def request(self, why: str, code: int) -> None:
         """Request the end of the process with this exit code; safe in a signal handler."""
         if not self.why:
-            self.why, self._code, self._asked_at = why, code, time.monotonic()
+            self.why, self._code, self._requested_at = why, code, time.monotonic()
 
     def signalled(self, number: int) -> None:
         """Request the end because of a signal; the handler and the pipe may both call this for one signal."""
-        self.ask(f"Azkaban has cancelled the job (signal {number})", 128 + number)
+        self.request(f"Azkaban has cancelled the job (signal {number})", 128 + number)
         self._on_end()
 
     @property
@@ -85,17 +85,17 @@ class LimitedEnding:
 
     def _watch(self) -> None:
         while True:
-            if not self.why and self._parent_has_gone():
-                self.ask(EXECUTOR_GONE, 1)
+            if not self.why and self._parent_has_ended():
+                self.request(EXECUTOR_ENDED, 1)
                 self._on_end()
-            if self._asked_at is not None and time.monotonic() - self._asked_at >= ENDING_SECONDS:
+            if self._requested_at is not None and time.monotonic() - self._requested_at >= ENDING_SECONDS:
                 last = threading.Thread(target=self._last_call, daemon=True, name="last-call")
                 last.start()
                 last.join(LAST_CALL)
                 if last.is_alive():
                     words = threading.Thread(target=self._no_answer, daemon=True, name="last-words")
                     words.start()
-                    words.join(_LAST_WORDS)
+                    words.join(_LAST_MESSAGE_SECONDS)
                 self._leave(self._code)
                 return
             self._rest()
@@ -107,7 +107,7 @@ class LimitedEnding:
         elif (number := await_signal(self._signals, _INTERVAL)) and not self.why:
             self.signalled(number)
 
-    def _parent_has_gone(self) -> bool:
+    def _parent_has_ended(self) -> bool:
         """Return whether we have another parent process now, or the other end of our standard input is closed."""
         if os.getppid() != self._parent:
             return True

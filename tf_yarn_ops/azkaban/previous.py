@@ -18,7 +18,7 @@ from ..runtime.common.report import JobReport
 _LONGEST = 400
 
 
-def tell_previous(launcher: Launcher, identity: Identity, user: str, say: Callable[[str], object]) -> None:
+def log_previous(launcher: Launcher, identity: Identity, user: str, echo: Callable[[str], object]) -> None:
     """Say what became of the previous attempt, and which other executions an execution runs beside.
 
     Parameters
@@ -34,20 +34,20 @@ def tell_previous(launcher: Launcher, identity: Identity, user: str, say: Callab
     try:
         found = sorted(launcher.resourcemanager.find([identity.tag], user=user), key=lambda one: order(one["id"]))
     except (ClusterUnreachable, SubmissionRejected) as error:
-        say(f"what earlier attempts and executions have left is not known: {error}")
+        echo(f"what earlier attempts and executions have left is not known: {error}")
         return
     if identity.attempt:
         earlier = [
             one for one in found if generation_of(one) == identity.generation and attempt_of(one) < identity.attempt
         ]
-        say(
+        echo(
             _attempt(attempt_of(earlier[-1]), with_holder(launcher.staging, read_yarn_report(earlier[-1])))
             if earlier
             else f"attempt {identity.attempt - 1} has left no application in YARN"
         )
     for one in found if identity.previous == IGNORE else ():
         if one["state"] not in ENDED and generation_of(one) != identity.generation:
-            say(
+            echo(
                 f"warning: execution {generation_of(one)} of this job has an application that is {one['state']}, and "
                 f"both go on. To end that one: ytf kill {one['id']} . Next time: tf.previous=kill or wait"
             )

@@ -165,7 +165,7 @@ class AzkabanRequest:
             self.refuse(self.values[name].key, GeneralFault.NOT_A_CHOICE, given=text, allowed=allowed)
         return text
 
-    def in_own_words(self, fault: Fault) -> Fault:
+    def with_job_keys(self, fault: Fault) -> Fault:
         """Return a fault of a job or of its options with the keys of the ``.job`` as paths."""
         item = fault.values.get("item")
         if key := self.items.get((fault.path, str(item))):

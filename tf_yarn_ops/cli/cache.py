@@ -9,7 +9,7 @@ import click
 from ..runtime.common.clock import DAY
 from ..runtime.common.escaping import escape_controls
 from ..staging.staging_directory import StagingDirectory
-from ..terminal.output import print_json, say, show
+from ..terminal.output import echo, print_json, show
 from .command_line import ClusterCall, cluster_options
 
 
@@ -34,7 +34,7 @@ def list_files(call: ClusterCall) -> None:
         days = max(0.0, now - file.used_at) / DAY
         path = escape_controls(file.path, kept="")
         show(f"{file.size / 2**20:10.1f} MiB  {days:6.1f} days  {path}{note}")
-    say(f"{len(files)} files, {sum(file.size for file in files) / 2**20:.1f} MiB")
+    echo(f"{len(files)} files, {sum(file.size for file in files) / 2**20:.1f} MiB")
 
 
 @cache.command()
@@ -60,5 +60,5 @@ def prune(unused_days: float | None, call: ClusterCall) -> None:
     if call.as_json:
         print_json([asdict(file) for file in deleted])
     for file in deleted:
-        say(f"deleted {escape_controls(file.path, kept='')}")
-    say(f"{len(deleted)} files deleted, {sum(file.size for file in deleted) / 2**20:.1f} MiB")
+        echo(f"deleted {escape_controls(file.path, kept='')}")
+    echo(f"{len(deleted)} files deleted, {sum(file.size for file in deleted) / 2**20:.1f} MiB")

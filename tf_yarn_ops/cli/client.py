@@ -16,7 +16,7 @@ from ..runtime.common.contract import RUNTIME_FILE, SERVER_COMMAND, TaskId, task
 from ..submit.application import JobContext, build_runtime_job
 from ..submit.runtime_zip import runtime_zip
 from ..submit.working_folder import lay_out
-from ..terminal.output import say
+from ..terminal.output import echo
 
 TASK = TaskId("client", 0)
 #: Seconds beyond the job's ``stop_grace`` for the end of all processes of the command.
@@ -73,7 +73,7 @@ class LocalTask:
         if self._job.environment is not None:
             self._interpreter = str(self._folder / placed.interpreter)
             if not os.access(self._interpreter, os.X_OK):
-                say(f"warning: the client's command runs without {self._job.environment}, which this machine lacks")
+                echo(f"warning: the client's command runs without {self._job.environment}, which this machine lacks")
                 self._interpreter = sys.executable
         return self._job
 
@@ -87,7 +87,7 @@ class LocalTask:
         if (application_id, round_number) == self._round or not (cluster := find_cluster()):
             return
         self._round = application_id, round_number
-        say(f"client: the cluster is complete, running the command here ({self._command.splitlines()[0][:60]})")
+        echo(f"client: the cluster is complete, running the command here ({self._command.splitlines()[0][:60]})")
         env = self.environment(application_id, round_number, cluster)
         self._release()
         reader, self._lease = os.pipe()
@@ -110,7 +110,7 @@ class LocalTask:
     def end(self) -> None:
         """End the command if it still runs, say how it ended, and delete the working directory."""
         if self.running:
-            say("client: the job has ended, ending the local command")
+            echo("client: the job has ended, ending the local command")
         self._release()
         for process in self._processes:
             try:
@@ -119,7 +119,7 @@ class LocalTask:
                 process.kill()
                 code = process.wait()
         if self._processes:
-            say(f"client: exit code {code}" if code >= 0 else f"client: ended by signal {-code}")
+            echo(f"client: exit code {code}" if code >= 0 else f"client: ended by signal {-code}")
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 

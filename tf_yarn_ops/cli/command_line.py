@@ -18,10 +18,10 @@ from ..errors import MiniClusterError, ResourceManagerUnknown, SpecInvalid, TfYa
 from ..runtime.common.local_job import SCHEME, is_local
 from ..runtime.common.report import JobReport
 from ..terminal import shared_options
-from ..terminal.output import configure_logging, print_json, report_without_state, say
+from ..terminal.output import configure_logging, echo, print_json, report_without_state
 from ..terminal.signals import Interrupted, Interruption
 from ..terminal.summary import SUBMIT_AGAIN, next_line
-from ..validation import odd_position, parse_since
+from ..validation import parse_since, unexpected_position
 
 if TYPE_CHECKING:
     from ..hadoop.cluster import Cluster
@@ -39,7 +39,7 @@ def run_command(command: click.Command, program: str, interruption: Interruption
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as stderr: a locale without a letter must not end us
     try:
-        check_words(sys.argv[1:])
+        check_arguments(sys.argv[1:])
         result = command.main(sys.argv[1:], prog_name=program, standalone_mode=False, obj=interruption)
         code = result if isinstance(result, int) else 0
         sys.stdout.flush()
@@ -48,17 +48,17 @@ def run_command(command: click.Command, program: str, interruption: Interruption
     except click.ClickException as error:
         text = io.StringIO()
         error.show(text)
-        say(text.getvalue().rstrip("\n"))
+        echo(text.getvalue().rstrip("\n"))
         code = error.exit_code
     except TfYarnError as error:
-        say(f"{program}: {error}")
+        echo(f"{program}: {error}")
         if isinstance(error, ResourceManagerUnknown) and sys.platform == "linux":
-            say(f"next: {_minicluster()}")
+            echo(f"next: {_minicluster()}")
         elif not isinstance(error, MiniClusterError):
-            say(error.hint)
+            echo(error.hint)
             # `ytf kill` of an unknown application is no reason to submit another one.
             if error.command or program == "ytf-submit" or error.reason not in SUBMIT_AGAIN:
-                say(f"next: {error.command}" if error.command else next_line(JobReport("", reason=error.reason)))
+                echo(f"next: {error.command}" if error.command else next_line(JobReport("", reason=error.reason)))
         code = error.reason.exit_code
     except (Interrupted, click.Abort):
         code = 128 + (interruption.number or 2)
@@ -69,10 +69,10 @@ def run_command(command: click.Command, program: str, interruption: Interruption
     sys.exit(code)
 
 
-def check_words(words: Sequence[str]) -> None:
+def check_arguments(words: Sequence[str]) -> None:
     """Raise SpecInvalid for the first word of a shell that Python could not read as text."""
     for number, word in enumerate(words, 1):  # a word may be a secret
-        if position := odd_position(word):
+        if position := unexpected_position(word):
             raise SpecInvalid(
                 f"character {position} of word {number} is not UTF-8: convert the script or file that holds it; if it "
                 "is UTF-8, set LC_ALL=C.UTF-8, as the locale of this shell is another one"
@@ -182,7 +182,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def read_moment(context: click.Context, option: click.Parameter, value: str | None) -> float | None:
+def parse_time(context: click.Context, option: click.Parameter, value: str | None) -> float | None:
     """Return the moment that a ``--since`` means, seconds since the epoch; None if it is not given."""
     try:
         return parse_since(value, time.time()) if value else None

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 from click.shell_completion import get_completion_class
 
-from ..terminal.output import say
+from ..terminal.output import echo
 
 #: The file in the home directory that each shell reads at its start, and the line that completes words there.
 START_LINES = {
@@ -44,9 +44,9 @@ def _install(shell: str) -> None:
     path = Path.home() / name
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     if line in text.splitlines():
-        say(f"{path} has the line already")
+        echo(f"{path} has the line already")
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
         file.write(f"{'' if text.endswith(chr(10)) or not text else chr(10)}{line}\n")
-    say(f"added to {path}: {line}")
+    echo(f"added to {path}: {line}")

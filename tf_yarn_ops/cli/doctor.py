@@ -53,7 +53,7 @@ def doctor(
         environment=python,
         timeout=timeout or 120.0,
     )
-    with obj.noted(question.cancellation.cancel):
+    with obj.on_signal(question.cancellation.cancel):
         diagnosis = examine(question, lambda result: None if call.as_json else show_result(result.to_dict()))
     if call.as_json:
         print_json(diagnosis.to_dict())

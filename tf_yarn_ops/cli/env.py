@@ -10,7 +10,7 @@ import click
 from ..environments.check import NODES, check_archive
 from ..errors import SpecInvalid
 from ..runtime.common.escaping import escape_controls
-from ..terminal.output import print_json, say, show
+from ..terminal.output import echo, print_json, show
 
 _platform = click.option(
     "--platform",
@@ -58,9 +58,9 @@ def pack_command(source: Path | None, out: Path, python: str, node_python: str, 
     from ..environments.pack import Packing, pack_environment
 
     began = time.monotonic()
-    pack_environment(source, out, Packing(nodes, python, node_python, say))
+    pack_environment(source, out, Packing(nodes, python, node_python, echo))
     size = out.stat().st_size / 2**20
-    say(f"{out} has {size:.0f} MiB, made in {time.monotonic() - began:.0f} s; next: ytf env check --imports {out}")
+    echo(f"{out} has {size:.0f} MiB, made in {time.monotonic() - began:.0f} s; next: ytf env check --imports {out}")
 
 
 @env_group.command("check")
@@ -98,5 +98,7 @@ def check_command(archive: Path, modules: tuple[str, ...], imports_all: bool, no
             f"{report.packages} packages, {report.packed / 2**20:.0f} MiB, unpacked {report.unpacked / 2**20:.0f} MiB"
         )
         if not (report.faults or modules or imports_all):
-            say(f"next, for an archive of somebody whom you trust: ytf env check --imports {shlex.quote(str(archive))}")
+            echo(
+                f"next, for an archive of somebody whom you trust: ytf env check --imports {shlex.quote(str(archive))}"
+            )
     return SpecInvalid.reason.exit_code if report.faults else 0

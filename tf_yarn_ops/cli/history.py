@@ -12,8 +12,8 @@ from ..history.histories import Histories
 from ..history.query import STATES, Query, parse_states
 from ..runtime.common.clock import duration, local_time
 from ..runtime.common.report import run_seconds
-from ..terminal.output import align, print_json, say, show
-from .command_line import ClusterCall, application_ids_only, read_moment, reading_options
+from ..terminal.output import align, echo, print_json, show
+from .command_line import ClusterCall, application_ids_only, parse_time, reading_options
 
 if TYPE_CHECKING:
     from ..hadoop.cluster import Cluster
@@ -39,7 +39,7 @@ def _read_states(ctx: click.Context, option: click.Parameter, value: tuple[str, 
 @click.option("--name", default="*", metavar="<glob>", help="Jobs with such a name, such as 'digits*'.")
 @click.option(
     "--since",
-    callback=read_moment,
+    callback=parse_time,
     metavar="<age | day>",
     help="Jobs that ended in the last 30m, 12h, 7d or 2w, or since a day or a local time (2026-11-22T17:05).",
 )
@@ -82,9 +82,9 @@ def history(name: str, since: float | None, states: tuple[str, ...], user: str |
         for line in table(shown):
             show(line)
     if not shown:
-        say("no such jobs in the history")
+        echo("no such jobs in the history")
     if len(found) > limit:
-        say(f"there are more; give --limit {limit * 10}, or less with --since 7d, --name, --state")
+        echo(f"there are more; give --limit {limit * 10}, or less with --since 7d, --name, --state")
 
 
 def _complete(cluster: "Cluster") -> None:
@@ -96,7 +96,7 @@ def _complete(cluster: "Cluster") -> None:
     try:
         keep_missing_records(StagingDirectory(cluster), resourcemanager, _HOURS)
     except TfYarnError as error:
-        say(f"jobs that ended without a record are not listed: {error}")
+        echo(f"jobs that ended without a record are not listed: {error}")
     finally:
         resourcemanager.close()
 

@@ -10,7 +10,7 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..runtime.common.status import Facts, build_status
 from ..runtime.page.page import render_page
-from ..terminal.output import say
+from ..terminal.output import echo
 
 if TYPE_CHECKING:
     from ..launch.launcher import Launcher
@@ -40,7 +40,7 @@ def read_live_report(launcher: "Launcher", application_id: str, whole: bool) -> 
     if record is not None and report.reason is Reason.LOST:
         try:
             report = JobReport.from_dict(record)
-            say(f"YARN no longer knows {application_id}; this is from the history")
+            echo(f"YARN no longer knows {application_id}; this is from the history")
         except ValueError:
             record = None
     if record is None and whole and report.reason is None:
@@ -53,7 +53,7 @@ def _record(launcher: "Launcher", report: JobReport) -> Mapping[str, Any] | None
     try:
         return read_record(launcher.cluster, report.application_id, report.user)
     except TfYarnError as error:
-        say(f"the history can't be read: {error}")
+        echo(f"the history can't be read: {error}")
         return None
 
 
@@ -63,4 +63,4 @@ def write_page(path: str, document: Mapping[str, Any]) -> None:
         Path(path).write_text(render_page(document, live=False), encoding="utf-8")
     except OSError as error:
         raise SpecInvalid(f"{path} can't be written: {error.strerror}") from error
-    say(f"wrote {path}")
+    echo(f"wrote {path}")

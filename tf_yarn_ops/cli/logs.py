@@ -12,11 +12,11 @@ from ..follow.log_stream import LogLine, choose_tasks
 from ..launch.launcher import Launcher
 from ..runtime.common.report import JobReport
 from ..terminal.log_filter import LogFilter
-from ..terminal.output import print_json, say, show
+from ..terminal.output import echo, print_json, show
 from ..terminal.progress import make_progress
 from ..terminal.signals import Interrupted
 from ..terminal.summary import indent_message
-from .command_line import ClusterCall, application_ids_only, cluster_options, read_moment
+from .command_line import ClusterCall, application_ids_only, cluster_options, parse_time
 
 _ALL = ("*:*",)
 #: Characters of the longest line.
@@ -48,7 +48,7 @@ _LONGEST = 1 << 20
 @click.option("--grep", "pattern", metavar="<regex>", help="Print only lines that contain this regular expression.")
 @click.option(
     "--since",
-    callback=read_moment,
+    callback=parse_time,
     metavar="<age or time>",
     help="Print only lines from 10m, 2h or 7d ago, or from 2026-11-22T17:05 on, by the time with which they "
     "begin. A line without a time belongs to the line before it.",
@@ -93,13 +93,13 @@ def logs(
                 )
         except Interrupted as interrupted:
             how = "has ended" if ended else "goes on"
-            say(f"{application_id} {how}; next: ytf logs -f {application_id}{call.next_options}")
+            echo(f"{application_id} {how}; next: ytf logs -f {application_id}{call.next_options}")
             return interrupted.exit_code
         reason = final.reason.value if final.reason else final.state
-        say(f"{application_id} {reason}{f': {indent_message(final)}' if final.message else ''}")
+        echo(f"{application_id} {reason}{f': {indent_message(final)}' if final.message else ''}")
         code = final.exit_code
     if since is not None and not chosen.saw_a_time:
-        say("no line begins with a time, so --since has left nothing out")
+        echo("no line begins with a time, so --since has left nothing out")
     return code
 
 
@@ -136,7 +136,7 @@ def _print(
         except LogMissing as error:
             if not several:
                 raise
-            say(f"{name}: {error}")
+            echo(f"{name}: {error}")
             missing.append(error)
     if as_json:
         print_json(documents[0] if len(names) == 1 else documents)

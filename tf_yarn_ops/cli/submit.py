@@ -16,14 +16,14 @@ from .. import __version__
 from ..errors import Cancelled, Fault, FaultCode, GeneralFault, SpecInvalid, TfYarnError
 from ..job.document import read_document
 from ..job.options import OPTIONS
-from ..job.request import build_job, doubts_about_job
+from ..job.request import build_job, find_job_warnings
 from ..job.spec import JobSpec, TaskSpec
-from ..launch.run import EngineRun, RunOutcome, dry_run_text, leftover
+from ..launch.run import EngineRun, RunOutcome, dry_run_text, orphan_lines
 from ..runtime.common.contract import AGENT_LINE, AGENT_WARNING
 from ..runtime.common.local_job import SCHEME
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from ..terminal.output import configure_logging, print_json, report_of_error, say, show, terminal_columns
+from ..terminal.output import configure_logging, echo, print_json, report_of_error, show, terminal_columns
 from ..terminal.output_properties import format_outputs, outputs_of, write_output_file
 from ..terminal.progress import make_progress
 from ..terminal.signals import Interruption
@@ -51,7 +51,7 @@ class CommandLineFault(FaultCode):
     ONE_STDOUT = "- and {other} would both write to stdout; give one of them a file"
     EMPTY_NAME = "it is empty; give a name for the training"
     TWO_PLACES = "it and {other} name two places; give one of them"
-    SEVERAL_WORDS = "{given} words were given; quote the whole command as one word: {quoted}"
+    SEVERAL_ARGUMENTS = "{given} words were given; quote the whole command as one word: {quoted}"
 
 
 class ManualCommand(click.Command):
@@ -108,7 +108,7 @@ class CommandLineRun:
         self._printed = self._ended = ""
         self._log_tasks: tuple[str, ...] = ()
         self._user: str | None = None
-        self._run = EngineRun(say, lambda application_id: None, 0.2 if _is_local(self.settings) else 0.5)
+        self._run = EngineRun(echo, lambda application_id: None, 0.2 if _is_local(self.settings) else 0.5)
 
     @property
     def application_id(self) -> str:
@@ -131,14 +131,14 @@ class CommandLineRun:
         if self.settings["submit_with"] not in (None, *ways):
             given = self.settings["submit_with"]
             raise SpecInvalid(Fault("submit_with", GeneralFault.NOT_A_CHOICE, {"given": given, "allowed": ways}))
-        for doubt in doubts_about_job(job):
-            say(f"warning: {doubt}")
-        from ..submit.preflight import check_environment, check_files, doubts_about_files
+        for doubt in find_job_warnings(job):
+            echo(f"warning: {doubt}")
+        from ..submit.preflight import check_environment, check_files, find_file_warnings
 
         if not self.settings["offline"]:
             check_files(job)
-            for doubt in doubts_about_files(job, _is_local(self.settings)):
-                say(f"warning: {doubt}")
+            for doubt in find_file_warnings(job, _is_local(self.settings)):
+                echo(f"warning: {doubt}")
         if self.settings["dry_run"]:
             if not (self.settings["offline"] or _is_local(self.settings)):
                 check_environment(job)
@@ -150,7 +150,7 @@ class CommandLineRun:
         self._user = job.user
         cluster = discover(self.settings["resourcemanager"], user=job.user)
         if standard and not cluster.is_local:
-            say(f"each task gets {TaskSpec().memory} MiB of memory, as --task_memory is not given")
+            echo(f"each task gets {TaskSpec().memory} MiB of memory, as --task_memory is not given")
         launcher = Launcher(cluster, submit_with=self.settings["submit_with"],
                             strict_placement=bool(self.settings["strict_placement"]), holder="ytf-submit")  # fmt: skip
 
@@ -162,7 +162,7 @@ class CommandLineRun:
             launcher.cancel()
 
         # From here a signal only sets a flag: the launcher kills the application at a point where that is safe.
-        with self.interruption.noted(cancel):
+        with self.interruption.on_signal(cancel):
             if wants_client:
                 from .client import LocalTask
 
@@ -227,8 +227,8 @@ class CommandLineRun:
             self._conclude(report)
             return report.exit_code
         if not isinstance(error, Cancelled):
-            for line in leftover(self.application_id, str(error), self._next_options()):
-                say(line)
+            for line in orphan_lines(self.application_id, str(error), self._next_options()):
+                echo(line)
         elif self.application_id:
             found = launcher.report(self.application_id)
             # YARN has no state for an id that was reserved and never submitted.
@@ -238,7 +238,7 @@ class CommandLineRun:
 
     def _conclude(self, report: JobReport) -> None:
         for line in describe(report, time.time(), self._next_options(), terminal_columns()):
-            say(line)
+            echo(line)
         if self.settings["json"]:
             print_json(report.to_dict())
         if self.settings["output_properties"]:
@@ -249,7 +249,7 @@ class CommandLineRun:
         try:
             write_output_file(self.settings["output_properties"], format_outputs(outputs_of(report)))
         except SpecInvalid as error:
-            say(f"warning: {error}")
+            echo(f"warning: {error}")
 
     def _show_line(self, line: "LogLine") -> None:
         """Show a line of a program: on stdout for a job on this machine, else beside the id on stdout."""
@@ -260,7 +260,7 @@ class CommandLineRun:
         if _is_local(self.settings) and not self.settings["json"]:
             show(text, data=True)
         else:
-            say(text)
+            echo(text)
 
     def _print_id(self, report: JobReport) -> None:
         """Write the id to stdout once YARN has accepted the application; on a terminal the table shows the id."""
@@ -339,7 +339,7 @@ def read_command_line(values: dict[str, Any], offline: bool = False) -> JobSpec:
     if len(words) > 1:
         quoted = shlex.quote(" ".join(words))
         raise SpecInvalid(
-            Fault("task_command", CommandLineFault.SEVERAL_WORDS, {"given": len(words), "quoted": quoted})
+            Fault("task_command", CommandLineFault.SEVERAL_ARGUMENTS, {"given": len(words), "quoted": quoted})
         )
     path = values.pop("spec")
     options = {name: value for name, value in values.items() if value not in (None, ())}

@@ -15,7 +15,7 @@ from ..history.local_board import LocalBoard, Shown
 from ..runtime.common.contract import APPLICATION_ID
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from ..terminal.output import print_json, say
+from ..terminal.output import echo, print_json
 from ..terminal.signals import Interrupted
 from .command_line import ClusterCall, cluster_options
 
@@ -63,7 +63,7 @@ def tensorboard(
                 print_json({"url": url, "runs": [one._asdict() for one in shown]})
             else:
                 click.echo(url)
-            say("Ctrl-C ends TensorBoard")
+            echo("Ctrl-C ends TensorBoard")
             if browser and _has_screen():
                 webbrowser.open(url)
             while (code := board.wait(board.refresh())) is None:

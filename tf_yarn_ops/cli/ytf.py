@@ -12,7 +12,7 @@ from ..errors import TfYarnError, WaitTimeout, did_you_mean
 from ..runtime.common.clock import duration, local_time
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from ..terminal.output import align, print_json, report_without_state, say, show, terminal_columns
+from ..terminal.output import align, echo, print_json, report_without_state, show, terminal_columns
 from ..terminal.progress import make_progress
 from ..terminal.signals import Interrupted
 from ..terminal.summary import describe, indent_message
@@ -164,14 +164,14 @@ def wait(obj: Any, application_id: str, timeout: float | None, call: ClusterCall
             with obj.raised(), make_progress() as progress:
                 final = launcher.wait(application_id, timeout=timeout, on_change=progress.show, ours=False)
     except Interrupted as interrupted:
-        say(f"{application_id} goes on; next: ytf wait {application_id}{call.next_options}")
+        echo(f"{application_id} goes on; next: ytf wait {application_id}{call.next_options}")
         return interrupted.exit_code
     except WaitTimeout:
         if call.as_json:
             print_json(launcher.report(application_id).to_dict())
         raise
     for line in describe(final, time.time(), call.next_options, terminal_columns()):
-        say(line)
+        echo(line)
     if call.as_json:
         print_json(final.to_dict())
     return final.exit_code
@@ -197,10 +197,10 @@ def kill(application_ids: tuple[str, ...], call: ClusterCall) -> None:
         except TfYarnError as error:
             failed.append(error)
             reports.append(report_without_state(error, application_id))
-            say(f"{application_id} could not be killed: {error}")
+            echo(f"{application_id} could not be killed: {error}")
         else:
             had_ended = "" if reports[-1].reason is Reason.KILLED else "had ended, so nothing is killed: "
-            say(f"{application_id} {had_ended}{reports[-1].final_status}: {indent_message(reports[-1])}")
+            echo(f"{application_id} {had_ended}{reports[-1].final_status}: {indent_message(reports[-1])}")
     if call.as_json:
         print_json([one.to_dict() for one in reports])
     if failed:
@@ -224,4 +224,4 @@ def list_command(call: ClusterCall) -> None:
         for concern in job.concerns:
             show(f"! {job.application_id} {concern.text}")
     if not jobs:
-        say("no live jobs")
+        echo("no live jobs")

@@ -16,7 +16,7 @@ def examine_environment(known: KnownFacts) -> Finding:
     if found.faults:
         return ill(Symptom.ENVIRONMENT_UNFIT, archive=archive, why="; ".join(map(str, found.faults)))
     if found.doubts:
-        return ill(Symptom.ENVIRONMENT_DOUBTFUL, archive=archive, why="; ".join(map(str, found.doubts)))
+        return ill(Symptom.ENVIRONMENT_UNCERTAIN, archive=archive, why="; ".join(map(str, found.doubts)))
     return well(
         f"{archive} has Python {found.python} and {found.packages} packages",
         python=found.python,

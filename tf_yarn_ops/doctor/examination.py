@@ -117,7 +117,7 @@ def examine(
         cause = next((unusable[name] for name in check.needs if name in unusable), None)
         if cause:
             finding = skip(f"needs the check {cause}, which failed", cause)
-        elif question.cancellation.asked:
+        elif question.cancellation.cancelled:
             finding = skip("the examination was ended")
         else:
             made = _make(check, known)
@@ -147,7 +147,7 @@ def _make(check: Check, known: KnownFacts) -> Finding | None:
         except TfYarnError as error:
             found.append(ill(check.failure, error=error, **_values(known)))
         except (KeyError, TypeError, ValueError, AttributeError) as error:  # JSON of another shape
-            found.append(ill(Symptom.ODD_ANSWER, error=ValueError(f"{type(error).__name__}: {error}")))
+            found.append(ill(Symptom.UNEXPECTED_ANSWER, error=ValueError(f"{type(error).__name__}: {error}")))
         except BaseException as error:
             found.append(error)
 

@@ -21,12 +21,12 @@ class Cancellation:
     """The wish to end an examination; a signal handler may express it."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.cancelled = False
         self._react: Callable[[], object] = lambda: None
 
     def cancel(self) -> None:
         """Leave out the checks that have not begun; end the application of the last one."""
-        self.asked = True
+        self.cancelled = True
         self._react()
 
     @contextmanager
@@ -34,7 +34,7 @@ class Cancellation:
         """Call `react` too on `cancel`."""
         self._react = react
         try:
-            if self.asked:
+            if self.cancelled:
                 react()
             yield
         finally:

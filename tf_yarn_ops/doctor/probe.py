@@ -119,14 +119,14 @@ def probe_all(
     """Return the answer of each address; arguments as for `probe`. All are asked at once, with one deadline."""
     answers = {url: ProbeAnswer(None, {}, "no whole answer in time") for url in urls}
 
-    def ask(url: str) -> None:
+    def send(url: str) -> None:
         answer = probe(url, path, authentication, site, trusted, **parameters)
         if not late:
             answers[url] = answer
 
     # Not a ThreadPoolExecutor: at the end of the process it waits for its threads, and one may hang on a server.
     late = False
-    threads = [threading.Thread(target=ask, args=(url,), daemon=True) for url in answers]
+    threads = [threading.Thread(target=send, args=(url,), daemon=True) for url in answers]
     for thread in threads:
         thread.start()
     deadline = time.monotonic() + site.request_timeout + _GRACE

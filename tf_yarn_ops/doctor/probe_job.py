@@ -56,7 +56,7 @@ def check_application(known: KnownFacts) -> Finding:
         launcher.close()
     if report.reason is not Reason.SUCCEEDED:
         return _failed(report)
-    return _judge(report)
+    return _read_finding(report)
 
 
 def _end_slow(launcher: Launcher, application_id: str, seconds: float) -> Finding:
@@ -96,7 +96,7 @@ def _failed(report: JobReport) -> Finding:
     )
 
 
-def _judge(report: JobReport) -> Finding:
+def _read_finding(report: JobReport) -> Finding:
     found = dict(report.metrics or {})
     packages = dict(found.get("packages") or {})
     tensorflow = next((packages[name] for name in _TENSORFLOW if name in packages), None)

@@ -84,10 +84,10 @@ def check_configuration(known: KnownFacts) -> Finding:
 def check_resourcemanagers(known: KnownFacts) -> Finding:
     """Ask each address which daemon it is, and in which state."""
     login = current_user(known.question.environ)
-    answers = _ask_resourcemanagers(known, _first_authentication(known, login))
+    answers = _probe_resourcemanagers(known, _first_authentication(known, login))
     wants_ticket = any(answer.wants_ticket for answer in answers)
     if wants_ticket:
-        with_tickets = _ask_resourcemanagers(
+        with_tickets = _probe_resourcemanagers(
             known, KerberosAuthentication(login, known.question.user or login, known.site.tickets)
         )
         answers = [
@@ -123,7 +123,7 @@ def _first_authentication(known: KnownFacts, login: str) -> Authentication:
     return SimpleAuthentication(login, known.question.user or login)
 
 
-def _ask_resourcemanagers(known: KnownFacts, authentication: Authentication) -> list[ProbeAnswer]:
+def _probe_resourcemanagers(known: KnownFacts, authentication: Authentication) -> list[ProbeAnswer]:
     return list(probe_all(known.urls, f"{CLUSTER_PATH}/info", authentication, known.site, known.urls).values())
 
 

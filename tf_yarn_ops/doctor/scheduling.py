@@ -37,7 +37,7 @@ _LIMITS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
 class Right(enum.Enum):
     """What YARN says of a user's right in a queue."""
 
-    HELD = enum.auto()
+    GRANTED = enum.auto()
     LACKED = enum.auto()
     REFUSED = enum.auto()
     UNKNOWN = enum.auto()
@@ -137,9 +137,9 @@ def _may_submit(
     resourcemanager: ResourceManager, queue: str, user: str, path: list[Mapping[str, Any]]
 ) -> tuple[bool | None, str]:
     """Return whether a user may submit, None if only a submission can tell, and who may, for a message."""
-    right = ask_right(resourcemanager, queue, SUBMIT, user)
-    if right in (Right.HELD, Right.LACKED):
-        return right is Right.HELD, ""
+    right = check_right(resourcemanager, queue, SUBMIT, user)
+    if right in (Right.GRANTED, Right.LACKED):
+        return right is Right.GRANTED, ""
     lists = _lists(path, SUBMIT)
     if not lists:
         return None, ""
@@ -150,7 +150,7 @@ def _may_submit(
     return None, ""  # a group may be ours; only the cluster knows
 
 
-def ask_right(resourcemanager: ResourceManager, queue: str, right: str, user: str) -> Right:
+def check_right(resourcemanager: ResourceManager, queue: str, right: str, user: str) -> Right:
     """Ask YARN whether a user has a right in a queue.
 
     Parameters
@@ -174,7 +174,7 @@ def ask_right(resourcemanager: ResourceManager, queue: str, right: str, user: st
         allowed = read_json(response, "asking for the rights in the queue", "allowed")
     except TfYarnError:
         return Right.REFUSED if response.status_code == 403 else Right.UNKNOWN
-    return Right.HELD if str(allowed).lower() == "true" else Right.LACKED
+    return Right.GRANTED if str(allowed).lower() == "true" else Right.LACKED
 
 
 def _lists(path: list[Mapping[str, Any]], right: str) -> list[str]:
@@ -195,10 +195,10 @@ def _names(access_list: str, user: str) -> bool:
 def check_queue_acl(known: KnownFacts) -> Finding:
     """Tell whether any user may kill applications of the queue."""
     queue = known.question.queue
-    right = ask_right(known.session.resourcemanager, queue, ADMINISTER, ANYBODY)
+    right = check_right(known.session.resourcemanager, queue, ADMINISTER, ANYBODY)
     lists = _lists(_path_to(queue, known.scheduler), ADMINISTER)
     unknown = right in (Right.REFUSED, Right.UNKNOWN)
-    if right is Right.HELD or (
+    if right is Right.GRANTED or (
         unknown
         and (known.configuration.get("yarn.acl.enable") == "false" or any(text.strip() == "*" for text in lists))
     ):

@@ -80,7 +80,7 @@ class Symptom(enum.Enum):
         "resourcemanager",
         "the address is not that of a ResourceManager: {states}",
         "Give the address of the ResourceManager's web pages (8088, with https 8090), not that of RPC (8032), of a "
-        "NameNode (9870) or of a proxy. Look at the answer: curl {url}/ws/v1/cluster/info",
+        "NameNode (9870) or of a proxy. Poll at the answer: curl {url}/ws/v1/cluster/info",
     )
     RM_NOT_ACTIVE = _fault(
         "resourcemanager",
@@ -271,7 +271,7 @@ class Symptom(enum.Enum):
         "Pack it again: ytf env pack; then import its packages: ytf env check --imports {archive}",
         Reason.ENVIRONMENT_INVALID,
     )
-    ENVIRONMENT_DOUBTFUL = _warning(
+    ENVIRONMENT_UNCERTAIN = _warning(
         "environment", "{archive} {why}", "Make sure that every node has them, or pack it again: ytf env pack"
     )
 
@@ -325,7 +325,7 @@ class Symptom(enum.Enum):
     REQUEST_FAILED = _fault(
         "every check",
         "{error}",
-        "Look at each request and its answer: ytf doctor -v. Ask the administrator of Hadoop with this message, or "
+        "Poll at each request and its answer: ytf doctor -v. Ask the administrator of Hadoop with this message, or "
         "look into the server's log",
     )
     TOO_SLOW = _fault(
@@ -334,7 +334,7 @@ class Symptom(enum.Enum):
         "A server accepts the connection and does not answer, or a firewall drops it: try the address of the check "
         "with curl from this machine",
     )
-    ODD_ANSWER = _fault(
+    UNEXPECTED_ANSWER = _fault(
         "every check",
         "the answer can't be read ({error})",
         "A proxy may answer in place of Hadoop; if not, report this with the output of ytf doctor --json",

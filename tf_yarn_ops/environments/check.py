@@ -61,7 +61,7 @@ class ArchiveFault(FaultCode):
     NOT_IMPORTED = "{name} can't be imported: {error}"
 
 
-class ArchiveDoubt(FaultCode):
+class ArchiveWarning(FaultCode):
     """Codes for what works on some clusters."""
 
     ZIP = "is a zip, which some versions of YARN unpack without the right to execute; a .tar.gz keeps it"
@@ -71,7 +71,7 @@ class ArchiveDoubt(FaultCode):
 
 
 #: What no cluster can run; the other faults depend on the nodes or the program, so a submission only warns.
-HOPELESS = (ArchiveFault.NOT_READ, ArchiveFault.NO_INTERPRETER, ArchiveFault.BROKEN_LINK)
+UNRUNNABLE = (ArchiveFault.NOT_READ, ArchiveFault.NO_INTERPRETER, ArchiveFault.BROKEN_LINK)
 
 
 @dataclass
@@ -114,7 +114,7 @@ class ArchiveReport:
 def check_archive(
     archive: Path, nodes: str = NODES, *, limit: int | None = None, modules: Iterable[str] | None = ()
 ) -> ArchiveReport:
-    """Look for what keeps an archive from being the environment of a job.
+    """Poll for what keeps an archive from being the environment of a job.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def check_archive(
     ArchiveReport
     """
     if archive.suffix == ".zip":
-        return ArchiveReport((), (_found(ArchiveDoubt.ZIP),), packed=archive.stat().st_size)
+        return ArchiveReport((), (_found(ArchiveWarning.ZIP),), packed=archive.stat().st_size)
     try:
         listing = _read(archive, limit)
     except UNREADABLE as error:
@@ -146,12 +146,12 @@ def check_archive(
         faults += _foreign_packages(listing, python, nodes)
     faults += _build_paths(listing)
     doubts += [
-        _found(ArchiveDoubt.ABSOLUTE_LINK, name=name, target=target)
+        _found(ArchiveWarning.ABSOLUTE_LINK, name=name, target=target)
         for name, target in listing.links.items()
         if target.startswith("/") and not name.startswith("bin/python")
     ]
     if listing.size > _CACHE_OF_NODE << 20:
-        doubts.append(_found(ArchiveDoubt.LARGE, size=listing.size >> 20, most=_CACHE_OF_NODE))
+        doubts.append(_found(ArchiveWarning.LARGE, size=listing.size >> 20, most=_CACHE_OF_NODE))
     if not faults and modules != () and nodes == f"{sys.platform}-{platform.machine()}":
         faults += _import_all(archive, modules)
     return ArchiveReport(tuple(faults), tuple(doubts), python, len(listing.tags), archive.stat().st_size, listing.size)
@@ -214,7 +214,7 @@ def _check_interpreter(listing: _Listing, nodes: str, python: str, faults: list[
             hint = f"; it is in {folder}: pack the folder's content (tar -C {folder} -czf A.tar.gz .)" if folder else ""
             faults.append(_found(ArchiveFault.NO_INTERPRETER, hint=hint))
     elif end.startswith("/"):
-        doubts.append(_found(ArchiveDoubt.NODE_PYTHON, target=end))
+        doubts.append(_found(ArchiveWarning.NODE_PYTHON, target=end))
     elif end in listing.names:
         head = listing.heads.get(end, b"")
         built = _platform_of(head)

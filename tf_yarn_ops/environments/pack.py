@@ -85,7 +85,7 @@ class Packing:
     platform: str = NODES
     python: str = ""
     node_python: str = ""
-    say: Callable[[str], object] = lambda line: None
+    echo: Callable[[str], object] = lambda line: None
     checkpoint: Callable[[], object] = lambda: None
 
     def __post_init__(self) -> None:
@@ -104,7 +104,7 @@ class Packing:
 
     def step(self, line: str) -> None:
         """Report the beginning of a step."""
-        self.say(f"* {line}")
+        self.echo(f"* {line}")
 
     def run(self, tool: str, *words: object, folder: Path | None = None, tolerant: bool = False) -> None:
         """Run a program; report its lines as they come.
@@ -130,7 +130,7 @@ class Packing:
                 for line in process.stdout or ():
                     lines.append(line.rstrip())
                     if not tolerant and not any(map(_ERROR.match, lines)):  # the error itself shows those
-                        self.say(f"  {lines[-1]}")
+                        self.echo(f"  {lines[-1]}")
 
             reader = threading.Thread(target=read)
             reader.start()

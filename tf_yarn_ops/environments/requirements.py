@@ -80,7 +80,7 @@ def _own_cache() -> Path:
 
 def _build(file: Path, cache: Path, checkpoint: Callable[[], object]) -> Path:
     packing = Packing(
-        say=lambda line: (transfers if line.startswith("*") else logger).info("%s", line), checkpoint=checkpoint
+        echo=lambda line: (transfers if line.startswith("*") else logger).info("%s", line), checkpoint=checkpoint
     )
     facts = [list(_content(file)), platform.python_version(), packing.platform]
     digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()

@@ -21,7 +21,7 @@ KILL_TIMEOUT = 30.0
 #: Bytes of the diagnostics of our kills; YARN keeps 64 KB but sends them with every list.
 _KILL_DIAGNOSTICS = 8 * 1024
 #: Seconds after which an application that still lives is killed again.
-_ASK_AGAIN = 5.0
+_REPEAT_SECONDS = 5.0
 #: Seconds between two looks: the first pause, and the longest.
 _PAUSE, _LONGEST_PAUSE = 0.05, 0.5
 
@@ -106,7 +106,7 @@ def kill_application(
                 resourcemanager.kill(application_id, text, left)
                 if not accepted:  # log after the request: a full pipe without a reader blocks
                     logger.info("killing %s: %s", application_id, why)
-                accepted, ask_at = True, time.monotonic() + _ASK_AGAIN
+                accepted, ask_at = True, time.monotonic() + _REPEAT_SECONDS
                 if timeout is None:
                     return unseen
         except ApplicationNotFound:

@@ -113,7 +113,7 @@ class Renewals:
         self._application_id = ""
         self._next = -math.inf
         self._refusal = ""
-        self._noted = ""
+        self._recorded = ""
 
     def due(self, application: Mapping[str, Any]) -> End | None:
         """Return the new end of an application that has to be moved now; None if there is nothing to do yet.
@@ -129,12 +129,12 @@ class Renewals:
 
     def to_note(self) -> Lease | None:
         """Return the lease if its holder has to be noted after the move; None if that was done."""
-        return None if self._noted == self._application_id else self.lease
+        return None if self._recorded == self._application_id else self.lease
 
     def moved(self, noted: bool = False) -> None:
         """Note that YARN has taken the new end, and whether the holder is ``noted``."""
         if noted:
-            self._noted = self._application_id
+            self._recorded = self._application_id
         if self._refusal:
             logger.info("the lease of %s moves again", self._application_id)
         self._refusal = ""

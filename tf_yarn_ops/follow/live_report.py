@@ -69,11 +69,11 @@ class LiveReports:
 
     def fetch_log(self, application: Mapping[str, Any], task: str) -> str | None:
         """Return the end of the log of a task, ``worker:1``; None if the coordinator or its agent does not answer."""
-        answer = self._ask(application, LOG, task=task)
+        answer = self._get_page(application, LOG, task=task)
         return answer.text if answer is not None and answer.status_code == 200 else None
 
     def _fetch(self, application: Mapping[str, Any], **query: str) -> dict[str, Any] | None:
-        answer = self._ask(application, PAGE, **query)
+        answer = self._get_page(application, PAGE, **query)
         try:
             if answer is None or answer.status_code != 200 or not is_json(answer):
                 return None
@@ -83,7 +83,7 @@ class LiveReports:
             return None
         return read_status(document, f"the page of {application['id']}") if isinstance(document, dict) else None
 
-    def _ask(self, application: Mapping[str, Any], page: str, **query: str) -> Any:
+    def _get_page(self, application: Mapping[str, Any], page: str, **query: str) -> Any:
         """Return the answer of a page below the tracking URL; None if there is none."""
         url = str(application.get("trackingUrl") or "")
         if application.get("state") != "RUNNING" or "://" not in url:

@@ -134,7 +134,7 @@ class LogStream:
         self._readers: dict[str, _Reader] = {}
         self._ended = ""
 
-    def look(self, application: Mapping[str, Any], report: JobReport) -> Iterator[LogLine]:
+    def poll(self, application: Mapping[str, Any], report: JobReport) -> Iterator[LogLine]:
         """Yield the new lines since the last look; after the end of the application, all that is left.
 
         Parameters
@@ -167,7 +167,7 @@ class LogStream:
                 yield from reader.named(lines)
 
     def _find(self, application: Mapping[str, Any], report: JobReport) -> list[_Reader]:
-        """Look up the logs of the tasks that have containers; return the readers whose containers were replaced."""
+        """Poll up the logs of the tasks that have containers; return the readers whose containers were replaced."""
         replaced = []
         starts = {task.task: task.starts for task in report.tasks}
         for name in choose_tasks(report, self._patterns):

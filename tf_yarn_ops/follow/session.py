@@ -57,7 +57,7 @@ class Session:
         self._stagings: dict[str, StagingDirectory] = {}
 
     @classmethod
-    def hasty(cls, cluster: Cluster, request_timeout: float, patience: float) -> "Session":
+    def with_short_timeout(cls, cluster: Cluster, request_timeout: float, patience: float) -> "Session":
         """Return a session for a client that has only seconds left.
 
         Parameters
@@ -105,7 +105,7 @@ class Session:
         except ApplicationNotFound:
             return lost_report(application_id)
 
-    def look(self, application: Mapping[str, Any]) -> JobReport:
+    def read_report(self, application: Mapping[str, Any]) -> JobReport:
         """Return the report of YARN's object, with the missing containers of a job that waits for them."""
         report = self._shortages.complete(read_yarn_report(application, self.live.fetch(application)))
         return with_recorded_tasks(self.cluster, report)
@@ -121,7 +121,7 @@ class Session:
 
     def read(self, application: Mapping[str, Any]) -> JobReport:
         """Return the report of YARN's object; delete the directory of an application that has ended."""
-        report = self.look(application)
+        report = self.read_report(application)
         if report.reason is None:
             return report
         return self.finish(report, is_job=str(application.get("applicationType", "")).lower() == "skein")

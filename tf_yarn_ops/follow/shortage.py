@@ -40,11 +40,11 @@ class Shortages:
             return report
         asked, text = self._known.get(report.application_id, (float("-inf"), ""))
         if time.monotonic() - asked >= _INTERVAL:
-            text = self._ask(report)
+            text = self._describe(report)
             self._known[report.application_id] = time.monotonic(), text
         return replace(report, message=f"{report.message} {text}".strip())
 
-    def _ask(self, report: JobReport) -> str:
+    def _describe(self, report: JobReport) -> str:
         try:
             requests = self._resourcemanager.resource_requests(report.application_id)
             return describe_shortage(requests, self._resourcemanager.nodes(), len(report.tasks))

@@ -57,7 +57,7 @@ class Training(Protocol):
 
 
 @dataclass(frozen=True)
-class Look:
+class Poll:
     """Ask for the application; the answer is YARN's object and the report, or an error that is thrown in.
 
     ApplicationNotFound comes from an active ResourceManager only.
@@ -109,7 +109,7 @@ class Pause:
     last: JobReport | None
 
 
-Step = Look | FindLive | Kill | Finish | Renew | Pause
+Step = Poll | FindLive | Kill | Finish | Renew | Pause
 
 
 class Outage:
@@ -205,7 +205,7 @@ def waiting(
         try:
             application: Mapping[str, Any]
             report: JobReport
-            application, report = yield Look(application_id)
+            application, report = yield Poll(application_id)
             outage.answered()
             if report.reason is not None:
                 successor = yield from _successor(report, identity)
@@ -315,10 +315,10 @@ def wait_for(
 
     def answer(step: Step) -> Any:
         match step:
-            case Look(name):
+            case Poll(name):
                 seen[0] = name
                 application = session.resourcemanager.get(name)
-                report = session.look(application)
+                report = session.read_report(application)
                 show_end()  # it was ended in favour of this one
                 if report.reason is not None:
                     ended.append((application, report))

@@ -41,9 +41,9 @@ from .wait import (
     FindLive,
     Finish,
     Kill,
-    Look,
     Outage,
     Pause,
+    Poll,
     Renew,
     Step,
     Training,
@@ -99,9 +99,9 @@ class _Asker:
         self.addresses = Addresses(self.cluster.resourcemanagers)
 
     async def get(self, path: str, parameters: Mapping[str, str]) -> Any:
-        return await self.ask("GET", path, parameters)
+        return await self.request("GET", path, parameters)
 
-    async def ask(self, method: str, path: str, parameters: Mapping[str, str], body: Any = None) -> Any:
+    async def request(self, method: str, path: str, parameters: Mapping[str, str], body: Any = None) -> Any:
         """Send a request, and repeat it until a ResourceManager answers; return the answer."""
         httpx, seconds = import_httpx(), self.cluster.site.request_timeout
         if self.client is None:
@@ -236,7 +236,7 @@ class Watcher:
 
     async def _answer(self, step: Step, waiter: _Waiter) -> Any:
         match step:
-            case Look(application_id):
+            case Poll(application_id):
                 if application_id != waiter.application_id:
                     waiter.application_id, waiter.page = application_id, None
                 waiter.seen = asyncio.get_running_loop().create_future()
@@ -262,7 +262,7 @@ class Watcher:
 
     async def _renew(self, application_id: str, end: End) -> None:
         path = f"{_APPLICATIONS}/{application_id}/timeout"
-        response = await self._asker.ask("PUT", path, {}, lifetime(*end))
+        response = await self._asker.request("PUT", path, {}, lifetime(*end))
         raise_refusal(response, f"setting the timeout of {application_id}")
 
     async def _blocking(self, call: Callable[[Session], Any]) -> Any:
@@ -282,12 +282,12 @@ class Watcher:
             self._loop_task = contextvars.Context().run(loop.create_task, self._run())
 
     async def _run(self) -> None:
-        """Look for all waiters until none is left; an error of one look does not end the loop."""
+        """Poll for all waiters until none is left; an error of one look does not end the loop."""
         interval, outage = 0.0, Outage()
         while self._waiters:
             await asyncio.sleep(interval)
             try:
-                await self._look()
+                await self._poll()
                 interval = self._interval
                 outage.answered()
             except Exception as error:
@@ -305,19 +305,19 @@ class Watcher:
                 self._live.close()
                 await self._asker.close()  # a new waiter may come during these awaits; the loop looks again
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         """List the live applications once, and ask for each awaited application that is missing in the list."""
         looking = [(waiter.application_id, waiter.seen) for waiter in self._waiters if waiter.seen is not None]
         live = {item["id"]: item for item in await self._list()}
         answers: dict[str, Mapping[str, Any] | Exception] = {**live}
-        answers |= await self._ask_for({application_id for application_id, _ in looking} - answers.keys())
+        answers |= await self._fetch_all({application_id for application_id, _ in looking} - answers.keys())
         unknown = {name for name, answer in answers.items() if isinstance(answer, ApplicationNotFound)}
         _resolve(looking, {name: answer for name, answer in answers.items() if name not in unknown})
         if self._pages and (self._reading is None or self._reading.done()):
             self._reading = asyncio.ensure_future(self._read_pages(live))
         if unknown:  # counts only if the same ResourceManager says so between two looks at which it is active
             activation = await self._activation()
-            answers = await self._ask_for(unknown)
+            answers = await self._fetch_all(unknown)
             if await self._activation() == activation:
                 _resolve(looking, answers)
 
@@ -344,17 +344,17 @@ class Watcher:
             if error is not None:
                 logger.debug("no page of a job: %s", error)
 
-    async def _ask_for(self, application_ids: Iterable[str]) -> dict[str, Mapping[str, Any] | Exception]:
+    async def _fetch_all(self, application_ids: Iterable[str]) -> dict[str, Mapping[str, Any] | Exception]:
         """Return YARN's object of each application, or the error of the request."""
         limit = asyncio.Semaphore(_AT_ONCE)
 
-        async def ask(application_id: str) -> Mapping[str, Any]:
+        async def fetch(application_id: str) -> Mapping[str, Any]:
             async with limit:
                 response = await self._asker.get(f"{_APPLICATIONS}/{application_id}", {"deSelects": "resourceRequests"})
                 return parse_application(read_json(response, f"asking for {application_id}", "app"))
 
         asked = list(application_ids)
-        found = await asyncio.gather(*map(ask, asked), return_exceptions=True)
+        found = await asyncio.gather(*map(fetch, asked), return_exceptions=True)
         return {
             name: answer for name, answer in zip(asked, found, strict=True) if isinstance(answer, Mapping | Exception)
         }
@@ -385,7 +385,7 @@ class LocalWatcher(Watcher):
     async def _list(self) -> list[dict[str, Any]]:
         return self._jobs.find([self._tag] if self._tag else [], LIVE)
 
-    async def _ask_for(self, application_ids: Iterable[str]) -> dict[str, Mapping[str, Any] | Exception]:
+    async def _fetch_all(self, application_ids: Iterable[str]) -> dict[str, Mapping[str, Any] | Exception]:
         answers: dict[str, Mapping[str, Any] | Exception] = {}
         for application_id in application_ids:
             try:

@@ -151,15 +151,15 @@ class _Bytes:
 
     def __init__(self, chunks: Iterator[bytes]):
         self._chunks = chunks
-        self._held = b""
+        self._buffer = b""
 
     def at_end(self) -> bool:
         """Return whether there are no more bytes."""
-        while not self._held:
+        while not self._buffer:
             chunk = next(self._chunks, None)
             if chunk is None:
                 return True
-            self._held = chunk
+            self._buffer = chunk
         return False
 
     def parts(self, length: int) -> Iterator[bytes]:
@@ -167,7 +167,7 @@ class _Bytes:
         while length > 0:
             if self.at_end():
                 raise EOFError(f"{length} bytes are missing")
-            part, self._held = self._held[:length], self._held[length:]
+            part, self._buffer = self._buffer[:length], self._buffer[length:]
             length -= len(part)
             yield part
 

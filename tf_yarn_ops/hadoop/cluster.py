@@ -28,7 +28,7 @@ from ..errors import (
 from ..runtime.common.contract import ViewersPlan
 from ..runtime.common.local_job import SCHEME
 from ..runtime.common.tokens import encode_token
-from ..validation import ValueFault, check_faults, is_expanded, odd_position
+from ..validation import ValueFault, check_faults, is_expanded, unexpected_position
 from . import gateway
 from .configuration import Configuration, system_user
 from .filesystem import FileSystem, MountedFileSystem
@@ -43,7 +43,7 @@ from .security.authentication import (
 from .security.container_tokens import ContainerTokens, TokenAuthentication
 from .security.spnego import short_name
 from .site import Site, find_site
-from .transport import CALL_PATIENCE, KerberosDemanded, OddAnswer, RestUnavailable
+from .transport import CALL_PATIENCE, KerberosDemanded, RestUnavailable, UnexpectedAnswer
 from .webhdfs import WebHdfs
 
 logger = logging.getLogger(__name__)
@@ -305,7 +305,7 @@ def current_user(environ: Mapping[str, str]) -> str:
         The variable is not UTF-8, or this process has a user id without a name.
     """
     if name := environ.get("HADOOP_USER_NAME"):
-        if odd_position(name):
+        if unexpected_position(name):
             raise SpecInvalid("HADOOP_USER_NAME is not UTF-8; set it to the name of your user in Hadoop")
         return name
     name = system_user()
@@ -359,14 +359,14 @@ def discover(
         return _this_machine(urls[0], environ, site)
     if site.credentials is not None:
         login = site.credentials.login()
-        return _ask(urls, GatewayAuthentication(login, user or login, site.credentials), site, local)
+        return _discover(urls, GatewayAuthentication(login, user or login, site.credentials), site, local)
     login = current_user(environ)
     try:
-        return _ask(urls, SimpleAuthentication(login, user or login), site, local)
+        return _discover(urls, SimpleAuthentication(login, user or login), site, local)
     except KerberosDemanded as demanded:
         logger.debug("asking again with a ticket: %s", demanded)
     if tokens is not None and not site.keytab:
-        found = _ask(urls, TokenAuthentication(login, encode_token(tokens.resourcemanager)), site, local)
+        found = _discover(urls, TokenAuthentication(login, encode_token(tokens.resourcemanager)), site, local)
         if user not in (None, "", found.login):
             raise SubmissionRejected(
                 f"the tokens of this container are those of {found.login!r}, and serve no other "
@@ -374,16 +374,16 @@ def discover(
             )
         return replace(found, tokens=tokens, secure=True)
     # The ticket names the user, as in Hadoop's own clients; $HADOOP_USER_NAME does not count.
-    login = short_name(site.tickets.who())
+    login = short_name(site.tickets.find_principal())
     kerberos = KerberosAuthentication(login, user or login, site.tickets)
     try:
-        return _ask(urls, kerberos, site, local)
+        return _discover(urls, kerberos, site, local)
     except KerberosDemanded:
         # A standby leads to the active ResourceManager, which is shown a ticket if a configuration names it.
         pair = _read_pair(urls, kerberos, site)
         if set(pair) == set(urls):
             raise
-    return _ask(pair, kerberos, site, local)
+    return _discover(pair, kerberos, site, local)
 
 
 def local(folder: str | os.PathLike[str] = "") -> Cluster:
@@ -454,7 +454,9 @@ def _open(urls: tuple[str, ...], authentication: Authentication, site: Site) -> 
     )
 
 
-def _ask(urls: tuple[str, ...], authentication: Authentication, site: Site, local: Configuration | None) -> Cluster:
+def _discover(
+    urls: tuple[str, ...], authentication: Authentication, site: Site, local: Configuration | None
+) -> Cluster:
     with contextlib.closing(_open(urls, authentication, site)) as asker:
         return _learn(asker, urls, site, local)
 
@@ -491,7 +493,7 @@ def parse_addresses(text: str, scheme: str = "http", port: int = RESOURCEMANAGER
             split = urlsplit(part)
             host = split.hostname or ""
             valid = split.scheme in ("http", "https") and (split.port or 1) > 0
-            valid = valid and _HOST.fullmatch(host) is not None and not odd_position(part)
+            valid = valid and _HOST.fullmatch(host) is not None and not unexpected_position(part)
         except ValueError:
             valid = False
         if not valid:
@@ -525,7 +527,7 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
         conf_answer = pool.submit(_read_conf, asker)
         try:
             info = info_answer.result()
-        except (ApplicationNotFound, OddAnswer) as error:
+        except (ApplicationNotFound, UnexpectedAnswer) as error:
             raise ClusterUnreachable(
                 f"{asker.addresses} answers, but is no YARN ResourceManager ({error}); "
                 "its address looks like http://host:8088, or at Knox like "

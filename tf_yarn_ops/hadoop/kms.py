@@ -59,13 +59,15 @@ class KeyServer:
     def delegation_token(self, renewer: str) -> str:
         """Return the text of a new token for the user of our requests, which ``renewer`` may renew."""
         what = "asking the KMS for a token"
-        return str(read_json(self._ask("GET", op="GETDELEGATIONTOKEN", renewer=renewer), what, "Token", "urlString"))
+        return str(
+            read_json(self._request("GET", op="GETDELEGATIONTOKEN", renewer=renewer), what, "Token", "urlString")
+        )
 
     def cancel_token(self, token: str) -> None:
         """Cancel a token, given as its text."""
-        check_response(self._ask("PUT", op="CANCELDELEGATIONTOKEN", token=token), "cancelling a token of the KMS")
+        check_response(self._request("PUT", op="CANCELDELEGATIONTOKEN", token=token), "cancelling a token of the KMS")
 
-    def _ask(self, method: str, **parameters: str) -> Any:
+    def _request(self, method: str, **parameters: str) -> Any:
         failover = Failover(self._addresses, patience=0.0)
         try:
             return send_request(self._client, failover, method, self._path, params=self._parameters | parameters)

@@ -18,8 +18,8 @@ from .transport import (
     CALL_PATIENCE,
     Addresses,
     Failover,
-    OddAnswer,
     RestUnavailable,
+    UnexpectedAnswer,
     check_response,
     client_options,
     explain_response,
@@ -70,7 +70,7 @@ class Allocation:
         values = {item["name"]: int(item["value"]) for item in details}
         return cls(int(document["memory"]), int(document["vCores"]), values.get(GPU, 0))
 
-    def holds(self, other: "Allocation") -> bool:
+    def contains(self, other: "Allocation") -> bool:
         """Return whether ``other`` fits into this amount."""
         return other.memory <= self.memory and other.vcores <= self.vcores and other.gpus <= self.gpus
 
@@ -196,7 +196,7 @@ class ResourceManager:
         try:
             return dict(self._get(f"{CLUSTER_PATH}/info", "asking for the cluster's version", "clusterInfo"))
         except ApplicationNotFound as error:
-            raise OddAnswer(str(error)) from error
+            raise UnexpectedAnswer(str(error)) from error
 
     def user(self) -> str | None:
         """Return the user of our requests as the ResourceManager sees it; None if this version of Hadoop can't tell."""
@@ -329,7 +329,7 @@ class ResourceManager:
         self._activation = read_activation(info, self.addresses)
         return self._activation
 
-    def _settled(self, ask: Callable[[], Answered], before: int | None = None, patience: float = 0.0) -> Answered:
+    def _settled(self, send: Callable[[], Answered], before: int | None = None, patience: float = 0.0) -> Answered:
         """Return an answer, or raise its 404, that one ResourceManager gives while it is active.
 
         Parameters
@@ -346,7 +346,7 @@ class ResourceManager:
             if before is None:
                 before = self.await_active(until)
             try:
-                answer, missing = ask(), None
+                answer, missing = send(), None
             except ApplicationNotFound as error:
                 missing = error
             after = self.await_active(until)
@@ -357,12 +357,12 @@ class ResourceManager:
             before = after
         raise ClusterUnreachable(f"another ResourceManager becomes active again and again at {self.addresses}")
 
-    def _of_one(self, ask: Callable[[], Answered], patience: float = 0.0) -> Answered:
+    def _of_one(self, send: Callable[[], Answered], patience: float = 0.0) -> Answered:
         """Return an answer about one application; its 404 counts only as in `_settled`."""
         try:
-            return ask()
+            return send()
         except ApplicationNotFound:
-            return self._settled(ask, patience=patience)
+            return self._settled(send, patience=patience)
 
     def resource_requests(self, application_id: str) -> list[dict[str, Any]]:
         """Return the containers that an application has asked for and not got; some versions of YARN list none."""
@@ -398,7 +398,7 @@ class ResourceManager:
             No ResourceManager answers, or the one that does is not active.
         """
 
-        def ask() -> dict[str, Any]:
+        def send() -> dict[str, Any]:
             return parse_application(
                 self._get(
                     f"{CLUSTER_PATH}/apps/{application_id}",
@@ -408,7 +408,7 @@ class ResourceManager:
                 )
             )
 
-        return from_outside(self._of_one(ask, patience), self.addresses.current())
+        return from_outside(self._of_one(send, patience), self.addresses.current())
 
     def find(
         self, tags: Iterable[str] = (), states: Iterable[str] = (), user: str | None = None, finished_since: float = 0.0
@@ -464,11 +464,11 @@ class ResourceManager:
         """
         body = {"state": "KILLED", "diagnostics": diagnostics}
 
-        def ask() -> str:
+        def send() -> str:
             response = self.request("PUT", f"{CLUSTER_PATH}/apps/{application_id}/state", json=body)
             return str(read_json(response, f"killing {application_id}", "state"))
 
-        return self._of_one(ask, patience)
+        return self._of_one(send, patience)
 
     def set_lifetime(self, application_id: str, ends_at: float, leased: bool = False) -> None:
         """Let YARN end an application at a time, even if no client runs then.
@@ -488,11 +488,11 @@ class ResourceManager:
         self._set(application_id, "priority", {"priority": priority})
 
     def _set(self, application_id: str, what: str, body: Mapping[str, Any]) -> None:
-        def ask() -> None:
+        def send() -> None:
             response = self.request("PUT", f"{CLUSTER_PATH}/apps/{application_id}/{what}", json=body)
             raise_refusal(response, f"setting the {what} of {application_id}")
 
-        self._of_one(ask)
+        self._of_one(send)
 
 
 def raise_refusal(response: Any, what: str) -> None:
@@ -559,14 +559,14 @@ def find_parameters(
 
 
 def read_applications(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the applications in the answer to a list call; raise OddAnswer for any other answer."""
+    """Return the applications in the answer to a list call; raise UnexpectedAnswer for any other answer."""
     return [parse_application(item) for item in read_items(document, "apps", "app")]
 
 
 def parse_application(item: Any) -> dict[str, Any]:
-    """Return YARN's object of an application; raise OddAnswer if it lacks what each of them has."""
+    """Return YARN's object of an application; raise UnexpectedAnswer if it lacks what each of them has."""
     if not isinstance(item, dict) or not all(isinstance(item.get(name), str) for name in ("id", "state")):
-        raise OddAnswer(f"the ResourceManager's answer is no application: {item!r:.200}")
+        raise UnexpectedAnswer(f"the ResourceManager's answer is no application: {item!r:.200}")
     return item
 
 

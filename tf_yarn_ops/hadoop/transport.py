@@ -74,7 +74,7 @@ class LoginRefused(RestUnavailable):
         return "Correct what the message says about the login, then try again."
 
 
-class OddAnswer(ClusterUnreachable):
+class UnexpectedAnswer(ClusterUnreachable):
     """The address answers, but its answer is not YARN's."""
 
 
@@ -440,7 +440,7 @@ def read_json(response: "httpx.Response", what: str, *keys: str) -> Any:
 
     Raises
     ------
-    OddAnswer
+    UnexpectedAnswer
         The answer is not JSON, or lacks a key: a proxy has answered, or cut YARN's answer.
     TfYarnError
         As `check_response`.
@@ -453,7 +453,7 @@ def read_json(response: "httpx.Response", what: str, *keys: str) -> Any:
         for key in keys:
             document = document[key]
     except (ValueError, KeyError, TypeError) as error:
-        raise OddAnswer(
+        raise UnexpectedAnswer(
             f"{what}: {address_of(response)} does not answer as YARN does ({type(error).__name__}: {error})"
         ) from error
     return document
@@ -464,14 +464,14 @@ def read_items(document: Mapping[str, Any], outer: str, inner: str) -> list[dict
 
     Raises
     ------
-    OddAnswer
+    UnexpectedAnswer
         The document has no such list.
     """
     found = document.get(outer) or {}
     items = (found.get(inner) or []) if isinstance(found, dict) else found
     items = [items] if isinstance(items, dict) else items
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise OddAnswer(f"the answer does not list {outer} as YARN does; it has a {type(items).__name__}")
+        raise UnexpectedAnswer(f"the answer does not list {outer} as YARN does; it has a {type(items).__name__}")
     return items
 
 

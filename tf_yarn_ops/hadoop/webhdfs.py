@@ -55,7 +55,7 @@ logger = logging.getLogger(__name__)
 #: A transfer may take this many times as long as a look.
 SLOW_DATANODE = 3.0
 #: What a NameNode answers at once.
-_QUICK = ("GETFILESTATUS", "LISTSTATUS", "DELETE", "GETSERVERDEFAULTS", "GETDELEGATIONTOKEN", "CANCELDELEGATIONTOKEN")
+_BRIEF = ("GETFILESTATUS", "LISTSTATUS", "DELETE", "GETSERVERDEFAULTS", "GETDELEGATIONTOKEN", "CANCELDELEGATIONTOKEN")
 #: What NameNodes and DataNodes answer while a server behind them is away; in an encryption zone it is the KMS.
 _BEHIND = re.compile(
     r"\b(?:NoRouteToHost|Connect|ConnectTimeout|SocketTimeout|UnknownHost)Exception\b|"
@@ -127,7 +127,7 @@ class WebHdfs(WebHdfsCalls):
                 Failover(self._addresses, patience=0.0),
                 OPERATIONS[operation][0],
                 build_place(operation, path, {**self._parameters, **parameters}),
-                timeout=self._client.timeout if operation in _QUICK else self._slow,
+                timeout=self._client.timeout if operation in _BRIEF else self._slow,
             )
         except ClusterUnreachable as error:
             found = type(error)(f"{what}: {error}")
@@ -213,8 +213,8 @@ class WebHdfs(WebHdfsCalls):
             # A gateway does not pass on what a DataNode says while it takes content.
             if response.status_code >= 500 and what != _DEFAULTS and (provider := self.key_provider()):
                 raise KmsUnreachable(f"{what}: {why}. If it lies in an encryption zone, check the KMS {provider}")
-            raise self._odd_answer(what, why)
+            raise self._unexpected_answer(what, why)
         raise SubmissionRejected(f"{what}: the file system refused: {why}")
 
-    def _odd_answer(self, what: str, why: str) -> ClusterUnreachable:
+    def _unexpected_answer(self, what: str, why: str) -> ClusterUnreachable:
         return ClusterUnreachable(f"{what}: no NameNode answers at {self._addresses}: {why}. {NAMENODE.advice}")

@@ -30,7 +30,7 @@ class PartFault(FaultCode):
     IN_BOTH_LISTS = "{other} names {codes} too; give each code in one of the two lists"
     NO_LOCATION = "{scheme}:// names nothing; {advice}"
     NOT_ABSOLUTE = "{given} needs an absolute path on the nodes: {scheme}:///path, with three slashes"
-    NOT_WORDS = "{given!r} can't be split into words: {error}"
+    NOT_ARGUMENTS = "{given!r} can't be split into words: {error}"
     TAKEN_ARGUMENT = "{given} is set by the program in front of TensorBoard; leave it out; the folder is {other}"
     NOT_AN_ENVIRONMENT = "{given} is not an environment; {advice}"
     NOT_AN_IMAGE = (
@@ -141,7 +141,7 @@ class TensorBoard(Part):
         try:
             words = [word.partition("=")[0] for word in shlex.split(self.args if "args" not in wrong else "")]
         except ValueError as error:
-            yield Fault("args", PartFault.NOT_WORDS, {"given": self.args, "error": error})
+            yield Fault("args", PartFault.NOT_ARGUMENTS, {"given": self.args, "error": error})
             return
         if taken := [word for word in words if word in TENSORBOARD_OWN]:
             yield Fault("args", PartFault.TAKEN_ARGUMENT, {"given": taken[0], "other": "logdir"})

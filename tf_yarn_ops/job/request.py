@@ -105,7 +105,7 @@ def build_job(options: Mapping[str, Any], document: Mapping[str, Any] | None = N
     return spec
 
 
-def doubts_about_job(job: JobSpec) -> list[str]:
+def find_job_warnings(job: JobSpec) -> list[str]:
     """Return warnings about valid values that are probably mistakes.
 
     These are a URL with a folder in place of its host, a script that no command runs, a command that names a script

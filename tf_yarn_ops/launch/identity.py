@@ -31,7 +31,7 @@ from ..validation import ValueFault, check_faults
 #: How often a job is submitted again because YARN could not launch its application master.
 LAUNCH_RETRIES = 2
 #: Seconds in which an application master learns from its ResourceManager that YARN has ended it.
-NEWS_SECONDS = 10.0
+NOTICE_SECONDS = 10.0
 #: Seconds by which the clocks of a client and of YARN may differ.
 CLOCKS_DIFFER = 60.0
 #: How the tags of an identity begin; YARN keeps all tags in lower case.
@@ -303,7 +303,7 @@ def old_tasks_end(
     if not lost or not deadlines.heartbeat:
         return None
     finished, application_id = max(lost)
-    end = finished / 1000 + NEWS_SECONDS + deadlines.heartbeat + deadlines.stop_grace
+    end = finished / 1000 + NOTICE_SECONDS + deadlines.heartbeat + deadlines.stop_grace
     return (application_id, end) if finished / 1000 - CLOCKS_DIFFER < now < end else None
 
 

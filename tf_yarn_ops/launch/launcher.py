@@ -193,17 +193,17 @@ class Launcher(Session):
             closing(LogStream(logs, tasks)) as stream,
         ):
 
-            def look(application: Mapping[str, Any], report: JobReport) -> None:
+            def on_report(application: Mapping[str, Any], report: JobReport) -> None:
                 nonlocal noticed, grace
                 if self.cancelled and report.reason is None:
                     return  # it is killed now, and its last lines follow
                 noticed, grace = None, 0.0 if report.reason and not self.cancelled else LAST_LINES
-                for line in stream.look(application, report):
+                for line in stream.poll(application, report):
                     if cancelled():
                         return
                     on_line(line)
 
-            yield look
+            yield on_report
 
     def cluster_spec(self, application_id: str) -> dict[str, list[str]] | None:
         """Return the cluster spec of a running job, per task type one ``host:port`` per task index.
@@ -272,13 +272,13 @@ class Launcher(Session):
         if queue_timeout is None:
             queue_timeout = known_timeout
         ours = application_id in self._limits if ours is None else ours
-        with self._reading(on_line, tasks) as look:
+        with self._reading(on_line, tasks) as on_report:
             return wait_for(
                 self,
                 application_id,
                 timeout=timeout,
                 on_change=on_change,
-                on_look=look,
+                on_look=on_report,
                 poll_interval=poll_interval,
                 queue_timeout=queue_timeout,
                 identity=identity,

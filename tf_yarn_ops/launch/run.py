@@ -53,11 +53,11 @@ class RunOutcome:
         """
         if self.error is None:
             return list(describe(self.report, time.time(), options))
-        left = leftover(self.left, later, options) if self.left else []
+        left = orphan_lines(self.left, later, options) if self.left else []
         return [*str(self.error).splitlines(), self.error.hint, *left]
 
 
-def leftover(application_id: str, why: str, options: str = "") -> list[str]:
+def orphan_lines(application_id: str, why: str, options: str = "") -> list[str]:
     """Return the lines about an application that may still run."""
     return [f"{application_id} may still run: {why}", f"next: ytf kill {application_id}{options}"]
 
@@ -78,7 +78,7 @@ class EngineRun:
         The ids that were announced, the latest last.
     """
 
-    say: Callable[[str], object]
+    echo: Callable[[str], object]
     announce: Callable[[str], object]
     poll_interval: float = 1.0
     application_ids: list[str] = field(default_factory=list)
@@ -112,7 +112,7 @@ class EngineRun:
         job : JobSpec
         identity : Identity or None
         show : callable, optional
-            Shows each changed report. Default: `say` gets one line per change.
+            Shows each changed report. Default: `echo` gets one line per change.
         **options
             As in `Launcher.run`.
         """
@@ -124,7 +124,7 @@ class EngineRun:
                 show(report)
             else:
                 for line in lines.changes(report, time.monotonic()):
-                    self.say(line)
+                    self.echo(line)
 
         return launcher.run(
             job, identity, on_reserved=self.reserved, on_change=note, poll_interval=self.poll_interval, **options

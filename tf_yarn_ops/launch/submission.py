@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 #: How often look, decide, act is repeated. A repetition is needed only if another client was faster.
-_MOST_LOOKS = 50
+_MAX_ATTEMPTS = 50
 #: Seconds between two looks at an older generation.
 _WAIT_INTERVAL = 5.0
 
@@ -69,7 +69,7 @@ SKEIN, AUTO = "skein", "auto"
 #: Seconds to wait for the launch of the application master.
 LAUNCH_WAIT = 2.0
 #: Seconds after the end of Skein's client in which YARN may still list an application that it has submitted.
-_LEFTOVER_SECONDS = 3.0
+_ORPHAN_SECONDS = 3.0
 
 
 @dataclass
@@ -172,7 +172,7 @@ class Submission:
         PlannedOutput(self._session, self._spec).check()
         self._session.checkpoint()
         application_id = submitter.reserve(self._spec)
-        self._announce(application_id)
+        self._notify(application_id)
         try:
             self._session.checkpoint()
             submitter.submit(self._spec, application_id)
@@ -206,7 +206,7 @@ class Submission:
         from ..submit.skein_java import SkeinJavaSubmitter
 
         session, spec = self._session, self._spec
-        self._look_ahead()
+        self._check_cluster()
         submitter = SkeinJavaSubmitter(session.cluster, environ=self._route.environ, checkpoint=session.checkpoint)
         try:
             application_id = submitter.submit(spec, tags)
@@ -218,9 +218,9 @@ class Submission:
             raise
         try:
             self._accepted(application_id)
-            self._announce(application_id)
+            self._notify(application_id)
             if spec.priority:  # Skein's client has no option for it
-                self._amend(
+                self._update(
                     application_id,
                     "priority",
                     lambda _: self._resourcemanager.set_priority(application_id, spec.priority),
@@ -233,7 +233,7 @@ class Submission:
             raise
         return application_id
 
-    def _look_ahead(self) -> None:
+    def _check_cluster(self) -> None:
         """Check queues, labels and nodes before Skein's client starts.
 
         If the ResourceManager can't be read, log it; YARN then checks the submission alone.
@@ -261,9 +261,9 @@ class Submission:
 
         # With a lifetime YARN ends the job even when no client and no coordinator is left.
         if not self._session.cluster.is_local and (spec.lease or lifetime_of(spec) is not None):
-            self._amend(application_id, "lease" if spec.lease else "lifetime", set_end)
+            self._update(application_id, "lease" if spec.lease else "lifetime", set_end)
 
-    def _amend(self, application_id: str, what: str, change: Callable[[Mapping[str, Any]], None]) -> None:
+    def _update(self, application_id: str, what: str, change: Callable[[Mapping[str, Any]], None]) -> None:
         """Change an application that YARN has accepted; when that fails, log it and let the application run."""
         try:
             change(self._launched(application_id))
@@ -289,7 +289,7 @@ class Submission:
 
     def _take_back_unnamed(self, tag: str, error: BaseException) -> None:
         """Find by tag and kill an application that Skein's client has submitted without returning its id."""
-        until = time.monotonic() + _LEFTOVER_SECONDS
+        until = time.monotonic() + _ORPHAN_SECONDS
         try:
             while time.monotonic() < until:
                 for application in self._resourcemanager.find(tags=[tag], states=LIVE):
@@ -300,7 +300,7 @@ class Submission:
         except (SubmissionRejected, ClusterUnreachable) as second:
             logger.warning("YARN may have accepted the application; it could not be asked: %s", second)
 
-    def _announce(self, application_id: str) -> None:
+    def _notify(self, application_id: str) -> None:
         if self._announced != application_id:
             self._announced = application_id
             if self._on_reserved is not None:
@@ -338,7 +338,7 @@ class Ensure(Submission):
         self._identity.check(self._spec)
         self._start_run()
         looks = 0
-        while looks < _MOST_LOOKS:
+        while looks < _MAX_ATTEMPTS:
             self._session.checkpoint()
             decision = self._decide()
             if decision.action is Action.WAIT:
@@ -357,7 +357,7 @@ class Ensure(Submission):
                 if report is not None:
                     return report
         raise ClusterUnreachable(
-            f"{_MOST_LOOKS} looks have not settled which application trains: other clients keep "
+            f"{_MAX_ATTEMPTS} looks have not settled which application trains: other clients keep "
             f"changing the applications with the tag {self._identity.tag}"
         )
 
@@ -382,7 +382,7 @@ class Ensure(Submission):
             return decision
         runs = self._claims().older_runs(found)
         for generation, until in runs.items():
-            self._tell(
+            self._log_once(
                 f"waiting for execution {generation} of this training, which may submit until {local_time(until)}"
             )
         return SubmissionDecision(Action.WAIT) if runs else decision
@@ -392,7 +392,7 @@ class Ensure(Submission):
         own = [a for a in found if self._identity.previous != IGNORE or generation_of(a) == self._identity.generation]
         old = old_tasks_end(own, self._user, self._spec.deadlines, time.time())
         if old is not None:
-            self._tell(
+            self._log_once(
                 f"waiting until {local_time(old[1])}: tasks of '{old[0]}' may still run on nodes that YARN has lost"
             )
         return old is not None
@@ -401,7 +401,9 @@ class Ensure(Submission):
         """Wait for the end of an older generation's application; without one, until the next look."""
         claims = self._claims()
         if application_id:
-            self._tell(f"waiting for the end of '{application_id}', which an older execution of this training has left")
+            self._log_once(
+                f"waiting for the end of '{application_id}', which an older execution of this training has left"
+            )
             report = wait_for(
                 self._session,
                 application_id,
@@ -410,7 +412,7 @@ class Ensure(Submission):
                 on_change=lambda report: claims.renew_run(),
             )
             reason = report.reason.value if report.reason else report.state
-            self._tell(f"'{application_id}' has ended: {reason}: {report.message}")
+            self._log_once(f"'{application_id}' has ended: {reason}: {report.message}")
             return
         claims.renew_run()
         until = time.monotonic() + _WAIT_INTERVAL
@@ -418,7 +420,7 @@ class Ensure(Submission):
             self._session.checkpoint()
             time.sleep(0.2)
 
-    def _tell(self, line: str) -> None:
+    def _log_once(self, line: str) -> None:
         if line not in self._logged:
             self._logged.add(line)
             logger.info("%s", line)
@@ -447,7 +449,7 @@ class Ensure(Submission):
             logger.debug("%s has gone by itself", application_id)
 
     def _attach(self, decision: SubmissionDecision) -> JobReport:
-        self._announce(decision.application_id)
+        self._notify(decision.application_id)
         report = self._session.report(decision.application_id)
         if decision.application_id != self._submitted:
             logger.info("attached to %s (%s)", decision.application_id, report.state)
@@ -455,10 +457,10 @@ class Ensure(Submission):
 
     def _send_skein(self) -> None:
         if self._submitted:
-            self._refuse_strangers()
+            self._refuse_other_owners()
         self._submitted = self._with_skein(self._identity.tags)
 
-    def _refuse_strangers(self) -> None:
+    def _refuse_other_owners(self) -> None:
         """Kill our application if it runs as another user: no later look would find it, so each would submit again."""
         try:
             application = self._resourcemanager.get(self._submitted)
@@ -487,7 +489,7 @@ class Ensure(Submission):
             self._give_way(newer.application_id)
         committed = self._output.find_report()
         if committed is not None:  # also where YARN has forgotten the application
-            self._announce(committed.application_id)
+            self._notify(committed.application_id)
             return committed
         if claim is not None:
             own = claim.generation == self._identity.generation
@@ -504,7 +506,7 @@ class Ensure(Submission):
         else:
             claim = self._new_claim(submitter, claims, 0)
         if claim is not None:
-            self._announce(claim.application_id)
+            self._notify(claim.application_id)
             self._submit_claim(submitter, claims, claim)
         return None
 

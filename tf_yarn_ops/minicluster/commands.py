@@ -66,23 +66,25 @@ def up(
     Daemons that already run keep running.
     """
     named = _read_properties(properties) if properties else None
-    cluster = kind(directory, progress=_say, properties=named, **options)
+    cluster = kind(directory, progress=_echo, properties=named, **options)
     if os.geteuid() == 0:
-        _say("warning: through this cluster every user of this machine can run programs as root; end it after use")
+        _echo("warning: through this cluster every user of this machine can run programs as root; end it after use")
     cluster.up()
     if as_json:
         click.echo(json.dumps(cluster.describe(), indent=2))
         return
-    _say("")
-    _say(_bold("Pages"))
+    _echo("")
+    _echo(_bold("Pages"))
     for title, url in _pages(cluster).items():
-        _say(f"  {title:<16} {url}")
-    _say(_bold("Use it in this shell"))
-    _say(f'  eval "$({kind.command} env{_option(directory)})"')
-    _say(_bold("Run something on it"))
-    _say(f"  ytf-submit --wait --environment {_own_python()} -m 256 -r worker:2 'echo \"I am worker $DTF_TASK_INDEX\"'")
-    _say(_bold("End it"))
-    _say(f"  {kind.command} down{_option(directory)}")
+        _echo(f"  {title:<16} {url}")
+    _echo(_bold("Use it in this shell"))
+    _echo(f'  eval "$({kind.command} env{_option(directory)})"')
+    _echo(_bold("Run something on it"))
+    _echo(
+        f"  ytf-submit --wait --environment {_own_python()} -m 256 -r worker:2 'echo \"I am worker $DTF_TASK_INDEX\"'"
+    )
+    _echo(_bold("End it"))
+    _echo(f"  {kind.command} down{_option(directory)}")
 
 
 @minicluster.command()
@@ -93,9 +95,9 @@ def down(kind: type[MiniCluster], directory: Path | None) -> None:
 
     Data and logs stay.
     """
-    cluster = kind(directory, progress=_say)
+    cluster = kind(directory, progress=_echo)
     cluster.down()
-    _say(f"nothing runs in {cluster.directory}")
+    _echo(f"nothing runs in {cluster.directory}")
 
 
 @minicluster.command("status")
@@ -162,7 +164,7 @@ def _own_python() -> str:
     return shlex.quote(f"{kind}://{path}")
 
 
-def _say(line: str) -> None:
+def _echo(line: str) -> None:
     click.echo(line, err=True)
 
 

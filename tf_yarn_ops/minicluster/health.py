@@ -135,7 +135,7 @@ def _list_unhealthy_nodes(settings: Settings) -> tuple[str, ...]:
     return tuple(f"{node['id']}: {node['healthReport']}" for node in list_nodes(settings, "UNHEALTHY"))
 
 
-def ask_namenode(settings: Settings, name: str, bean: str) -> list[dict[str, Any]]:
+def query_namenode(settings: Settings, name: str, bean: str) -> list[dict[str, Any]]:
     """Return what a NameNode measures under a name; nothing if it does not answer."""
     url = f"{settings.web_address(name)}/jmx?qry=Hadoop:service=NameNode,name={bean}"
     return list((get_json(settings, url) or {}).get("beans", []))
@@ -143,7 +143,7 @@ def ask_namenode(settings: Settings, name: str, bean: str) -> list[dict[str, Any
 
 def has_left_safe_mode(settings: Settings, name: str) -> bool:
     """Return whether a NameNode, once it is active, takes writes: it knows the blocks of a DataNode."""
-    beans = ask_namenode(settings, name, "FSNamesystemState")
+    beans = query_namenode(settings, name, "FSNamesystemState")
     return any(bean["FSState"] == "Operational" and bean["NumLiveDataNodes"] > 0 for bean in beans)
 
 

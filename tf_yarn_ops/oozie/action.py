@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, NoReturn
 from ..errors import Cancelled, TfYarnError
 from ..follow.sweep import OLD_DAYS, sweep_old
 from ..job.document import read_document
-from ..job.request import doubts_about_job
+from ..job.request import find_job_warnings
 from ..job.spec import JobSpec
 from ..launch.run import EngineRun, with_lease
 from ..runtime.common.clock import local_clock
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..staging.staging_directory import REPORTS_FOLDER, StagingDirectory
-from ..terminal.output import configure_logging, say
+from ..terminal.output import configure_logging, echo
 from ..terminal.output_properties import format_outputs, outputs_of
 from ..terminal.signals import Interruption
 from .action_ending import ActionEnding
@@ -59,7 +59,7 @@ class ActionRun:
         self._environ = dict(environ)
         self._interruption = interruption
         self._folder = folder
-        self._run = EngineRun(tell, self._announce, ACTION_POLL_INTERVAL)
+        self._run = EngineRun(echo_with_time, self._notify, ACTION_POLL_INTERVAL)
         self._cluster: Cluster | None = None
         self._ending: ActionEnding | None = None
 
@@ -69,7 +69,7 @@ class ActionRun:
         if isinstance(outcome.error, Cancelled):
             raise outcome.error
         for line in outcome.lines("the next attempt of the action goes on with it"):
-            tell(line)
+            echo_with_time(line)
         return outcome.report, None if outcome.error else self._store(outcome.report)
 
     def _train(self) -> JobReport:
@@ -87,7 +87,7 @@ class ActionRun:
         launcher = Launcher(self._cluster, environ=self._environ, holder="an action of Oozie")
         self._ending = ActionEnding(self._cluster, launched, launcher.cancel)
         self._ending.watch(self._interruption.wakeup())
-        with self._interruption.noted(lambda: None):  # `ActionEnding` reacts, in its thread
+        with self._interruption.on_signal(lambda: None):  # `ActionEnding` reacts, in its thread
             listed = launcher.resourcemanager.find(tags=[launched.request_tag], user=launcher.cluster.user)
             job = replace(job, tags=tuple(dict.fromkeys([*job.tags, *launched.tags])))
             # Oozie gives up after the last attempt of a launcher, and leaves its applications.
@@ -97,14 +97,14 @@ class ActionRun:
         from ..submit.preflight import with_absolute_sources
 
         job = JobSpec.from_dict(fill(read_document(PACKED_JOB_FILE, self._folder), values))
-        for doubt in doubts_about_job(job):
-            tell(f"warning: {doubt}")
+        for doubt in find_job_warnings(job):
+            echo_with_time(f"warning: {doubt}")
         return with_absolute_sources(job)
 
-    def _announce(self, application_id: str) -> None:
+    def _notify(self, application_id: str) -> None:
         assert self._ending is not None
         self._ending.follow(application_id)
-        tell(f"training in {application_id}")
+        echo_with_time(f"training in {application_id}")
 
     def _store(self, report: JobReport) -> str | None:
         """Write the report into the file system; return its URL, or None if that failed."""
@@ -124,9 +124,9 @@ class ActionRun:
         return f"{self._cluster.filesystem}{path}"
 
 
-def tell(line: str) -> None:
+def echo_with_time(line: str) -> None:
     """Write a line into the launcher's log, with the time."""
-    say(f"{local_clock(time.time())} {line}")
+    echo(f"{local_clock(time.time())} {line}")
 
 
 def run_action(environ: Mapping[str, str], interruption: Interruption, outputs: int) -> int:
@@ -143,7 +143,7 @@ def run_action(environ: Mapping[str, str], interruption: Interruption, outputs: 
     try:
         report, path = ActionRun(environ, interruption, Path.cwd())()
     except Cancelled as error:
-        tell(str(error))
+        echo_with_time(str(error))
         return Reason.KILLED.exit_code  # as when the wait sees the end before the signal
     first = environ.get(FIRST_OUTPUTS, "").split()
     text = format_outputs(outputs_of(report, report_path=path), first=first).encode()

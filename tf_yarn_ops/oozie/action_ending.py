@@ -47,7 +47,7 @@ class ActionEnding:
     """
 
     def __init__(self, cluster: "Cluster", launched: Launched, cancel: Callable[[str], None]):
-        self._session = Session.hasty(cluster, _HASTE, _HASTE)
+        self._session = Session.with_short_timeout(cluster, _HASTE, _HASTE)
         self._launched = launched
         self._cancel = cancel
         self._parent = os.getppid()

@@ -14,7 +14,7 @@ import click
 from ..errors import Fault, FaultCode, SpecInvalid, SubmissionRejected
 from ..hadoop.configuration import system_user
 from ..terminal import shared_options
-from ..terminal.output import configure_logging, say, show
+from ..terminal.output import configure_logging, echo, show
 from ..validation import check_faults, noting
 from .packed_job import APP_PATH, WORKFLOW_PATH
 
@@ -198,15 +198,15 @@ def package(
     place = _place(request, cluster, out if in_cluster else app_path, name_node, resource_manager, user)
     documents = documents_of(request, place)
     for warning in request.warnings:
-        say(f"warning: {warning}")
+        echo(f"warning: {warning}")
     if dry_run:
         for name, text in documents.items():
             show(f"# {name}\n{text}", data=True)
         return
     if target is not None:
         written = write_folder(request, documents, target)
-        say(f"wrote {', '.join(written)} into {out}; the application belongs in {place.path}")
-        say(f"next: ytf oozie run {out}")
+        echo(f"wrote {', '.join(written)} into {out}; the application belongs in {place.path}")
+        echo(f"next: ytf oozie run {out}")
         return
     assert cluster is not None and out is not None
     with tempfile.TemporaryDirectory() as local:
@@ -214,12 +214,12 @@ def package(
         packed = Packed.read(out, _reader(Path(local)), {})
         path = f"{place.path}/{content_version(Path(local))}"
         with closing(Folder(cluster, path)) as folder:
-            say(
+            echo(
                 f"wrote the application into {path}"
                 if folder.upload(Path(local), packed.at(path))
                 else f"{path} has this application already"
             )
-    say(f"next: ytf oozie run {path}")
+    echo(f"next: ytf oozie run {path}")
 
 
 def _place(
@@ -295,16 +295,16 @@ def run_application(
             before = _check_alone(packed, properties, server, oozie, again)
             if local is not None:
                 uploaded = files.upload(local, properties)
-                say(f"uploaded the application to {path}" if uploaded else f"{path} has this application already")
+                echo(f"uploaded the application to {path}" if uploaded else f"{path} has this application already")
             try:
                 server.check(properties, packed.handed_over)
                 job_id = _start(packed, properties, server, before)
             except SubmissionRejected:
                 if uploaded:
                     files.delete()
-                    say(f"deleted {path} again; nothing was started")
+                    echo(f"deleted {path} again; nothing was started")
                 raise
-    say(f"next: oozie job -oozie {oozie} -info {job_id}")
+    echo(f"next: oozie job -oozie {oozie} -info {job_id}")
     click.echo(job_id)
 
 
@@ -340,7 +340,7 @@ def _start(packed: "Packed", properties: Mapping[str, str], server: "Oozie", bef
             begun = []
         if not begun:
             raise StartUnconfirmed(message, name, kind) from error
-        say(f"{message}. It has: {begun[0]}")
+        echo(f"{message}. It has: {begun[0]}")
         return begun[0]
 
 

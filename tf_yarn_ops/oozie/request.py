@@ -16,7 +16,7 @@ from ..environments.requirements import with_built_environment
 from ..errors import Fault, FaultCode, GeneralFault, did_you_mean
 from ..hadoop.site import find_site
 from ..job.document import read_document
-from ..job.request import doubts_about_job
+from ..job.request import find_job_warnings
 from ..job.spec import JobSpec
 from ..submit.preflight import check_files, local_sources
 from ..validation import check_faults, noting, parse_count, parse_memory
@@ -28,7 +28,7 @@ from .packed_job import COORDINATOR_NAMES, DATA_IN, DATA_OUT, FILES_FOLDER, OWN_
 from .schedule import (
     Schedule,
     ScheduleFault,
-    doubts_about_schedule,
+    find_schedule_warnings,
     moving_day_fault,
     read_frequency,
     read_minutes,
@@ -176,7 +176,7 @@ def read_oozie_request(job: str, options: Mapping[str, Any], now: datetime) -> O
     faults += _text_faults(application)
     check_faults(dict.fromkeys(faults))
     if schedule:
-        warnings += doubts_about_schedule(schedule, now)
+        warnings += find_schedule_warnings(schedule, now)
     if "output_data" in given:
         warnings.append(
             "output_data: Oozie deletes this folder when a person runs the coordinator's action again "
@@ -219,7 +219,7 @@ def _read_training(
         with noting(faults):
             spec = with_built_environment(spec, find_site(os.environ).environment_cache)
     where = f"{training.name} " if training.suffix else ""
-    warnings += [f"{where}{doubt}" for doubt in (*_doubts(document, known), *doubts_about_job(spec))]
+    warnings += [f"{where}{doubt}" for doubt in (*_variable_warnings(document, known), *find_job_warnings(spec))]
     packed, sources = _pack_sources(document, spec)
     return replace(training, document=packed, sources=sources, queue="" if spec.queue == "default" else spec.queue)
 
@@ -349,7 +349,7 @@ def _field_faults(document: Mapping[str, Any], known: Mapping[str, str], schedul
         yield Fault("user", OozieRequestFault.NOT_THE_JOBS_USER)
 
 
-def _doubts(document: Mapping[str, Any], known: Mapping[str, str]) -> list[str]:
+def _variable_warnings(document: Mapping[str, Any], known: Mapping[str, str]) -> list[str]:
     """Return warnings about variables of commands that look like misspelt names of values."""
     doubts = []
     for path, text in commands(document):

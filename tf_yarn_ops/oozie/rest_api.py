@@ -65,7 +65,7 @@ class StartUnconfirmed(OozieUnreachable):
 
     @property
     def hint(self) -> str:
-        return "Look for the job before you repeat the command; what has started is found and not started twice."
+        return "Poll for the job before you repeat the command; what has started is found and not started twice."
 
 
 class Oozie:
@@ -112,11 +112,13 @@ class Oozie:
         # These characters separate the parts of a filter; without a name all are listed.
         found = self._list("wf", "" if {";", "="} & {*name} else name, _LIVE_WORKFLOW).get("workflows") or ()
         # The list has no paths.
-        return [str(job["id"]) for job in found if self._ask("GET", path=f"/v2/job/{job['id']}").get("appPath") == path]
+        return [
+            str(job["id"]) for job in found if self._query("GET", path=f"/v2/job/{job['id']}").get("appPath") == path
+        ]
 
     def _list(self, kind: str, name: str, states: Iterable[str]) -> dict[str, Any]:
         texts = (f"user={self._user}", *([f"name={name}"] if name else ()), *(f"status={state}" for state in states))
-        return self._ask("GET", jobtype=kind, len="1000", filter=";".join(texts))
+        return self._query("GET", jobtype=kind, len="1000", filter=";".join(texts))
 
     def check(self, properties: Mapping[str, str], handed_over: Iterable[str]) -> None:
         """Let the server check an application without starting it.
@@ -145,9 +147,9 @@ class Oozie:
             f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
             for name, value in {**properties, "user.name": self._user}.items()
         )
-        return str(self._ask("POST", f"<configuration>{pairs}</configuration>", **parameters)["id"])
+        return str(self._query("POST", f"<configuration>{pairs}</configuration>", **parameters)["id"])
 
-    def _ask(self, method: str, content: str = "", path: str = "/v2/jobs", **parameters: str) -> dict[str, Any]:
+    def _query(self, method: str, content: str = "", path: str = "/v2/jobs", **parameters: str) -> dict[str, Any]:
         """Return the answer of a path."""
         try:
             # One try: a repetition of a request that was served would start the job twice.

@@ -200,7 +200,7 @@ def format_time(moment: datetime) -> str:
     return f"{moment.astimezone(timezone.utc):%Y-%m-%dT%H:%MZ}"
 
 
-def doubts_about_schedule(schedule: Schedule, now: datetime) -> Iterator[str]:
+def find_schedule_warnings(schedule: Schedule, now: datetime) -> Iterator[str]:
     """Yield warnings about a valid schedule that is probably a mistake."""
     if schedule.frequency and schedule.frequency.minutes < LEAST_MINUTES:
         yield (

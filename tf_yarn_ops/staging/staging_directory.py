@@ -187,7 +187,7 @@ class StagingDirectory:
             They can't be made.
         """
         caches = [self.cache, *filter(None, [self.cluster.site.shared_cache])]
-        self._look([str(part) for cache in caches for part in (cache, *PurePosixPath(cache).parents)], pool)
+        self._find_statuses([str(part) for cache in caches for part in (cache, *PurePosixPath(cache).parents)], pool)
         if self._known[self.cache] is None:
             try:
                 self.filesystem.makedirs(self.cache, PASSABLE)
@@ -197,7 +197,7 @@ class StagingDirectory:
                     f"make the home directory of {self.cluster.user}, or set another directory in site.yaml "
                     "(staging: /path/{user})"
                 ) from error
-            self._look([path for path, status in self._known.items() if status is None], pool)
+            self._find_statuses([path for path, status in self._known.items() if status is None], pool)
 
     def check_owner(self) -> None:
         """Raise SubmissionRejected if another user could exchange the directories of applications.
@@ -221,7 +221,7 @@ class StagingDirectory:
                 f"your jobs. Close it: hdfs dfs -chmod go-w {path}"
             )
 
-    def _look(self, paths: Iterable[str], pool: Executor) -> None:
+    def _find_statuses(self, paths: Iterable[str], pool: Executor) -> None:
         missing = list(dict.fromkeys(paths))
         self._known.update(zip(missing, pool.map(self.filesystem.status, missing), strict=True))
 

@@ -105,20 +105,20 @@ def label_faults(spec: JobSpec, around: Surroundings) -> list[str]:
         return []
     if not labels:
         everyone = dict.fromkeys(name for names in askers.values() for name in names)
-        return [f"the cluster has no node labels, and {_ask(list(everyone))} {' and '.join(map(repr, askers))}"]
+        return [f"the cluster has no node labels, and {_requests(list(everyone))} {' and '.join(map(repr, askers))}"]
     found = read_queues(around.scheduler)
     queue = find_queue(spec.queue, found)
     unknown, closed = [], []
     for label, names in askers.items():
         if label not in labels:
             unknown.append(
-                f"there is no node label {label!r}{did_you_mean(label, labels)}, which {_ask(names)}; "
+                f"there is no node label {label!r}{did_you_mean(label, labels)}, which {_requests(names)}; "
                 f"the cluster has {', '.join(sorted(labels))}"
             )
         elif queue and not queue.may_use(label):
             may = sorted(name for name, leaf in leaves_of(found).items() if leaf.may_use(label))
             closed.append(
-                f"queue {spec.queue!r} may not use node label {label!r}, which {_ask(names)}; "
+                f"queue {spec.queue!r} may not use node label {label!r}, which {_requests(names)}; "
                 f"these may: {', '.join(may) or 'none'}"
             )
     return unknown + _of_queue(closed, spec.queue)
@@ -195,7 +195,7 @@ def _nodes_of(label: str | None, around: Surroundings) -> list[Mapping[str, Any]
 
 def _too_large(wanted: list[tuple[str, Allocation]], totals: list[Allocation], label: str) -> list[str]:
     """Return one sentence about the containers that no node of a label could hold; an empty list if there are none."""
-    above = {name: size for name, size in wanted if not any(total.holds(size) for total in totals)}
+    above = {name: size for name, size in wanted if not any(total.contains(size) for total in totals)}
     if not above:
         return []
     labelled = f" with label {label!r}" if label else ""
@@ -235,7 +235,7 @@ def _too_many(wanted: list[tuple[str, Allocation]], totals: list[Allocation], la
     ]
 
 
-def _ask(names: list[str]) -> str:
+def _requests(names: list[str]) -> str:
     return f"{' and '.join(names)} {'asks' if len(names) == 1 else 'ask'} for"
 
 

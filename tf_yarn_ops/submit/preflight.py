@@ -107,7 +107,7 @@ def fault_of_file(where: str, path: Path) -> Fault | None:
     return Fault(where, code, {"file": path, "machine": this_machine(path)}) if code else None
 
 
-def doubts_about_files(spec: JobSpec, local: bool) -> list[str]:
+def find_file_warnings(spec: JobSpec, local: bool) -> list[str]:
     """Return warnings about files of this machine that a command starts as a program, and that can't start.
 
     ``local`` is whether the tasks run on this machine, with the files themselves: YARN makes its copies executable.
@@ -130,7 +130,7 @@ def doubts_about_files(spec: JobSpec, local: bool) -> list[str]:
 
 
 def check_environment(spec: JobSpec) -> None:
-    """Look into the first part of a local archive that is the job's environment; log what may not work.
+    """Poll into the first part of a local archive that is the job's environment; log what may not work.
 
     Raises
     ------
@@ -142,10 +142,10 @@ def check_environment(spec: JobSpec) -> None:
     path = local_path(spec.environment.location)
     if path is None or path.is_dir():
         return
-    from ..environments.check import HOPELESS, PEEK, check_archive
+    from ..environments.check import PEEK, UNRUNNABLE, check_archive
 
     found = check_archive(path, limit=PEEK)
-    check_faults(fault.below("environment") for fault in found.faults if fault.code in HOPELESS)
+    check_faults(fault.below("environment") for fault in found.faults if fault.code in UNRUNNABLE)
     for doubt in (*found.faults, *found.doubts):
         logger.warning("environment: %s %s", path, doubt)
 
@@ -170,7 +170,7 @@ def check_maximum(spec: JobSpec, maximum: Allocation) -> None:
     ResourcesImpossible
         With each container that is larger.
     """
-    above = [f"{name} asks for {wanted}" for name, wanted in every_container(spec) if not maximum.holds(wanted)]
+    above = [f"{name} asks for {wanted}" for name, wanted in every_container(spec) if not maximum.contains(wanted)]
     if above:
         raise ResourcesImpossible(f"{'; '.join(dict.fromkeys(above))}; the cluster's maximum allocation is {maximum}")
 

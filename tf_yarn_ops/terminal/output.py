@@ -22,7 +22,7 @@ from ..runtime.common.values import plain_values
 _REQUESTS = ("tf_yarn_ops.hadoop", "tf_yarn_ops.doctor.probe")
 
 
-def say(text: str) -> None:
+def echo(text: str) -> None:
     """Write a line for people to stderr."""
     click.echo(escape_controls(text), err=True)
 

@@ -12,7 +12,7 @@ from ..runtime.common.clock import duration, local_clock
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, TaskReport, list_names
-from .output import say
+from .output import echo
 from .summary import describe_metrics, describe_tensorboard, describe_usage, elapsed, ending, group_report
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Lines:
     """
 
     def __init__(self, write: Callable[[str], object] | None = None) -> None:
-        self._write = write or (lambda line: say(f"{local_clock(time.time())} {line}"))
+        self._write = write or (lambda line: echo(f"{local_clock(time.time())} {line}"))
         self._application_id = ""
         self._job: tuple[str, str | None] = ("", None)
         self._tasks: dict[str, str] = {}

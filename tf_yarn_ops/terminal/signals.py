@@ -67,7 +67,7 @@ class Interruption:
         return self._pipe[0]
 
     @contextmanager
-    def noted(self, note: Callable[[], object]) -> Iterator[None]:
+    def on_signal(self, note: Callable[[], object]) -> Iterator[None]:
         """Call `note` on a signal; it must be safe in a signal handler."""
         with self._reacting(lambda number: note()):
             yield

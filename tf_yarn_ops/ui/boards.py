@@ -96,7 +96,7 @@ class Boards:
                 found.seen_at = time.monotonic()
             return found
 
-    def ask(self, board: Board, method: str, path: str, body: bytes, headers: dict[str, str]) -> httpx.Response:
+    def forward(self, board: Board, method: str, path: str, body: bytes, headers: dict[str, str]) -> httpx.Response:
         """Return TensorBoard's answer; raise httpx.TransportError if there is none."""
         return self._client.request(method, f"http://127.0.0.1:{board.local.port}{path}", content=body, headers=headers)
 

@@ -8,7 +8,7 @@ import click
 
 from ..errors import SpecInvalid
 from ..terminal import shared_options
-from ..terminal.output import configure_logging, say
+from ..terminal.output import configure_logging, echo
 
 #: The address on which the pages are served, unless the reader gives another one.
 LOOPBACK = "127.0.0.1"
@@ -60,13 +60,13 @@ def ui(resourcemanager: str | None, user: str, port: int, host: str, user_header
     key = secrets.token_urlsafe(16)
     url = f"http://{host}:{listener.getsockname()[1]}/" + ("" if user_header else f"?key={key}")
     if not host.startswith(("127.", "localhost", "::1")):
-        say(
+        echo(
             "without TLS everybody on the way can read the pages"
             + (f", and everybody who reaches {host} can name any user in {user_header}" if user_header else "")
             + ": listen on 127.0.0.1 behind a reverse proxy with TLS"
         )
     application = build_application(library, key, user_header, boards, cluster.site.ui_realms)
-    say(f"serving {url} until Ctrl-C")
+    echo(f"serving {url} until Ctrl-C")
     try:
         with open_browser(url) if browser and not user_header else nullcontext():
             build_server(application).run(sockets=[listener])

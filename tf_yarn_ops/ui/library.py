@@ -43,7 +43,7 @@ class Library:
 
     def __init__(self, cluster: Cluster, users: str = "*"):
         quick = replace(cluster, site=replace(cluster.site, history_days=0))  # a look must not write records
-        self._session = Session.hasty(quick, _PATIENCE, _PATIENCE)
+        self._session = Session.with_short_timeout(quick, _PATIENCE, _PATIENCE)
         self._histories = Histories(cluster, users)
         self._live: list[tuple[float, list[JobReport], str]] = [(0.0, [], "")]  # shared by all readers
         self._reader = ""
@@ -128,7 +128,7 @@ class Library:
         found = self._status(application) or self.record(application_id, str(application.get("user")))
         return self._seen(found or _short(application))
 
-    def news(self, application_id: str) -> Mapping[str, Any] | None:
+    def updates(self, application_id: str) -> Mapping[str, Any] | None:
         """Return what is new of a job whose page is open; None while YARN or its coordinator does not answer.
 
         The history is searched once only, when the job has ended. Raise as `document`.

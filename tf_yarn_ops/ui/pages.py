@@ -52,7 +52,7 @@ _POLICY = (
     "base-uri 'none'; frame-ancestors 'none'"
 )
 #: What TensorBoard gets of a request, and a reader of its answer.
-_ASKED = ("accept", "content-type")
+_FORWARDED = ("accept", "content-type")
 _ANSWERED = (
     "cache-control",
     "content-disposition",
@@ -177,7 +177,7 @@ def build_application(
     pages = {
         "/": _list,
         "/jobs/{application_id}": _job,
-        "/jobs/{application_id}/parts.json": _news,
+        "/jobs/{application_id}/parts.json": _updates,
         "/jobs/{application_id}/log.txt": _log_end,
         "/compare": _compare,
         "/reasons": _reasons,
@@ -189,7 +189,7 @@ def build_application(
         place = "/jobs/{application_id}/tensorboard"
         routes += [
             Route(place, _with_body(_page(library, _start_board)), methods=["POST"]),
-            Route(place + "/{path:path}", _with_body(_page(library, _ask_board)), methods=["GET", "POST"]),
+            Route(place + "/{path:path}", _with_body(_page(library, _forward_to_board)), methods=["GET", "POST"]),
         ]
     # A page of another site must not read jobs by a name of its own for this address.
     hosts = ["127.0.0.1", "localhost", "[::1]"]
@@ -324,8 +324,8 @@ def _job(library: Library, request: Request) -> Response:
     return HTMLResponse(page, headers={"Content-Security-Policy": policy})
 
 
-def _news(library: Library, request: Request) -> Response:
-    document = library.news(request.path_params["application_id"])
+def _updates(library: Library, request: Request) -> Response:
+    document = library.updates(request.path_params["application_id"])
     if document is None:
         return PlainTextResponse("The job does not answer.\n", 503)
     query = request.query_params
@@ -369,7 +369,7 @@ def _start_board(library: Library, request: Request) -> Response:
     return RedirectResponse(f"{path}/", 303)
 
 
-def _ask_board(library: Library, request: Request) -> Response:
+def _forward_to_board(library: Library, request: Request) -> Response:
     boards: Boards = request.app.state.boards
     board = boards.find(request.path_params["application_id"])
     if board is None:
@@ -382,12 +382,12 @@ def _ask_board(library: Library, request: Request) -> Response:
         return starting
     path = _FOLDER.get() + request.scope["raw_path"].decode() + ("?" + request.url.query if request.url.query else "")
     try:
-        found = boards.ask(
+        found = boards.forward(
             board,
             request.method,
             path,
             request.state.body,
-            {name: value for name, value in request.headers.items() if name in _ASKED},
+            {name: value for name, value in request.headers.items() if name in _FORWARDED},
         )
     except httpx.TransportError as error:
         return _render("error.html", 502, text=f"TensorBoard does not answer: {error}")

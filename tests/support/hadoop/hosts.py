@@ -290,7 +290,7 @@ class HostsCluster(HadoopCluster):
     def _missing(self, settings: HadoopSettings) -> str | None:
         missing = super()._missing(settings)
         if missing is None:
-            live = sum(bean["NumLiveDataNodes"] for bean in health.ask_namenode(settings, "nn", "FSNamesystemState"))
+            live = sum(bean["NumLiveDataNodes"] for bean in health.query_namenode(settings, "nn", "FSNamesystemState"))
             missing = f"{settings.nodes - live} DataNodes" if live < settings.nodes else None
         return missing
 

@@ -171,7 +171,7 @@ class HadoopSettings(Settings):
     def ask_role(self, name: str) -> str | None:
         """Return ``active``, ``standby`` or ``initializing`` for one of a pair; None if it does not answer."""
         if name in self.namenodes:
-            beans = health.ask_namenode(self, name, "NameNodeStatus")
+            beans = health.query_namenode(self, name, "NameNodeStatus")
             return str(beans[0]["State"]) if beans else None
         answer = health.get_json(self, f"{self.web_address(name)}/ws/v1/cluster/info") or {}
         info = answer.get("clusterInfo", {})

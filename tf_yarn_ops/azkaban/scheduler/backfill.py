@@ -18,7 +18,7 @@ SUCCEEDED = "SUCCEEDED"
 #: Beginnings of the properties that a job type or Azkaban reads itself, so that nothing has to refer to them.
 _READ_BY_JOBS = ("tf.", "tony.", "env.")
 #: Executions of the flow that are looked at, the latest first. Each of them costs a request.
-MOST_LOOKS = 2000
+MAX_EXECUTIONS = 2000
 #: Seconds between two questions for the executions that run.
 BACKFILL_INTERVAL = 10.0
 
@@ -83,11 +83,15 @@ class Backfill:
     """
 
     def __init__(
-        self, server: WebServer, plan: Plan, say: Callable[[str], object], sleep: Callable[[float], object] = time.sleep
+        self,
+        server: WebServer,
+        plan: Plan,
+        echo: Callable[[str], object],
+        sleep: Callable[[float], object] = time.sleep,
     ):
         self._server = server
         self._plan = plan
-        self._say = say
+        self._echo = echo
         self._sleep = sleep
 
     def run(self) -> list[date]:
@@ -110,23 +114,23 @@ class Backfill:
             if known is None or (known.status in FLOW_ENDED and (self._plan.again or known.status != SUCCEEDED)):
                 waiting.append(day)
             elif known.status == SUCCEEDED:
-                self._say(f"{day} is done: execution {known.execution_id}")
+                self._echo(f"{day} is done: execution {known.execution_id}")
             else:
-                self._say(f"{day} runs already: execution {known.execution_id} is {known.status}")
+                self._echo(f"{day} runs already: execution {known.execution_id} is {known.status}")
                 running[day] = known.execution_id
         while waiting or running:
             while waiting and len(running) < self._plan.at_once and (self._plan.keep_going or not failed):
                 day = waiting.pop(0)
                 running[day] = self._server.execute(self._plan.project, self._plan.flow, self._plan.parameters_of(day))
-                self._say(f"{day} starts: execution {running[day]}")
+                self._echo(f"{day} starts: execution {running[day]}")
             if not running:
                 break
             self._sleep(BACKFILL_INTERVAL)
             for day, status in self._ended(running):
-                self._say(f"{day} {status}: execution {running.pop(day)}")
+                self._echo(f"{day} {status}: execution {running.pop(day)}")
                 failed += [] if status == SUCCEEDED else [day]
         for day in waiting:
-            self._say(f"{day} was not started, because another date failed")
+            self._echo(f"{day} was not started, because another date failed")
         return sorted([*failed, *waiting])
 
     def _check_parameters(self) -> None:
@@ -168,10 +172,10 @@ class Backfill:
     def _marked(self) -> Iterator[tuple[FlowExecution, date]]:
         """Yield the executions that a backfill has started, with their dates; those with disabled jobs are left out."""
         for number, execution in enumerate(self._server.executions(self._plan.project, self._plan.flow)):
-            if number >= MOST_LOOKS:
-                self._say(f"only the latest {MOST_LOOKS} executions of the flow were looked at")
+            if number >= MAX_EXECUTIONS:
+                self._echo(f"only the latest {MAX_EXECUTIONS} executions of the flow were looked at")
                 return
-            asked = self._server.asked(execution.execution_id)
+            asked = self._server.flow_request(execution.execution_id)
             try:
                 day = date.fromisoformat(asked.parameters.get(BACKFILL_DATE, ""))
             except ValueError:

@@ -69,7 +69,7 @@ class FlowJob(NamedTuple):
     properties: Mapping[str, str]
 
 
-class Asked(NamedTuple):
+class FlowRequest(NamedTuple):
     """What an execution was started with: the parameters of the flow, and whether jobs were disabled."""
 
     parameters: Mapping[str, str]
@@ -109,7 +109,7 @@ class WebServer:
         """Yield the executions of a flow, the latest first."""
         start = 0
         while True:
-            found = self._ask(
+            found = self._query(
                 "/manager", ajax="fetchFlowExecutions", project=project, flow=flow, start=str(start), length=str(_PAGE)
             )
             page = [FlowExecution(int(item["execId"]), str(item["status"])) for item in self._list(found, "executions")]
@@ -118,15 +118,15 @@ class WebServer:
             if not page or start >= int(found.get("total") or 0):
                 return
 
-    def asked(self, execution_id: int) -> Asked:
+    def flow_request(self, execution_id: int) -> FlowRequest:
         """Return what an execution was started with."""
-        found = self._ask("/executor", ajax="flowInfo", execid=str(execution_id))
+        found = self._query("/executor", ajax="flowInfo", execid=str(execution_id))
         parameters = found.get("flowParam") or {}
-        return Asked({str(name): str(value) for name, value in parameters.items()}, bool(found.get("disabled")))
+        return FlowRequest({str(name): str(value) for name, value in parameters.items()}, bool(found.get("disabled")))
 
     def status(self, execution_id: int) -> str:
         """Return Azkaban's state of an execution."""
-        return str(self._ask("/executor", ajax="fetchexecflow", execid=str(execution_id)).get("status") or "")
+        return str(self._query("/executor", ajax="fetchexecflow", execid=str(execution_id)).get("status") or "")
 
     def execute(self, project: str, flow: str, parameters: Mapping[str, str]) -> int:
         """Start a flow beside its other executions; return the id of the execution.
@@ -135,7 +135,7 @@ class WebServer:
         """
         values = {f"flowOverride[{name}]": value for name, value in parameters.items()}
         # As POST: a proxy may repeat a GET, and Azkaban writes the parameters of a GET into its log.
-        found = self._ask(
+        found = self._query(
             "/executor",
             0.0,
             "POST",
@@ -148,14 +148,16 @@ class WebServer:
         try:
             execution_id = int(found["execid"])
         except (KeyError, TypeError, ValueError) as error:
-            raise self._odd(f"its answer to executeFlow has no execid: {found}") from error
+            raise self._unexpected(f"its answer to executeFlow has no execid: {found}") from error
         if execution_id < 1:  # a locked flow
             raise SubmissionRejected(f"Azkaban has not started {flow}: {found.get('message') or 'it does not say why'}")
         return execution_id
 
     def jobs(self, project: str, flow: str) -> list[FlowJob]:
         """Return the jobs of a flow and of the flows embedded in it."""
-        return list(self._jobs(project, flow, self._ask("/manager", ajax="fetchflowgraph", project=project, flow=flow)))
+        return list(
+            self._jobs(project, flow, self._query("/manager", ajax="fetchflowgraph", project=project, flow=flow))
+        )
 
     def _jobs(self, project: str, flow: str, graph: Mapping[str, Any]) -> Iterator[FlowJob]:
         for node in self._list(graph, "nodes"):
@@ -163,7 +165,7 @@ class WebServer:
                 yield from self._jobs(project, str(node["flowId"]), node)
             else:
                 job = str(node["id"])
-                info = self._ask("/manager", ajax="fetchJobInfo", project=project, flowName=flow, jobName=job)
+                info = self._query("/manager", ajax="fetchJobInfo", project=project, flowName=flow, jobName=job)
                 yield FlowJob(flow, job, info.get("overrideParams") or {})
 
     def inherited_names(self, project: str, jobs: Iterable[FlowJob]) -> set[str]:
@@ -182,7 +184,9 @@ class WebServer:
         """Close the connections."""
         self._client.close()
 
-    def _ask(self, path: str, patience: float | None = None, method: str = "GET", **parameters: str) -> dict[str, Any]:
+    def _query(
+        self, path: str, patience: float | None = None, method: str = "GET", **parameters: str
+    ) -> dict[str, Any]:
         """Return the answer to a question; log in first if there is no session, or if it has ended."""
         fresh = not self._session
         if fresh:
@@ -200,7 +204,7 @@ class WebServer:
             error = "session"
         if error == "session" and not fresh:
             self._session = ""
-            return self._ask(path, patience, method, **parameters)
+            return self._query(path, patience, method, **parameters)
         if error:
             raise SubmissionRejected(f"Azkaban refuses {parameters['ajax']}: {error}")
         return found
@@ -228,16 +232,16 @@ class WebServer:
         try:
             found = response.json()
         except ValueError as error:
-            raise self._odd(f"HTTP {response.status_code}, {explain_response(response)}") from error
+            raise self._unexpected(f"HTTP {response.status_code}, {explain_response(response)}") from error
         if not isinstance(found, dict):
-            raise self._odd(f"a JSON {type(found).__name__} in place of an object")
+            raise self._unexpected(f"a JSON {type(found).__name__} in place of an object")
         return found
 
     def _list(self, found: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
         items = found.get(key)
         if not isinstance(items, list) or not all(isinstance(item, Mapping) for item in items):
-            raise self._odd(f"its answer has no list of {key}")
+            raise self._unexpected(f"its answer has no list of {key}")
         return items
 
-    def _odd(self, why: str) -> ClusterUnreachable:
+    def _unexpected(self, why: str) -> ClusterUnreachable:
         return ClusterUnreachable(f"{self._url} answers, but not as an Azkaban web server: {why}")

@@ -73,7 +73,7 @@ class Negotiator:
             else:
                 self._cookies.pop(origin, None)
 
-    def asked(self, url: str, status: int, header: str) -> bool:
+    def requires_ticket(self, url: str, status: int, header: str) -> bool:
         """Return whether a response asks for a ticket, and its address may see one."""
         return status == 401 and wants_negotiation(header) and origin_of(url) in self._origins
 
@@ -151,7 +151,9 @@ def _again(negotiator: Negotiator, response: "httpx.Response") -> "httpx.Request
     """Return the request to repeat with a ticket; None when the response stands."""
     request = response.request
     negotiator.learn(str(request.url), response.headers.get("set-cookie", ""))
-    if not negotiator.asked(str(request.url), response.status_code, response.headers.get("www-authenticate", "")):
+    if not negotiator.requires_ticket(
+        str(request.url), response.status_code, response.headers.get("www-authenticate", "")
+    ):
         return None
     request.headers.pop("Cookie", None)
     return request

@@ -135,7 +135,7 @@ class Tickets:
     keytab: str | None = None
     principal: str | None = None
 
-    def who(self) -> str:
+    def find_principal(self) -> str:
         """Return the principal, such as ``ann@EXAMPLE.COM``; get a ticket from the keytab if there is none.
 
         Raises

@@ -51,7 +51,7 @@ TAIL_CHARACTERS = 8 * 1024
 #: Wait after a command that a signal ended: YARN may be ending the whole container, seconds.
 SIGNAL_PAUSE = 0.05
 #: NodeManagers send SIGKILL 250 ms after SIGTERM; before that the agent kills the processes that are left, seconds.
-LAST_WORDS = 0.15
+TERMINATION_SECONDS = 0.15
 
 Message = Dict[str, Any]
 
@@ -139,7 +139,7 @@ class Agent:
         self.nonce = os.urandom(16).hex()
         self.folder = os.getcwd()
         self.host = os.environ.get("NM_HOST") or socket.getfqdn()
-        self.held: Optional[socket.socket] = None
+        self.reserved: Optional[socket.socket] = None
         self.port = 0
         self.round = 1
         self.start = 0
@@ -178,10 +178,10 @@ class Agent:
 
     def new_port(self) -> None:
         """Release the port and reserve another."""
-        if self.held:
-            self.held.close()
-        self.held = reserve_port()
-        self.port = self.held.getsockname()[1]
+        if self.reserved:
+            self.reserved.close()
+        self.reserved = reserve_port()
+        self.port = self.reserved.getsockname()[1]
 
     def name_files(self) -> Optional[str]:
         """Give the job's files the real names that YARN does not take; return why that failed."""
@@ -224,12 +224,12 @@ class Agent:
             except BlockingIOError:
                 pass
             if self.terminated:
-                return self.last_words()
+                return self.on_terminated()
             for message in self.contact.receive():
                 handler = self._handlers.get(message["type"])
                 if handler:
                     handler(message)
-            self.tend()
+            self.step()
             if self.contact.silence() and self.exit_code is None:
                 warn("no message from the coordinator for %d seconds, ending", self.contact.silence())
                 self.exit_code = 1
@@ -319,7 +319,7 @@ class Agent:
             self.next_start_at = time.monotonic() + message["delay"]
 
     def on_renew(self, message: Message) -> None:
-        """End the command; `tend` then takes another port and registers for the next round."""
+        """End the command; `step` then takes another port and registers for the next round."""
         if message["round"] > self.round:
             self.renewal = message
             self.next_start = None
@@ -368,7 +368,7 @@ class Agent:
 
     def on_ping(self, _: Message) -> None:
         """Answer that the agent lives and its command runs; after the command's end the report of it is the answer."""
-        self.tend()
+        self.step()
         if self.command is None or not self.command.waiting:
             self.contact.send(protocol.encode("pong"))
 
@@ -380,7 +380,7 @@ class Agent:
         """End: the job is over."""
         self.exit_code = 0
 
-    def tend(self) -> None:
+    def step(self) -> None:
         """Take the steps that are due: report an ended command, register for the next round, start the command."""
         if self.command and self.command.reap():
             self.report(self.command)
@@ -413,9 +413,9 @@ class Agent:
             env.setdefault("TB_PORT", str(free_port()))
         for name in (RESULT_FILE, METRICS_FILE):
             remove_path(os.path.join(self.folder, name))
-        if not plan.hold_port and self.held:
-            self.held.close()
-            self.held = None
+        if not plan.hold_port and self.reserved:
+            self.reserved.close()
+            self.reserved = None
         if self.job.workers_rejoin and task.type in ("chief", "ps"):
             from .relay import Relay  # threads cost the other agents memory
 
@@ -468,7 +468,7 @@ class Agent:
             "peak_memory_mib": round(max(ending.peak_memory_mib, command.meter.peak_mib), 1),
             "result": self.read_result(),
             "out_of_memory": self.memory.kill_of(ending.code, ending.signal),
-            "port_taken": self.held is None and is_port_taken(self.port),
+            "port_taken": self.reserved is None and is_port_taken(self.port),
         }
         line = protocol.encode("exited", log_tail=tail, **fields)
         while len(line) >= protocol.MAX_PROTOCOL_LINE:  # one character may take twelve bytes
@@ -484,12 +484,12 @@ class Agent:
             while not self.command.reap() and time.monotonic() < until:
                 select.select([], [], [], 0.05)
 
-    def last_words(self) -> int:
+    def on_terminated(self) -> int:
         """Tell the coordinator that YARN ends the container, and end all processes before YARN's SIGKILL comes."""
         self.contact.send(protocol.encode("terminated"))
         send_signal(descendants(), signal.SIGTERM)
         began = time.monotonic()
-        while descendants() and time.monotonic() < began + LAST_WORDS:
+        while descendants() and time.monotonic() < began + TERMINATION_SECONDS:
             select.select([], [], [], 0.01)
         while descendants() and time.monotonic() < began + UNKILLABLE_SECONDS:
             send_signal(descendants(), signal.SIGKILL)

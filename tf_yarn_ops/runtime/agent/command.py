@@ -69,7 +69,7 @@ class Command:
         agent = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
-            _become(text, env, agent, interactive)
+            _exec_command(text, env, agent, interactive)
 
     def end(self, grace: float, *, sent: bool = False) -> None:
         """Send SIGTERM, unless it is `sent`, to all processes of the command; `reap` sends SIGKILL after the grace."""
@@ -82,9 +82,9 @@ class Command:
         """Send SIGTERM to processes that have not got it; plan SIGKILL for all in at most `grace` seconds."""
         due = time.monotonic() + grace
         self._kill_at = due if self._kill_at is None else min(due, self._kill_at)
-        self._tell(pids, due)
+        self._send_sigterm(pids, due)
 
-    def _tell(self, pids: Iterable[int], due: float) -> None:
+    def _send_sigterm(self, pids: Iterable[int], due: float) -> None:
         for pid in pids:
             if pid not in self._kill_times:
                 self._kill_times[pid] = due
@@ -106,9 +106,9 @@ class Command:
         # at that moment has missed SIGTERM. Leave a child to a parent that has got SIGTERM: its trap may need the
         # child to save a checkpoint.
         orphans = [pid for pid, parent in left.items() if parent == os.getpid()]
-        self._tell(orphans, time.monotonic() + ORPHAN_GRACE)
+        self._send_sigterm(orphans, time.monotonic() + ORPHAN_GRACE)
         self._kill(left)
-        if self._exited and (not left or self._hopeless()):
+        if self._exited and (not left or self._unkillable()):
             self.ending = self._exited
         return self.ending is not None
 
@@ -142,7 +142,7 @@ class Command:
                 overdue[pid] = None
         send_signal(overdue, signal.SIGKILL)
 
-    def _hopeless(self) -> bool:
+    def _unkillable(self) -> bool:
         """Return whether SIGKILL has no effect: on another user's process, a hang in the kernel, or a fork bomb."""
         return self._kill_at is not None and time.monotonic() > self._kill_at + UNKILLABLE_SECONDS
 
@@ -171,7 +171,7 @@ def read_log_end(limit: int, start: int = 0) -> str:
     return text[-limit:].partition("\n")[2] or text[-limit:] if limit else ""
 
 
-def _become(text: str, env: Mapping[str, str], agent: int, interactive: bool) -> None:
+def _exec_command(text: str, env: Mapping[str, str], agent: int, interactive: bool) -> None:
     """Turn the forked child into the user's command; never returns."""
     try:
         set_parent_death_signal()

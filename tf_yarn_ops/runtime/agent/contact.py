@@ -172,7 +172,7 @@ class Contact:
         self._host, self._ports, self._patience = host, ports, patience
         self._registration, self._log = registration, log
         self._context = client_context()
-        self._heard = time.monotonic()
+        self._received_at = time.monotonic()
         self._greeted = False
         self._due = 0.0
         self._backoff = 0.1
@@ -193,7 +193,7 @@ class Contact:
             try:
                 self._link = connect(self._host, self._ports, self._context)
             except LinkLost as error:
-                self._lose(error)
+                self._on_disconnect(error)
                 return
             self._due = now + 1.0
             self._register()
@@ -226,7 +226,7 @@ class Contact:
             try:
                 self._link.send(line)
             except LinkLost as error:
-                self._lose(error)
+                self._on_disconnect(error)
 
     def receive(self) -> List[Dict[str, Any]]:
         """Return the messages that have arrived."""
@@ -235,10 +235,10 @@ class Contact:
         try:
             messages = self._link.receive()
         except LinkLost as error:
-            self._lose(error)
+            self._on_disconnect(error)
             return []
         if messages:
-            self._heard = time.monotonic()
+            self._received_at = time.monotonic()
             self._backoff = 0.1
             self._greeted = True
         return messages
@@ -250,10 +250,10 @@ class Contact:
     def silence(self) -> float:
         """Return the seconds for which the coordinator has been silent, if that is longer than the patience; else 0."""
         patience = self._patience if self._greeted else max(self._patience, FIRST_CONTACT)
-        quiet = time.monotonic() - self._heard
+        quiet = time.monotonic() - self._received_at
         return quiet if self._patience and quiet > patience else 0.0
 
-    def _lose(self, error: LinkLost) -> None:
+    def _on_disconnect(self, error: LinkLost) -> None:
         if self._link:
             self._log("connection lost: %s", error)
             self._link.close()

@@ -61,7 +61,7 @@ def find_client(environ: Mapping[str, str]) -> Dict[str, str]:
     libraries = os.path.dirname(_first([environ.get("ARROW_LIBHDFS_DIR", ""), *folders], "libhdfs.so", "libhdfs.so"))
     java, jvm = _find_java(environ.get("JAVA_HOME"), path)
     return {
-        "CLASSPATH": _ask(hadoop, {**environ, "JAVA_HOME": java}),
+        "CLASSPATH": _query_class_path(hadoop, {**environ, "JAVA_HOME": java}),
         "HADOOP_HDFS_HOME": environ.get("HADOOP_HDFS_HOME") or home,
         "ARROW_LIBHDFS_DIR": libraries,
         "LIBHDFS_OPTS": environ.get("LIBHDFS_OPTS") or _JAVA_OPTIONS + libraries,
@@ -90,7 +90,7 @@ def _find_java(given: Optional[str], path: str) -> Tuple[str, str]:
     raise NoClient("no libjvm.so of Java in %s" % home)
 
 
-def _ask(hadoop: str, environ: Mapping[str, str]) -> str:
+def _query_class_path(hadoop: str, environ: Mapping[str, str]) -> str:
     """Return the class path of a client; the program may print warnings before it."""
     command = [hadoop, "classpath", "--glob"]
     try:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Dict, List, Optional, Tuple
 from ..common.values import plain_text
 
 #: Bytes of a look; if the file has grown by more, the older lines are skipped.
-MAX_LOOK = 256 * 1024
+MAX_NEW_BYTES = 256 * 1024
 #: Bytes of a line.
 MAX_METRICS_LINE = 4096
 #: Characters of a metric's name.
@@ -85,11 +85,11 @@ class MetricsFile:
             size = os.fstat(file.fileno()).st_size
             if size < self._offset:  # the program has begun the file anew
                 self._offset, self._skipping = 0, False
-            if size - self._offset > MAX_LOOK:
-                self._offset, self._skipping = size - MAX_LOOK, True
+            if size - self._offset > MAX_NEW_BYTES:
+                self._offset, self._skipping = size - MAX_NEW_BYTES, True
                 self._left_out += 1
             file.seek(self._offset)
-            content = file.read(MAX_LOOK)
+            content = file.read(MAX_NEW_BYTES)
         *lines, rest = content.split(b"\n")
         if last and rest:
             lines.append(rest)

@@ -30,7 +30,7 @@ MIRROR_FAILED = 74
 #: The local output in the working directory, and the local input in a folder that the containers of a node share.
 OUTPUT_FOLDER, INPUT_FOLDER = "ytf-output", "ytf-input"
 #: Seconds between two looks at the local folder.
-LOOK_SECONDS = 5.0
+SCAN_SECONDS = 5.0
 #: For how long the mirror tries to write the rest of the output after the program has ended, seconds.
 REST_SECONDS = 300.0
 #: Part of the names of files on their way; no reader takes them for others.
@@ -118,7 +118,7 @@ def fetch(files: Files, source: str, stamp: Stamp, target: str) -> bool:
     os.makedirs(os.path.dirname(target), exist_ok=True)
     with open(part, "wb") as file:
         while done < stamp.length:
-            piece = files.read_news(source, done, stamp.length, min(PIECE, stamp.length - done))
+            piece = files.read_appended(source, done, stamp.length, min(PIECE, stamp.length - done))
             if not piece:
                 break
             file.write(piece)
@@ -184,7 +184,7 @@ class OutputMirror:
         self._take_over(theirs, events=True)
         log_mirror("%s has %d files, %d MiB, of %s", self._folder, len(self._known), size >> 20, self._path)
 
-    def look(self, now: float) -> bool:
+    def scan(self, now: float) -> bool:
         """Copy what has changed; return whether all planned steps were possible.
 
         Parameters
@@ -353,7 +353,7 @@ class MirroredCommand:
         wakeup = open_wakeup()
         command = Command(self._env["DTF_TASK_PROGRAM"], self._env)
         signal.signal(signal.SIGTERM, self._stop)  # an earlier one ends the mirror, and with it the program
-        look_at = time.monotonic() + LOOK_SECONDS
+        look_at = time.monotonic() + SCAN_SECONDS
         while not command.reap():
             if self._stopped and not command.stopping:
                 command.end(math.inf, sent=True)
@@ -361,8 +361,8 @@ class MirroredCommand:
             if select.select([wakeup], [], [], pause)[0]:
                 os.read(wakeup, 4096)
             if time.monotonic() >= look_at:
-                self._look(command)
-                look_at = time.monotonic() + LOOK_SECONDS
+                self._scan(command)
+                look_at = time.monotonic() + SCAN_SECONDS
         if self._mirror and not self._fault:
             self._fault = save_rest(self._mirror)
         ending = command.ending
@@ -376,12 +376,12 @@ class MirroredCommand:
     def _stop(self, *_: object) -> None:
         self._stopped = True
 
-    def _look(self, command: Command) -> None:
+    def _scan(self, command: Command) -> None:
         if self._mirror is None or self._fault:
             return
         failing, trained = "", os.path.exists(TRAINED_FILE)
         try:
-            self._mirror.look(time.time())
+            self._mirror.scan(time.time())
             if trained and "YTF_TRAINED_FILE" in self._env:
                 open(self._env["YTF_TRAINED_FILE"], "w").close()
         except MirrorFault as error:
@@ -399,7 +399,7 @@ def save_rest(mirror: OutputMirror) -> str:
     until = time.monotonic() + REST_SECONDS
     while True:
         try:
-            if mirror.look(math.inf):
+            if mirror.scan(math.inf):
                 return ""
             why = "its files change, although the program has ended"
         except MirrorFault as error:

@@ -56,7 +56,7 @@ class Meter:
         program, devices = find_program("nvidia-smi"), env.get("CUDA_VISIBLE_DEVICES")
         chosen = [f"--id={devices}"] if devices and devices.replace(",", "").replace("-", "").isalnum() else []
         self._command: List[str] = [program, *_QUERY, *chosen] if program and devices not in ("", "-1") else []
-        self._asked: Optional["subprocess.Popen[bytes]"] = None
+        self._query: Optional["subprocess.Popen[bytes]"] = None
         self._gpus = _UNKNOWN
 
     def measure(self) -> Dict[str, Any]:
@@ -67,7 +67,7 @@ class Meter:
         cores = (seconds - self._last[1]) / max(now - self._last[0], 0.01)
         self._last = now, seconds
         self.peak_cores, self.peak_mib = max(cores, self.peak_cores), max(memory, self.peak_mib)
-        self._ask_for_gpus()
+        self._query_gpus()
         return {
             "cpu_seconds": round(seconds, 2),
             "cpu_cores": round(cores, 2),
@@ -77,18 +77,18 @@ class Meter:
             **self._gpus,
         }
 
-    def _ask_for_gpus(self) -> None:
+    def _query_gpus(self) -> None:
         """Read the answer of nvidia-smi if it has ended, and start it again; never wait for it."""
-        if self._asked is not None and self._asked.poll() is not None:  # `Command` may have collected it
-            assert self._asked.stdout is not None
-            with self._asked.stdout as answer:  # a pipe holds all that is ever read of it
+        if self._query is not None and self._query.poll() is not None:  # `Command` may have collected it
+            assert self._query.stdout is not None
+            with self._query.stdout as answer:  # a pipe holds all that is ever read of it
                 os.set_blocking(answer.fileno(), False)
-                self._gpus, self._asked = read_answer(answer.read(65536) or b""), None
-        if self._command and self._asked is None:
+                self._gpus, self._query = read_answer(answer.read(65536) or b""), None
+        if self._command and self._query is None:
             import subprocess  # takes a task without GPUs too long
 
             try:
-                self._asked = subprocess.Popen(
+                self._query = subprocess.Popen(
                     self._command,
                     bufsize=0,
                     stdin=subprocess.DEVNULL,

@@ -102,7 +102,7 @@ def _silent(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
         yield Concern(
             "silent",
             f"{list_names(silent)}: no CPU, no output and no metrics for {least}{while_others}. "
-            "Look at the log; the program may hang.",
+            "Poll at the log; the program may hang.",
             tuple(silent),
         )
 

@@ -23,7 +23,7 @@ NO_ANSWER = (OSError, ValueError, TypeError, RecursionError, http.client.HTTPExc
 #: The bytes of the end of a log.
 LOG_END = 4096
 #: Seconds for which a ResourceManager may be silent.
-RM_LOOK_SECONDS = 5.0
+RM_REQUEST_SECONDS = 5.0
 #: An answer may take so many times the seconds for which its server may be silent, and so many bytes.
 ANSWER_TIMEOUTS, ANSWER_BYTES = 3, 64 << 20
 #: A standby ResourceManager leads to the active one, a NameNode to a DataNode.
@@ -57,12 +57,12 @@ def token_header(environ: Mapping[str, str]) -> Dict[str, str]:
     return {TOKEN_HEADER: tokens[0]} if tokens else {}
 
 
-def ask_yarn(resourcemanagers: Sequence[str], path: str, key: str, authorities: str = "") -> Mapping[str, Any]:
+def query_yarn(resourcemanagers: Sequence[str], path: str, key: str, authorities: str = "") -> Mapping[str, Any]:
     """Return the object with this key in the answer to ``/ws/v1/cluster/<path>``; empty if there is none."""
     for base in resourcemanagers:
         try:
             answer = fetch_answer(
-                f"{base}/ws/v1/cluster/{path}", token_header(os.environ), RM_LOOK_SECONDS, authorities
+                f"{base}/ws/v1/cluster/{path}", token_header(os.environ), RM_REQUEST_SECONDS, authorities
             )
             found = answer.document().get(key)
         except (*NO_ANSWER, AttributeError):
@@ -86,7 +86,7 @@ def last_line_of_agent(url: str, authorities: str = "") -> str:
     *_, container, _, file = split.path.split("/")
     place = f"{split.scheme}://{split.netloc}/ws/v1/node/containerlogs/{container}/{file}?size=-{LOG_END}"
     try:
-        text = fetch_answer(place, {"Accept": "text/plain"}, RM_LOOK_SECONDS, authorities).content.decode(
+        text = fetch_answer(place, {"Accept": "text/plain"}, RM_REQUEST_SECONDS, authorities).content.decode(
             "utf-8", "replace"
         )
     except NO_ANSWER:

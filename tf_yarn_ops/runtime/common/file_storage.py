@@ -110,10 +110,10 @@ class Storage(Protocol):
     def rename(self, source: str, target: str) -> bool:
         """Rename a file; return False when the target exists."""
 
-    def let_read(self, path: str, users: Sequence[str], groups: Sequence[str]) -> str:
+    def allow_read(self, path: str, users: Sequence[str], groups: Sequence[str]) -> str:
         """Let further users and groups read a file; return why the file system has no ACLs, else an empty text."""
 
-    def read_news(self, path: str, offset: int, known: int, most: int) -> Optional[bytes]:
+    def read_appended(self, path: str, offset: int, known: int, most: int) -> Optional[bytes]:
         """Return at most ``most`` bytes from an offset on, also those of a file that is being written.
 
         The result is empty if there are no more, and None if the file is shorter or gone. ``known`` is the length in
@@ -141,7 +141,7 @@ def put_whole(files: Storage, path: str, data: bytes, users: Sequence[str] = (),
     everybody = EVERYBODY in users
     files.replace(passing, data, 0o644 if everybody else 0o600)
     if (users or groups) and not everybody:
-        why = files.let_read(passing, users, groups)
+        why = files.allow_read(passing, users, groups)
         if why:
             logger.warning("Only the owner may read %s: %s", path, why)
     if files.rename(passing, path):
@@ -247,7 +247,7 @@ class LocalFolder:
         with self._translated("setting the time of %s" % path):
             os.utime(self._path(path), ns=(modified * 1_000_000, modified * 1_000_000))
 
-    def let_read(self, path: str, users: Sequence[str], groups: Sequence[str]) -> str:
+    def allow_read(self, path: str, users: Sequence[str], groups: Sequence[str]) -> str:
         return ""
 
     def move(self, source: str, target: str) -> None:
@@ -285,7 +285,7 @@ class LocalFolder:
             except FileNotFoundError:
                 return None
 
-    def read_news(self, path: str, offset: int, known: int, most: int) -> Optional[bytes]:
+    def read_appended(self, path: str, offset: int, known: int, most: int) -> Optional[bytes]:
         return self.read(path, offset, most) if offset <= known else None
 
     def delete(self, path: str) -> bool:

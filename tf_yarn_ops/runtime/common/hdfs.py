@@ -264,7 +264,7 @@ class Hdfs(WebHdfsCalls):
                 raise fault from None
             raise DatanodeUnreachable from fault
 
-    def _odd_answer(self, what: str, why: str) -> StorageRefused:
+    def _unexpected_answer(self, what: str, why: str) -> StorageRefused:
         return StorageRefused("%s: %s" % (what, why))
 
 

@@ -61,7 +61,7 @@ _ERRORS: Mapping[str, Callable[[str], OSError]] = {
 }
 _OFFSET = re.compile(r"(?<=[?&]offset=)\d+")
 #: What an answer may be that is not WebHDFS's.
-_ODD = (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError)
+_UNEXPECTED = (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError)
 #: Bytes of the longest file that is read as a whole.
 WHOLE_FILE = 1 << 30
 Parsed = TypeVar("Parsed")
@@ -113,7 +113,7 @@ class Answer(NamedTuple):
         try:
             found = self.document()["RemoteException"]
             return str(found.get("exception") or ""), str(found.get("message") or "")
-        except _ODD:
+        except _UNEXPECTED:
             return "", ""
 
     def error(self, what: str, other: Type[OSError]) -> OSError:
@@ -182,7 +182,7 @@ class WebHdfsCalls:
         """
         raise NotImplementedError
 
-    def _odd_answer(self, what: str, why: str) -> Exception:
+    def _unexpected_answer(self, what: str, why: str) -> Exception:
         """Return the error for an answer that is not WebHDFS's."""
         raise NotImplementedError
 
@@ -226,7 +226,7 @@ class WebHdfsCalls:
     def delete(self, path: str, recursive: bool = True) -> bool:
         return bool(self._query("DELETE", path, _read_flag, {"recursive": str(recursive).lower()}))
 
-    def let_read(self, path: str, users: Sequence[str], groups: Sequence[str]) -> str:
+    def allow_read(self, path: str, users: Sequence[str], groups: Sequence[str]) -> str:
         entries = ["user:%s:r--" % name for name in users] + ["group:%s:r--" % name for name in groups]
         try:
             self._request("MODIFYACLENTRIES", path, {"aclspec": ",".join(entries)})
@@ -238,7 +238,7 @@ class WebHdfsCalls:
         """Return the content of a small file, or of a range of bytes; None when the file does not exist."""
         return self._read(ContentStep("OPEN", path, MISSING, most=length or WHOLE_FILE), offset, offset, length)
 
-    def read_news(self, path: str, offset: int, known: int, most: int) -> Optional[bytes]:
+    def read_appended(self, path: str, offset: int, known: int, most: int) -> Optional[bytes]:
         if offset < known:
             return self.read(path, offset, most)
         # A NameNode refuses an offset at or after the length that it knows; the DataNode may know more.
@@ -264,7 +264,7 @@ class WebHdfsCalls:
     def _check_located(self, step: ContentStep, located: Optional[Answer]) -> None:
         if located is not None and not located.location:
             why = "the answer is %d, and names no DataNode" % located.status
-            raise self._odd_answer(describe_call(step.operation, step.path), why)
+            raise self._unexpected_answer(describe_call(step.operation, step.path), why)
 
     def _transfer(
         self,
@@ -313,9 +313,9 @@ class WebHdfsCalls:
         answer = self._request(operation, path, parameters, tolerated)
         try:
             return answer and read(answer.document())
-        except _ODD as error:
+        except _UNEXPECTED as error:
             why = "%s does not answer as a NameNode: %r" % (answer and answer.address, error)
-            raise self._odd_answer(describe_call(operation, path), why) from error
+            raise self._unexpected_answer(describe_call(operation, path), why) from error
 
 
 def _read_listing(document: Any) -> List[FileStatus]:

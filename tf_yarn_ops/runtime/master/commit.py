@@ -433,7 +433,7 @@ class OutputCommit:
         found = self._status(path)
         if found is None or found.is_directory or found.length > most or (own and not self._is_own(found)):
             return None
-        return self._files.read_news(path, 0, found.length, most) if found.length else b""
+        return self._files.read_appended(path, 0, found.length, most) if found.length else b""
 
     def _success_in(self, folder: str) -> Optional[Success]:
         return read_success(self._read("%s/%s" % (folder, SUCCESS_FILE), MOST_SUCCESS, own=True))

@@ -11,7 +11,7 @@ import re
 import urllib.parse
 from typing import Dict, List, NamedTuple, Optional, Protocol, Set, Union
 
-from ..common.container_http import NO_ANSWER, ask_yarn, fetch_answer
+from ..common.container_http import NO_ANSWER, fetch_answer, query_yarn
 from ..common.contract import AGENT_LINE, AGENT_WARNING, Job
 from ..common.mutual_tls import client_context
 from ..common.reasons import Reason
@@ -130,12 +130,12 @@ class ContainerEnd(NamedTuple):
         if self.last_line and not self.last_line.startswith((AGENT_LINE, AGENT_WARNING)):
             return f"its Python can't start: {self.last_line[:300]}"
         found = next((advice for pattern, advice in _IMAGE_FAULTS if pattern.search(self.diagnostics)), None)
-        return f"{found} ({_last_words(self.diagnostics)})" if found else None
+        return f"{found} ({_shell_errors(self.diagnostics)})" if found else None
 
     @property
     def detail(self) -> str:
         """What says most about the end, for a message; empty if nothing is known."""
-        return self.last_line or _last_words(self.diagnostics)
+        return self.last_line or _shell_errors(self.diagnostics)
 
     @property
     def killed(self) -> bool:
@@ -143,7 +143,7 @@ class ContainerEnd(NamedTuple):
         return self.exit_code == 137
 
 
-def _last_words(diagnostics: str) -> str:
+def _shell_errors(diagnostics: str) -> str:
     """Return the errors in a NodeManager's text, without its stack trace."""
     found = re.search(r"Shell error output:\s*(.*?)\s*(Shell output:|Container exited|$)", diagnostics)
     return (found[1] if found and found[1] not in ("", "<unknown>") else diagnostics)[-300:]
@@ -230,7 +230,7 @@ class SkeinContainers(Containers):
 
     async def nodes(self) -> Optional[Set[str]]:
         found = await asyncio.get_running_loop().run_in_executor(
-            None, ask_yarn, self._job.resourcemanagers, "nodes?states=RUNNING", "nodes", self._job.authorities
+            None, query_yarn, self._job.resourcemanagers, "nodes?states=RUNNING", "nodes", self._job.authorities
         )
         return {str(node.get("nodeHTTPAddress")) for node in found.get("node") or ()} or None
 
@@ -250,7 +250,7 @@ class SkeinContainers(Containers):
 def _query_yarn(job: Job, container: Container) -> ContainerEnd:
     """Ask the ResourceManager why a container's node is lost; it names the addresses of pages of live nodes only."""
     path = "nodes?states=DECOMMISSIONING,DECOMMISSIONED,LOST,REBOOTED,SHUTDOWN,UNHEALTHY"
-    answer = ask_yarn(job.resourcemanagers, path, "nodes", job.authorities)
+    answer = query_yarn(job.resourcemanagers, path, "nodes", job.authorities)
     try:
         found = [
             ": ".join(filter(None, [str(node["state"]), " ".join(str(node.get("healthReport") or "").split())[:300]]))

@@ -32,7 +32,7 @@ from .containers import FINISHED, Container, ContainerEnd, Containers
 from .curves import Curves
 from .lifecycle import Decision, Event, Exited, Expired, Lost, Registered, Verdict
 from .listener import Connection, Server
-from .overseer import Gone, Overseer, View
+from .overseer import LostContainer, Overseer, View
 from .registry import Peer, Refused, Registry
 from .skein_calls import SkeinFailed
 from .timeline import Timeline
@@ -42,7 +42,7 @@ from .viewers import Viewers
 logger = logging.getLogger(__name__)
 
 #: Seconds for which a replacement waits for the news that the container before it is lost.
-VACANCY_SECONDS = 5.0
+REPLACEMENT_SECONDS = 5.0
 TICK_SECONDS = 0.5
 #: Seconds between two looks at the size of the work that is not committed.
 MEASURE_SECONDS = 60.0
@@ -112,7 +112,9 @@ class Coordinator:
         self.containers = containers
         self._rules = lifecycle.rules_of(job)
         self._output = commit_of(job, application_id)
-        self._server = Server(self.greet, self.heard, self.gone, self.failed, 2 * len(self.state.phases) + 64)
+        self._server = Server(
+            self.on_connect, self.on_message, self.on_disconnect, self.failed, 2 * len(self.state.phases) + 64
+        )
         self._started_at = time.time()
         self._began = time.monotonic()
         self._overseer = Overseer(job, self._rules, self._began)
@@ -131,7 +133,7 @@ class Coordinator:
         self._decided = asyncio.Event()
         self._stopping = False
         self._staying: List[Peer] = []
-        self._quiet = asyncio.Event()
+        self._changed = asyncio.Event()
         self._direct = job.tensorboard is not None and job.tensorboard.direct
         self.viewers = Viewers(job, application_id)
         self._tunnel = job.tensorboard and Tunnel(
@@ -140,12 +142,12 @@ class Coordinator:
         self._board_shown: Optional["asyncio.Future[None]"] = None
         self._board_page: Optional[str] = None
         self._listing = asyncio.Lock()
-        self._listed_at = self._look_at = 0.0
+        self._listed_at = self._check_at = 0.0
         self._to_replace: List[Container] = []
         self._excluded: Dict[str, str] = {}
         self._progress = -1.0
-        self._unjudged: List[Tuple[float, Peer, Mapping[str, Any], Exited]] = []
-        self._asked_at = 0.0
+        self._deferred: List[Tuple[float, Peer, Mapping[str, Any], Exited]] = []
+        self._pinged_at = 0.0
         self._actions = {
             "none": self._nothing,
             "publish": self._publish,
@@ -153,7 +155,7 @@ class Coordinator:
             "restart": self._restart,
             "finish": self._finish,
         }
-        self._hearers = {
+        self._message_handlers = {
             "register": self._renewed,
             "running": self._started,
             "exited": self._exited,
@@ -170,7 +172,7 @@ class Coordinator:
         """Accept agents until cancelled."""
         await self._server.serve(listener, context)
 
-    async def greet(self, connection: Connection, message: Dict[str, Any]) -> Optional[Peer]:
+    async def on_connect(self, connection: Connection, message: Dict[str, Any]) -> Optional[Peer]:
         """Accept a registration and return its peer, or refuse it with the reason and return None."""
         try:
             if message["type"] != "register":
@@ -178,7 +180,7 @@ class Coordinator:
             await self._check_known(str(message.get("container")))
             if self._is_unwanted(str(message.get("container"))):
                 return None  # refused, it would count as lost; its container is about to be given back
-            await self._vacancy(str(message.get("container")))
+            await self._await_removal(str(message.get("container")))
             peer, resumed = self.registry.admit(message)
         except Refused as refused:
             logger.warning("Refused %s from %s: %s", message.get("container"), connection.address, refused)
@@ -231,10 +233,10 @@ class Coordinator:
     def _node_of(self, container: str) -> str:
         return self.known[container].node if container in self.known else ""
 
-    async def _vacancy(self, container: str) -> None:
+    async def _await_removal(self, container: str) -> None:
         """Let a replacement wait until the coordinator has noticed the loss of the container before it."""
-        until = time.monotonic() + VACANCY_SECONDS
-        while container not in self.registry.peers and self.registry.vacant(container) is None:
+        until = time.monotonic() + REPLACEMENT_SECONDS
+        while container not in self.registry.peers and self.registry.free_task(container) is None:
             if time.monotonic() > until:
                 return
             await asyncio.sleep(0.1)
@@ -263,27 +265,27 @@ class Coordinator:
             and not self._is_unwanted(container.id)
         ]
 
-    def heard(self, peer: Peer, connection: Connection, message: Dict[str, Any]) -> None:
+    def on_message(self, peer: Peer, connection: Connection, message: Dict[str, Any]) -> None:
         """Handle one message of a registered agent; ignore unknown, malformed and late messages."""
         if peer.connection is not connection or self.registry.peers.get(peer.container) is not peer:
             return
-        peer.heard_at = time.monotonic()
+        peer.received_at = time.monotonic()
         kind = message["type"]
-        if kind not in self._hearers:
+        if kind not in self._message_handlers:
             return
         try:
             protocol.check_message(message, protocol.FROM_AGENT[kind])
         except protocol.ProtocolError as error:
             logger.warning("Ignored a message %s of %s: %s", kind, peer.task, error)
             return
-        self._hearers[kind](peer, message)
+        self._message_handlers[kind](peer, message)
 
     def _pinged(self, peer: Peer, message: Mapping[str, Any]) -> None:
         peer.send("pong")
 
     def _answered(self, peer: Peer, message: Mapping[str, Any]) -> None:
         peer.answered_at = time.monotonic()
-        self._judge()
+        self._apply_deferred()
 
     def _sampled(self, peer: Peer, message: Mapping[str, Any]) -> None:
         """Take what a command uses and its new metrics; a late sample is about nothing that still runs."""
@@ -339,7 +341,7 @@ class Coordinator:
         if stopped or self.state.verdict is not None:
             self.registry.ended(peer, message, "stopped" if stopped else "failed" if code or number else "succeeded")
             if not any(other.running and other.connection for other in self.registry.peers.values()):
-                self._quiet.set()
+                self._changed.set()
             return
         self.registry.ended(peer, message)
         if peer.task.type == TENSORBOARD and isinstance(event, Exited):
@@ -355,23 +357,23 @@ class Coordinator:
         The consequence is often known before its cause.
         """
         now = time.monotonic()
-        if not self._unjudged:
-            self._asked_at = now
+        if not self._deferred:
+            self._pinged_at = now
             for other in self.registry.peers.values():
                 other.send("ping")
-        self._unjudged.append((now - message["late"], peer, message, failure))
-        self._judge()
+        self._deferred.append((now - message["late"], peer, message, failure))
+        self._apply_deferred()
 
-    def _judge(self) -> None:
+    def _apply_deferred(self) -> None:
         """Apply the failures that were held back, in their order, unless a loss may be their cause.
 
         A restart drops the rest, and so does a verdict.
         """
-        if not self._unjudged or self._overseer.doubtful(self._view(), self._asked_at, time.monotonic()):
+        if not self._deferred or self._overseer.is_undecided(self._view(), self._pinged_at, time.monotonic()):
             return
-        self._unjudged.sort(key=lambda held: held[0])
-        while self._unjudged:
-            _, peer, message, failure = self._unjudged.pop(0)
+        self._deferred.sort(key=lambda held: held[0])
+        while self._deferred:
+            _, peer, message, failure = self._deferred.pop(0)
             if self._is_present(peer, message):
                 self.apply(failure)
 
@@ -413,13 +415,13 @@ class Coordinator:
             return Exited(peer.task, status, message["seconds"], cause, node, Reason.OUT_OF_MEMORY)
         return Exited(peer.task, status, message["seconds"], cause, node)
 
-    def gone(self, peer: Peer, connection: Connection) -> None:
+    def on_disconnect(self, peer: Peer, connection: Connection) -> None:
         """Note that a connection has ended; `watch` finds out whether the task is lost."""
         if peer.connection is connection:
             peer.connection = None
             logger.info("Contact to %s on %s is lost", peer.task, peer.host)
             if self._stopping:
-                self._quiet.set()
+                self._changed.set()
 
     def failed(self, error: BaseException) -> None:
         """End the job after an error in the coordinator itself; otherwise the job would hang."""
@@ -428,28 +430,28 @@ class Coordinator:
     # -- containers and deadlines -----------------------------------------------------------
 
     async def watch(self) -> None:
-        """Look for lost containers and passed deadlines until there is a verdict."""
+        """Poll for lost containers and passed deadlines until there is a verdict."""
         while self.state.verdict is None:
             await asyncio.sleep(TICK_SECONDS)
             try:
-                await self._look(time.monotonic())
+                await self._check_containers(time.monotonic())
             except SkeinFailed as error:
                 logger.warning("Skein did not answer: %s", error)
-            self.lose(self._overseer.silent(self._view(), time.monotonic()))
-            self._judge()
+            self.remove_containers(self._overseer.silent(self._view(), time.monotonic()))
+            self._apply_deferred()
             self._end_if(self._overseer.overdue(self._view(), time.monotonic()))
 
-    async def _look(self, now: float) -> None:
+    async def _check_containers(self, now: float) -> None:
         peers = self.registry.peers.values()
         questions = any(peer.connection is None or peer.terminated for peer in peers)
-        if questions or not self.state.published or now >= self._look_at:
-            self._look_at = now + CALM_SECONDS
-            await self._lose_ended(self._overseer.ended(await self._refresh()))
+        if questions or not self.state.published or now >= self._check_at:
+            self._check_at = now + CALM_SECONDS
+            await self._remove_ended(self._overseer.ended(await self._refresh()))
             unwanted = self._overseer.unwanted(self._view())
             if unwanted:
                 logger.info("Giving back %s, on excluded nodes", list_names([container.id for container in unwanted]))
                 self._to_replace += unwanted
-                self._end_if(self._overseer.stranded(self._view(), await self.containers.nodes()))
+                self._end_if(self._overseer.without_nodes(self._view(), await self.containers.nodes()))
             self._end_if(await self._explained(self._overseer.missing(self._view(), now)))
         while self._to_replace and self.state.verdict is None:
             await self.containers.replace(self._to_replace[0])
@@ -485,19 +487,21 @@ class Coordinator:
         if expired is not None:
             self.apply(expired)
 
-    async def _lose_ended(self, gone: List[Gone]) -> None:
+    async def _remove_ended(self, gone: List[LostContainer]) -> None:
         """Remove containers that have ended, for the reason that their nodes know where Skein says too little."""
         unclear = [one.container for one in gone if one.reason in (Reason.CONTAINER_LOST, Reason.NODE_LOST)]
         unclear = unclear[:MAX_EXPLAINED]
         ends = await asyncio.gather(*(self.containers.explain(self.known[container]) for container in unclear))
-        self.lose(gone, {unclear[number]: end for number, end in enumerate(ends)})
+        self.remove_containers(gone, {unclear[number]: end for number, end in enumerate(ends)})
 
-    def lose(self, gone: Iterable[Gone], ends: Mapping[str, ContainerEnd] = MappingProxyType({})) -> None:
+    def remove_containers(
+        self, gone: Iterable[LostContainer], ends: Mapping[str, ContainerEnd] = MappingProxyType({})
+    ) -> None:
         """Remove containers from the job; their tasks are lost.
 
         Parameters
         ----------
-        gone : iterable of Gone
+        gone : iterable of LostContainer
         ends : mapping of str to ContainerEnd, optional
             What the nodes know, by the id of the container.
         """
@@ -634,7 +638,7 @@ class Coordinator:
     def _restart(self, decision: Decision) -> None:
         """Let all commands end; the agents take new ports and register for the next round."""
         self._cause = decision.cause
-        self._unjudged.clear()
+        self._deferred.clear()
         self._restarts_at = time.monotonic() + decision.delay
         logger.warning("Restarting the cluster as round %d: %s", self.state.round, decision.cause)
         for peer in self.registry.peers.values():
@@ -645,10 +649,10 @@ class Coordinator:
 
     def _finish(self, decision: Decision) -> None:
         assert self.state.verdict is not None
-        for _, peer, message, _ in self._unjudged:
+        for _, peer, message, _ in self._deferred:
             if self._is_present(peer, message):
                 self.registry.ended(peer, message, "failed")
-        self._unjudged.clear()
+        self._deferred.clear()
         logger.info("Verdict: %s: %s", self.state.verdict.reason.value, self.state.verdict.message)
         self._decided.set()
 
@@ -714,26 +718,26 @@ class Coordinator:
         for peer in peers:
             logger.info("%s stays for %g s", peer.task, seconds)
         until = min(time.monotonic() + seconds, self._began + (self.job.deadlines["total"] or math.inf))
-        while self._has_succeeded() and any(peer.running and not self._is_gone(peer) for peer in peers):
+        while self._has_succeeded() and any(peer.running and not self._has_left(peer) for peer in peers):
             left = until - time.monotonic()
             if left <= 0:
                 return
-            await self._wait_for_quiet(min(TICK_SECONDS, left))
+            await self._wait_for_change(min(TICK_SECONDS, left))
 
     def _has_succeeded(self) -> bool:
         return self.state.verdict is not None and self.state.verdict.reason is Reason.SUCCEEDED
 
-    def _is_gone(self, peer: Peer) -> bool:
+    def _has_left(self, peer: Peer) -> bool:
         """Return whether a disconnected agent will not come back."""
         heartbeat = self.job.deadlines["heartbeat"]
-        silent = heartbeat and time.monotonic() - peer.heard_at > heartbeat
+        silent = heartbeat and time.monotonic() - peer.received_at > heartbeat
         return peer.connection is None and bool(silent or peer.terminated)
 
-    async def _wait_for_quiet(self, seconds: float) -> None:
+    async def _wait_for_change(self, seconds: float) -> None:
         """Wait until a command ends, a contact is lost, or the time has passed."""
-        self._quiet.clear()
+        self._changed.clear()
         try:
-            await asyncio.wait_for(self._quiet.wait(), seconds)
+            await asyncio.wait_for(self._changed.wait(), seconds)
         except asyncio.TimeoutError:
             pass
 
@@ -748,7 +752,7 @@ class Coordinator:
             if left <= 0:
                 logger.warning("Gave up waiting for %s", ", ".join(str(p.task) for p in peers if p.running))
                 return
-            await self._wait_for_quiet(min(left, 0.2))
+            await self._wait_for_change(min(left, 0.2))
 
     # -- page and report --------------------------------------------------------------------
 
@@ -795,7 +799,7 @@ class Coordinator:
             True keeps the ends of the logs of tasks that did not fail. Default false: YARN's diagnostics are small.
         """
         job, board, verdict = self.job, self.job.tensorboard, self.state.verdict
-        held = {peer.task for _, peer, message, _ in self._unjudged if self._is_present(peer, message)}
+        held = {peer.task for _, peer, message, _ in self._deferred if self._is_present(peer, message)}
         phases = {**self.state.phases, **dict.fromkeys(held, lifecycle.FAILED)}
         if verdict and not live:
             phases = {task: lifecycle.LOST if phase == lifecycle.RUNNING else phase for task, phase in phases.items()}
@@ -856,9 +860,9 @@ class Coordinator:
             deadlines,
             self.state.restarts_left if self.job.restart["max_restarts"] else None,
             {
-                str(task): round(now - peer.heard_at, 1)
+                str(task): round(now - peer.received_at, 1)
                 for task, peer in self.registry.serving.items()
-                if now - peer.heard_at >= SILENT_AGENT_SECONDS
+                if now - peer.received_at >= SILENT_AGENT_SECONDS
             },
         )
 

@@ -30,8 +30,8 @@ from .verdict import (
     RESOURCEMANAGER_SECONDS,
     UNSEEN_SECONDS,
     VerdictNotTaken,
-    ask_for_application,
     end_application,
+    fetch_application,
     kill_by_rest,
     knows_us,
     until_known,
@@ -40,7 +40,7 @@ from .verdict import (
 logger = logging.getLogger(__name__)
 
 #: Seconds between two bytes of the coordinator, and seconds of silence after which the watchdog kills it.
-BEAT_SECONDS = 5.0
+HEARTBEAT_INTERVAL = 5.0
 WATCHDOG_SECONDS = 60.0
 #: A shell's exit code for a program that does not exist.
 NOT_FOUND = 127
@@ -82,11 +82,11 @@ def watch_over() -> Optional[int]:
     os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
 
 
-async def beat(descriptor: int) -> None:
+async def send_heartbeats(descriptor: int) -> None:
     """Show the watchdog that the event loop runs."""
     while True:
         os.write(descriptor, b".")
-        await asyncio.sleep(BEAT_SECONDS)
+        await asyncio.sleep(HEARTBEAT_INTERVAL)
 
 
 async def coordinate(coordinator: Coordinator, secret: str) -> None:
@@ -106,7 +106,7 @@ async def coordinate(coordinator: Coordinator, secret: str) -> None:
     )
     reachable.add_done_callback(lambda known: warn_unless(known.result(), job))
     times = asyncio.get_running_loop().run_in_executor(
-        None, ask_for_application, job.resourcemanagers, application_id, job.authorities
+        None, fetch_application, job.resourcemanagers, application_id, job.authorities
     )
     times.add_done_callback(lambda known: coordinator.take_times(known.result()))
     background: List["asyncio.Future[Any]"] = [asyncio.ensure_future(coordinator.watch())]
@@ -185,7 +185,7 @@ def main(arguments: List[str]) -> int:
 
     async def all_of_it() -> None:
         assert pulse is not None
-        beating = asyncio.ensure_future(beat(pulse))
+        beating = asyncio.ensure_future(send_heartbeats(pulse))
         await coordinate(Coordinator(job, application_id, SkeinContainers(job)), secret)
         beating.cancel()
 

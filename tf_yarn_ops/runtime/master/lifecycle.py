@@ -11,9 +11,9 @@ from ..common.reasons import Reason
 from ..common.roles import CHIEF, Role
 
 #: A command that fails within so many seconds of its start is a quick failure.
-QUICK_SECONDS = 10.0
+EARLY_SECONDS = 10.0
 #: This number of quick failures in a row ends the job, even if the budget allows more.
-QUICK_FAILURES = 3
+EARLY_FAILURES = 3
 MAX_RESTART_BACKOFF = 300.0
 
 PENDING, REGISTERED, RUNNING = "pending", "registered", "running"
@@ -253,13 +253,13 @@ def _exited(rules: Rules, state: State, event: Exited) -> Tuple[State, Decision]
     state = _count(state, event, Reason.TASK_FAILED, what)
     leaves = event.node in excluded_nodes(rules, state)
     whose = event.task if rules.mode == "task" else None
-    quick = state.quick.get(whose, 0) + 1 if event.seconds < QUICK_SECONDS and not leaves else 0
+    quick = state.quick.get(whose, 0) + 1 if event.seconds < EARLY_SECONDS and not leaves else 0
     state = state._replace(quick={**state.quick, whose: quick})
     verdict = Verdict(event.reason, what, event.task)
     if event.reason is Reason.OUT_OF_MEMORY or not _forgivable(rules, event.code):
         return _finish(state, verdict)
-    if quick >= QUICK_FAILURES:
-        late = "%s; a task failed within %g seconds of its start %d times in a row" % (what, QUICK_SECONDS, quick)
+    if quick >= EARLY_FAILURES:
+        late = "%s; a task failed within %g seconds of its start %d times in a row" % (what, EARLY_SECONDS, quick)
         return _finish(state, verdict._replace(message=late))
     if state.restarts_left <= 0:
         spent = "; all %d restarts are used up" % state.restarts if state.restarts else ""

@@ -78,28 +78,33 @@ class Server:
 
     Parameters
     ----------
-    greet : coroutine function
+    on_connect : coroutine function
         Gets the connection and its first message; returns an object for the agent, or None if it is refused.
-    heard : function
+    on_message : function
         Gets the agent, its connection and each further message.
-    gone : function
+    on_disconnect : function
         Gets the agent and its connection after the connection has ended.
-    failed : function
+    on_failure : function
         Gets an error that neither a client nor the network can cause: a fault of the coordinator.
-    strangers : int
+    max_unregistered : int
         The most unauthenticated connections at a time.
     """
 
     def __init__(
         self,
-        greet: Callable[[Connection, Dict[str, Any]], Awaitable[Optional[Any]]],
-        heard: Callable[[Any, Connection, Dict[str, Any]], None],
-        gone: Callable[[Any, Connection], None],
-        failed: Callable[[Exception], None],
-        strangers: int,
+        on_connect: Callable[[Connection, Dict[str, Any]], Awaitable[Optional[Any]]],
+        on_message: Callable[[Any, Connection, Dict[str, Any]], None],
+        on_disconnect: Callable[[Any, Connection], None],
+        on_failure: Callable[[Exception], None],
+        max_unregistered: int,
     ):
-        self._greet, self._heard, self._gone, self._failed = greet, heard, gone, failed
-        self._strangers = strangers
+        self._on_connect, self._on_message, self._on_disconnect, self._on_failure = (
+            on_connect,
+            on_message,
+            on_disconnect,
+            on_failure,
+        )
+        self._max_unregistered = max_unregistered
         self._waiting: Dict["asyncio.Task[None]", None] = {}  # the oldest first
         self._tasks: Set["asyncio.Task[None]"] = set()
         self._warn_at = 0.0
@@ -114,7 +119,7 @@ class Server:
                 self._warn("A connection could not be accepted: %s", error)
                 await asyncio.sleep(ACCEPT_PAUSE)
                 continue
-            if len(self._waiting) >= self._strangers:
+            if len(self._waiting) >= self._max_unregistered:
                 self._warn("Dropped a connection: %d connections wait for their handshake", len(self._waiting))
                 oldest = next(iter(self._waiting))  # an agent needs milliseconds
                 del self._waiting[oldest]
@@ -149,21 +154,21 @@ class Server:
                 first = decode(await asyncio.wait_for(reader.readline(), FIRST_LINE_SECONDS))
             finally:
                 self._waiting.pop(task, None)
-            agent = await self._greet(connection, first)
+            agent = await self._on_connect(connection, first)
             while agent is not None:
                 line = await reader.readline()
                 if not line:
                     break
-                self._heard(agent, connection, decode(line))
+                self._on_message(agent, connection, decode(line))
         except (OSError, ProtocolError, ValueError, asyncio.TimeoutError, EOFError) as error:
             logger.info("A connection ended: %s: %s", type(error).__name__, error)
         except Exception as error:  # a fault of the coordinator has to end the job
             logger.exception("A message could not be handled")
-            self._failed(error)
+            self._on_failure(error)
         finally:
             if writer is not None:
                 writer.close()
             else:
                 sock.close()
             if agent is not None:
-                self._gone(agent, connection)
+                self._on_disconnect(agent, connection)

@@ -56,7 +56,7 @@ class View(NamedTuple):
     restarts_at: float = 0.0
 
 
-class Gone(NamedTuple):
+class LostContainer(NamedTuple):
     """A container that is lost for the job; `replace`: whether the coordinator must request another one."""
 
     container: str
@@ -65,7 +65,7 @@ class Gone(NamedTuple):
     replace: bool = False
 
 
-def moment(seconds_ago: float) -> str:
+def time_ago(seconds_ago: float) -> str:
     """Return the time that was so many seconds ago."""
     return utc_time(time.time() - seconds_ago, seconds=True)
 
@@ -88,7 +88,7 @@ class Overseer:
         self._allocating_since = self._alone_since = self._incomplete_since = now
         self._log_at = now + LOG_SECONDS
 
-    def ended(self, containers: Iterable[Container]) -> List[Gone]:
+    def ended(self, containers: Iterable[Container]) -> List[LostContainer]:
         """Return the containers that have ended since the last look, with Skein's text as the cause."""
         gone = []
         for container in containers:
@@ -96,27 +96,30 @@ class Overseer:
                 self._handled.add(container.id)
                 text = " ".join(container.message.split()) or "no reason given"
                 logger.warning("Container %s has ended: %s", container.id, text)
-                gone.append(Gone(container.id, cause_of(container.message), text))
+                gone.append(LostContainer(container.id, cause_of(container.message), text))
         return gone
 
-    def silent(self, view: View, now: float) -> List[Gone]:
+    def silent(self, view: View, now: float) -> List[LostContainer]:
         """Return the containers whose agents have been silent for too long."""
         limit = self._job.deadlines["heartbeat"]
         gone = []
         for peer in view.peers.values():
-            quiet = now - peer.heard_at
+            quiet = now - peer.received_at
             if peer.terminated and quiet > ANSWER_SECONDS:
                 reason, cause = Reason.CONTAINER_LOST, "its container was ended from outside"
             elif limit and quiet > limit:
-                reason, cause = Reason.HEARTBEAT_LOST, f"its agent was silent for {quiet:.0f} s, since {moment(quiet)}"
+                reason, cause = (
+                    Reason.HEARTBEAT_LOST,
+                    f"its agent was silent for {quiet:.0f} s, since {time_ago(quiet)}",
+                )
             else:
                 continue
             self._handled.add(peer.container)
             listed = any(container.id == peer.container for container in view.containers)
-            gone.append(Gone(peer.container, reason, cause, replace=listed))
+            gone.append(LostContainer(peer.container, reason, cause, replace=listed))
         return gone
 
-    def doubtful(self, view: View, asked_at: float, now: float) -> bool:
+    def is_undecided(self, view: View, asked_at: float, now: float) -> bool:
         """Return whether a task may be lost for which the others restart: its agent has not answered yet.
 
         The heartbeat's deadline ends the doubt; where there is none, `ANSWER_SECONDS` do.
@@ -144,7 +147,7 @@ class Overseer:
         self._unwanted = self._unwanted + len(found) if self._pending(view) else 0
         return found
 
-    def stranded(self, view: View, nodes: Optional[Set[str]]) -> Optional[Expired]:
+    def without_nodes(self, view: View, nodes: Optional[Set[str]]) -> Optional[Expired]:
         """Return the end of the job, for the last failure's reason, if YARN has no other than excluded nodes.
 
         Parameters
@@ -194,7 +197,7 @@ class Overseer:
             (
                 f"{len(requested)} of {len(view.state.phases)} containers were not allocated within {limit:g} s: "
                 f"{list_names([container.id for container in requested])} "
-                f"(asked for in queue {self._job.queue} since {moment(waited)})"
+                f"(asked for in queue {self._job.queue} since {time_ago(waited)})"
             ),
         )
 
@@ -212,7 +215,7 @@ class Overseer:
         if not limit:
             return None
         late = [
-            f"{container.id} (on {container.place} since {moment(now - self._running_since[container.id])})"
+            f"{container.id} (on {container.place} since {time_ago(now - self._running_since[container.id])})"
             for container in running
             if container.id not in view.peers
             and container.id not in self._handled
@@ -221,14 +224,14 @@ class Overseer:
         if not late and view.restarts_at and not view.state.published:
             waited = now - view.restarts_at - self._job.deadlines["stop_grace"]
             called = [task for task in pending if waited > limit and task in view.serving]
-            late = [self._describe(view, task) for task in called if not self._quiet(view.serving[task], now)]
+            late = [self._describe(view, task) for task in called if not self._is_overdue(view.serving[task], now)]
         if not late:
             return None
         return Expired(Reason.REGISTRATION_TIMEOUT, f"no agent registered within {limit:g} s from {list_names(late)}")
 
-    def _quiet(self, peer: Peer, now: float) -> bool:
+    def _is_overdue(self, peer: Peer, now: float) -> bool:
         """Return whether an agent's heartbeat is overdue, so that the heartbeat's deadline decides on its task."""
-        return bool(self._job.deadlines["heartbeat"]) and now - peer.heard_at > ANSWER_SECONDS
+        return bool(self._job.deadlines["heartbeat"]) and now - peer.received_at > ANSWER_SECONDS
 
     def overdue(self, view: View, now: float) -> Optional[Expired]:
         """Return the end of the job if a deadline of the whole job has passed; log the missing tasks."""
@@ -274,12 +277,12 @@ class Overseer:
         for task, phase in view.state.phases.items():
             peer = view.serving.get(task)
             if phase == lifecycle.RUNNING and peer is not None:
-                since = moment(time.time() - peer.started_at if peer.started_at else 0)
+                since = time_ago(time.time() - peer.started_at if peer.started_at else 0)
                 running.append(f"{task} (on {peer.host} since {since})")
         if running:
             return f"running: {list_names(running)}"
         missing = list_names(self._pending(view), lambda task: self._describe(view, task))
-        return f"waiting since {moment(now - self._incomplete_since)} for: {missing}"
+        return f"waiting since {time_ago(now - self._incomplete_since)} for: {missing}"
 
     def _describe(self, view: View, task: TaskId) -> str:
         """Return a text about a missing task: where its command ends, or the state of its container."""

@@ -22,7 +22,7 @@ from ..common.hdfs import Hdfs
 from ..common.masking import mask_texts
 from ..common.record import COORDINATOR, DAY_MODE, build_record, pack_record, record_path, snapshot_paths
 from ..common.report import yarn_times
-from .verdict import ask_for_application
+from .verdict import fetch_application
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ SNAPSHOT_SECONDS, CHANGE_SECONDS = 60.0, 10.0
 #: Between two snapshots there is at least this multiple of the time that one took.
 SNAPSHOT_REST = 50
 #: Seconds between two looks whether a snapshot is due.
-SNAPSHOT_LOOK_SECONDS = 1.0
+SNAPSHOT_POLL_SECONDS = 1.0
 #: Mode of the folder of snapshots, which have no ACLs, and of one.
 SNAPSHOTS_MODE, SNAPSHOT_MODE = 0o700, 0o600
 
@@ -73,7 +73,7 @@ class Snapshots:
         seen: object = None
         at, cost = time.monotonic(), 0.0
         while self._paths:
-            await asyncio.sleep(SNAPSHOT_LOOK_SECONDS)
+            await asyncio.sleep(SNAPSHOT_POLL_SECONDS)
             waited, state = time.monotonic() - at, self._state()
             if waited < max(CHANGE_SECONDS if state is not seen else SNAPSHOT_SECONDS, SNAPSHOT_REST * cost):
                 continue
@@ -193,7 +193,7 @@ def keep(job: Job, application_id: str, status: Mapping[str, Any], until: Option
 
 def _complete(job: Job, application_id: str, status: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the status with the times that YARN knows, and with the job's secrets masked."""
-    known = ask_for_application(job.resourcemanagers, application_id, job.authorities)
+    known = fetch_application(job.resourcemanagers, application_id, job.authorities)
     document = dict(status)
     times = yarn_times(known, status.get("started_at"))
     if times["submitted_at"]:

@@ -34,7 +34,7 @@ class Peer:
         As in the agent's registration.
     connection : object
         Has ``send(line)`` and ``close()``; None while the contact is lost.
-    heard_at : float
+    received_at : float
         Monotonic time of its last message.
     answered_at : float
         Monotonic time of its last answer to a ping, or of its connection.
@@ -58,7 +58,7 @@ class Peer:
     yarn_container: str
     node_http: str
     connection: Any = None
-    heard_at: float = 0.0
+    received_at: float = 0.0
     answered_at: float = 0.0
     round: int = 0
     start: int = 0
@@ -75,7 +75,7 @@ class Peer:
     def connect(self, connection: Any) -> None:
         """Use this connection from now on and close the one before."""
         old, self.connection = self.connection, connection
-        self.heard_at = self.answered_at = time.monotonic()
+        self.received_at = self.answered_at = time.monotonic()
         if old is not None:
             old.close()
 
@@ -153,7 +153,7 @@ class Registry:
                 raise Refused(f"{container} is registered already, by another agent")
             known.host, known.port = host, port
             return known, True
-        task = self.vacant(container)
+        task = self.free_task(container)
         if task is None:
             raise Refused(f"no task is waiting for {container}")
         peer = Peer(container, task, nonce, host, port, message["yarn_container"], message["node_http"])
@@ -161,7 +161,7 @@ class Registry:
         self._locate(task, container, host, peer.yarn_container, peer.node_http)
         return peer, False
 
-    def vacant(self, container: str, taken: Collection[TaskId] = ()) -> Optional[TaskId]:
+    def free_task(self, container: str, taken: Collection[TaskId] = ()) -> Optional[TaskId]:
         """Return the task for a container: that of its own number if it is free, else the first free one, else None.
 
         Those of `taken` are not free.
@@ -188,7 +188,7 @@ class Registry:
         """Note the places of containers whose agents have not called: their logs say why. Return their tasks."""
         tasks: List[TaskId] = []
         for container in containers:
-            task = None if container.id in self.peers else self.vacant(container.id, tasks)
+            task = None if container.id in self.peers else self.free_task(container.id, tasks)
             if task is not None:
                 tasks.append(task)
                 self._locate(task, container.id, container.host, container.yarn_id, container.node)

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 #: Seconds for one connection to the front, and between two while TensorBoard is not up.
 FRONT_CONNECT_SECONDS = 5.0
-FRONT_LOOK_SECONDS = 0.5
+FRONT_POLL_SECONDS = 0.5
 _PIECE = 64 * 1024
 
 
@@ -54,7 +54,7 @@ class Tunnel:
                 self.address = address
                 return True
             except (OSError, asyncio.TimeoutError):
-                await asyncio.sleep(FRONT_LOOK_SECONDS)
+                await asyncio.sleep(FRONT_POLL_SECONDS)
         return False
 
     async def listen(self) -> int:

@@ -13,9 +13,9 @@ from typing import Any, Mapping, Optional, Sequence
 
 from ..common.container_http import (
     NO_ANSWER,
-    RM_LOOK_SECONDS,
-    ask_yarn,
+    RM_REQUEST_SECONDS,
     fetch_answer,
+    query_yarn,
     token_header,
 )
 from ..common.contract import Job
@@ -34,7 +34,7 @@ RESOURCEMANAGER_SECONDS = 900.0
 #: address may be of no use on this node, as that of a tunnel.
 UNSEEN_SECONDS = 120.0
 #: Seconds between two looks, and between two kills.
-RESOURCEMANAGER_LOOKS = 1.0
+RESOURCEMANAGER_POLL_SECONDS = 1.0
 #: The number of kills over REST after Skein has failed.
 KILLS = 5
 #: Seconds in which YARN ends the coordinator after it has accepted the kill.
@@ -92,7 +92,7 @@ async def until_known(
         if not logged:
             logger.warning("No ResourceManager answers at %s: the verdict waits for it", ", ".join(resourcemanagers))
             logged = True
-        await asyncio.sleep(RESOURCEMANAGER_LOOKS)
+        await asyncio.sleep(RESOURCEMANAGER_POLL_SECONDS)
 
 
 async def end_application(containers: Containers, job: Job, report: JobReport, secret: str = "") -> None:
@@ -124,7 +124,7 @@ async def end_application(containers: Containers, job: Job, report: JobReport, s
         await loop.run_in_executor(
             None, kill_by_rest, job.resourcemanagers, report.application_id, job.user, diagnostics, job.authorities
         )
-        await asyncio.sleep(RESOURCEMANAGER_LOOKS)
+        await asyncio.sleep(RESOURCEMANAGER_POLL_SECONDS)
     raise VerdictNotTaken(report)
 
 
@@ -138,7 +138,7 @@ def knows_us(resourcemanagers: Sequence[str], application_id: str, authorities: 
     for base in resourcemanagers:
         url = f"{base}/ws/v1/cluster/apps/{application_id}/state"
         try:
-            answer = fetch_answer(url, token_header(os.environ), RM_LOOK_SECONDS, authorities)
+            answer = fetch_answer(url, token_header(os.environ), RM_REQUEST_SECONDS, authorities)
             if answer.status in (401, 403) or (answer.status == 200 and "state" in answer.document()):
                 return True
             known = False if answer.status >= 300 else known
@@ -149,11 +149,9 @@ def knows_us(resourcemanagers: Sequence[str], application_id: str, authorities: 
     return known
 
 
-def ask_for_application(
-    resourcemanagers: Sequence[str], application_id: str, authorities: str = ""
-) -> Mapping[str, Any]:
+def fetch_application(resourcemanagers: Sequence[str], application_id: str, authorities: str = "") -> Mapping[str, Any]:
     """Return YARN's object of the application, with its times; empty if no ResourceManager shows it."""
-    return ask_yarn(resourcemanagers, f"apps/{application_id}?deSelects=resourceRequests", "app", authorities)
+    return query_yarn(resourcemanagers, f"apps/{application_id}?deSelects=resourceRequests", "app", authorities)
 
 
 def kill_by_rest(

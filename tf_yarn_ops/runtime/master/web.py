@@ -33,7 +33,7 @@ MAX_CONNECTIONS = 128
 PACKED_BYTES = 1024
 #: The most seconds for which a request is held, and the most requests held at a time.
 HOLD_SECONDS = 5
-MAX_HELD = 16
+MAX_LONG_POLLS = 16
 #: Not application/json: Knox rewrites what looks like one of YARN's paths in each string of such an answer.
 _HTML, _JSON, TEXT = "text/html; charset=utf-8", "application/vnd.tf-yarn-ops+json", "text/plain; charset=utf-8"
 #: The policy of answers that are no page.
@@ -109,8 +109,8 @@ class Website:
         self._status, self._tail, self._report, self._viewers, self._clock = status, tail, report, viewers, clock
         self._made: Dict[str, Tuple[float, Any]] = {}
         self._admission = Admission()
-        self._held: Set["asyncio.Future[None]"] = set()
-        self._news, self._final = 0, False
+        self._long_polls: Set["asyncio.Future[None]"] = set()
+        self._version, self._final = 0, False
         self._makers: Dict[str, Callable[[], PageAnswer]] = {
             "": lambda: ("200 OK", _HTML, render_page(self._present(), live=True).encode()),
             "status.json": lambda: ("200 OK", _JSON, json.dumps(self._present()).encode()),
@@ -137,7 +137,7 @@ class Website:
                 _JSON,
                 json.dumps(
                     {
-                        "news": str(self._news),
+                        "news": str(self._version),
                         **changed_parts(self._render(query.get("find", "")), query.get("marks", "")),
                     }
                 ).encode(),
@@ -149,22 +149,27 @@ class Website:
     def renew(self, *, final: bool = False) -> None:
         """Answer the held requests with new documents; hold no further request after the ``final`` one."""
         self._made.clear()
-        self._news, self._final = self._news + 1, final
-        for held in self._held:
+        self._version, self._final = self._version + 1, final
+        for held in self._long_polls:
             if not held.done():
                 held.set_result(None)
 
     async def _hold(self, query: Mapping[str, str]) -> None:
         """Hold a request that knows the latest renewal, for the seconds that it names."""
         seconds, known = query.get("hold", ""), query.get("news", "")
-        if not seconds.isdecimal() or known != str(self._news) or self._final or len(self._held) >= MAX_HELD:
+        if (
+            not seconds.isdecimal()
+            or known != str(self._version)
+            or self._final
+            or len(self._long_polls) >= MAX_LONG_POLLS
+        ):
             return
         held: "asyncio.Future[None]" = asyncio.get_running_loop().create_future()
-        self._held.add(held)
+        self._long_polls.add(held)
         try:
             await asyncio.wait([held], timeout=min(int(seconds), HOLD_SECONDS))
         finally:
-            self._held.discard(held)
+            self._long_polls.discard(held)
 
     def _fresh(self, name: str, make: Callable[[], _Made]) -> _Made:
         now = self._clock()

@@ -10,7 +10,7 @@ from ..common.status import ALLOCATED, ENDS, FAILED, KILLED, LOST, REGISTERED, R
 from ..common.task_groups import AlikeTasks
 
 #: How the page shows the time after an event: the look of the bar, and what the task does then.
-_LOOKS = {
+_STYLES = {
     REQUESTED: ("queue", "waits for its container"), ALLOCATED: ("starting", "its container starts"),
     REGISTERED: ("ready", "waits for the other tasks"), RUNNING: ("run", "runs"),
     FAILED: ("down", "has failed"), LOST: ("down", "is lost"), STOPPED: ("down", "is stopped"),
@@ -83,7 +83,7 @@ def _row(
     marks = []
     for number, event in enumerate(events):
         following = events[number + 1] if number + 1 < len(events) else None
-        look, words = _LOOKS.get(event["kind"], ("", event["kind"]))
+        look, words = _STYLES.get(event["kind"], ("", event["kind"]))
         until = following["at"] if following else end
         if event["kind"] in ENDS:
             marks.append((event, _ending(name, event)))

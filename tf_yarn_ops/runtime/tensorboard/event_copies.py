@@ -69,7 +69,7 @@ class EventCopies:
         if copied == entry.length and not _may_grow_unseen(entry, copied):
             return 0
         fetched = 0
-        while piece := self._source.read_news(os.path.join(self.path, name), copied + fetched, entry.length, PIECE):
+        while piece := self._source.read_appended(os.path.join(self.path, name), copied + fetched, entry.length, PIECE):
             with open(self._local(name), "ab") as file:
                 file.write(piece)
             fetched += len(piece)

@@ -5,7 +5,7 @@ import subprocess
 import time
 
 #: Seconds between two looks whether TensorBoard listens.
-LOOK = 0.2
+POLL_SECONDS = 0.2
 #: A font's absolute path in TensorBoard's page, which leaves the folder of a proxy; and the same font's own.
 _ABSOLUTE, _RELATIVE = b"url(/font-roboto/", b"url(font-roboto/"
 
@@ -17,7 +17,7 @@ def until_it_listens(board: "subprocess.Popen[bytes]", port: int) -> bool:
             socket.create_connection(("127.0.0.1", port), 5).close()
             return True
         except OSError:
-            time.sleep(LOOK)
+            time.sleep(POLL_SECONDS)
     return False
 
 

@@ -111,7 +111,7 @@ def find_result(files: Union[Hdfs, LocalFolder], plan: CommitPlan) -> Optional[s
         numbers = [int(status.name) for status in files.list(plan.path) if status.name.isdigit()]
         results = [plan.result(number) for number in sorted(numbers, reverse=True)]
     for result in results:
-        success = read_success(files.read_news("%s/%s" % (result, SUCCESS_FILE), 0, 1, MOST_SUCCESS))
+        success = read_success(files.read_appended("%s/%s" % (result, SUCCESS_FILE), 0, 1, MOST_SUCCESS))
         if success and success.application_id == os.environ["YTF_APPLICATION_ID"]:
             return result
     return None
