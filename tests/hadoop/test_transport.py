@@ -25,7 +25,7 @@ def test_server_that_is_not_a_resourcemanager_is_reported(yarn):
         client(yarn.url).info()
 
 
-@pytest.mark.parametrize("text", ["", '{"app": {"id": "x"', "[]", "null", '{"other": 1}'])
+@pytest.mark.parametrize("text", ["", '{"app": {"id": "x"', "[]", "null", '{"other": 1}', "[" * 100_000])
 @pytest.mark.parametrize(
     "ask",
     [

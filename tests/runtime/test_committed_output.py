@@ -64,7 +64,16 @@ def test_names_beside_an_output_are_read_as_they_are_written(training):
     assert find_beside(plan, [name]) == [Beside(name, "sealed", training, 7, "application_1_3")]
 
 
-@pytest.mark.parametrize("content", [None, b"", b"{}", b"[]", b"null", b'{"application_id": 1}', b"[" * 5000, b"\xff"])
+#: Each is a number of JSON to Python, and no integer.
+ENDLESS = (
+    b'{"application_id": "a", "training": "b", "generation": 1e999, "report": {}, "files": [], "version": Infinity}'
+)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [None, b"", b"{}", b"[]", b"null", b'{"application_id": 1}', b"[" * 5000, b"[" * 200000, b"\xff", ENDLESS],
+)
 def test_marker_of_another_program_says_nothing(content):
     assert read_success(content) is None
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.hostile_values import LAWS
 from tf_yarn_ops.runtime.common import values
 from tf_yarn_ops.runtime.common.report import JobReport
-from tf_yarn_ops.runtime.common.values import MAX_DEPTH, check_values, plain_values
+from tf_yarn_ops.runtime.common.values import MAX_DEPTH, check_values, parse_json, plain_values
 
 APP = "application_1700000000000_0001"
 
@@ -39,6 +39,12 @@ def nested(number):
 )  # fmt: skip
 def test_a_hostile_value_becomes_one_that_all_readers_hold(value, plain):
     assert plain_values(value) == plain == plain_values(plain)
+
+
+@pytest.mark.parametrize("content", ["", b"\xff", "[" * 100_000, b'{"a":' * 100_000])
+def test_text_that_is_not_json_is_a_value_error(content):
+    with pytest.raises(ValueError):
+        parse_json(content)
 
 
 def test_values_that_are_nested_too_deep_are_cut_or_refused():

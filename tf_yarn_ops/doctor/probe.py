@@ -15,6 +15,7 @@ from ..hadoop.security.authentication import Authentication
 from ..hadoop.security.spnego import wants_negotiation
 from ..hadoop.site import Site
 from ..hadoop.transport import client_options, explain_failure, explain_response, is_json, is_redirect
+from ..runtime.common.values import parse_json
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +82,7 @@ def probe(
     except TfYarnError as error:  # no ticket, or no library for one
         return _unanswered(url, path, str(error))
     try:
-        found = response.json() if is_json(response) else {}
+        found = parse_json(response.content) if is_json(response) else {}
     except ValueError:
         found = {}
     why = "" if response.status_code == 200 and is_json(response) else " ".join(explain_response(response).split())

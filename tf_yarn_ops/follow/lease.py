@@ -28,6 +28,7 @@ from ..hadoop.resourcemanager import has_launched
 from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
+from ..runtime.common.values import parse_json
 from ..staging.staging_directory import LEASES_FOLDER, PASSABLE, StagingDirectory
 
 logger = logging.getLogger(__name__)
@@ -251,8 +252,8 @@ def with_holder(staging: Callable[[str | None], StagingDirectory], report: JobRe
         content = place.filesystem.read(holder_path(place, report.application_id))
     except (TfYarnError, OSError) as error:
         logger.debug("the holder of the lease of %s is not known: %s", report.application_id, error)
-    with contextlib.suppress(ValueError, KeyError, TypeError):
-        note = json.loads(content or b"")
+    with contextlib.suppress(ValueError, KeyError, TypeError, OverflowError):
+        note = parse_json(content or b"")
         message = (
             f"{report.message.rstrip('.')}. Its last holder, {note['holder']}, had to renew it within "
             f"{float(note['seconds']):g} s."

@@ -11,6 +11,7 @@ from ..hadoop.fast_import import import_httpx
 from ..hadoop.transport import PAGE_LIMITS, RESOURCEMANAGER, client_options, explain_401, is_json
 from ..runtime.common.report import JobReport
 from ..runtime.common.status import read_status
+from ..runtime.common.values import parse_json
 
 logger = logging.getLogger(__name__)
 
@@ -77,8 +78,8 @@ class LiveReports:
         try:
             if answer is None or answer.status_code != 200 or not is_json(answer):
                 return None
-            document = answer.json()
-        except (TfYarnError, ValueError, RecursionError) as error:
+            document = parse_json(answer.content)
+        except (TfYarnError, ValueError) as error:
             logger.debug("no live report of %s: %s", application["id"], error)
             return None
         return read_status(document, f"the page of {application['id']}") if isinstance(document, dict) else None

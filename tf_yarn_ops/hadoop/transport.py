@@ -5,7 +5,6 @@ and the watcher has the same loop for its asynchronous one.
 """
 
 import html
-import json
 import logging
 import random
 import re
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ..errors import ApplicationNotFound, ClusterUnreachable, CredentialsRefused, KerberosRefused, SubmissionRejected
+from ..runtime.common.values import parse_json
 from ..runtime.common.webhdfs_calls import Answer
 from . import gateway, tls
 from .fast_import import import_httpx
@@ -313,8 +313,8 @@ def explain_body(text: str) -> str:
     """
     text = text[:_MOST_EXPLAINED]
     try:
-        found = _find_message(json.loads(text)) or text
-    except (ValueError, RecursionError):
+        found = _find_message(parse_json(text)) or text
+    except ValueError:
         message = _XML_MESSAGE.search(text)
         found = html.unescape(_UNSHOWN.sub(" ", message[1] if message else text))
     line = next((line.strip() for line in found.splitlines() if line.strip()), "")
@@ -447,7 +447,7 @@ def read_json(response: "httpx.Response", what: str, *keys: str) -> Any:
     """
     check_response(response, what)
     try:
-        document = response.json()
+        document = parse_json(response.content)
         if not isinstance(document, dict):
             raise TypeError(f"a {type(document).__name__} is no object")
         for key in keys:

@@ -31,6 +31,7 @@ from ..runtime.common.record import (
     snapshot_paths,
     unpack_record,
 )
+from ..runtime.common.values import parse_json
 from ..staging.staging_directory import StagingDirectory
 from .record_summary import read_summary, summarise
 
@@ -255,7 +256,7 @@ class Records:
     def _read_index(self, day: str, status: FileStatus) -> dict[str, tuple[int, dict[str, Any]]]:
         try:
             content = self.filesystem.read(f"{self.folder}/{day}/{status.name}")
-            document = json.loads(zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(content or b"", MAX_UNPACKED))
+            document = parse_json(zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(content or b"", MAX_UNPACKED))
             if document["schema"] != INDEX_SCHEMA:
                 return {}
             found = {name: (int(modified), dict(summary)) for name, (modified, summary) in document["records"].items()}
@@ -266,7 +267,6 @@ class Records:
             TypeError,
             AttributeError,
             OverflowError,
-            RecursionError,
             zlib.error,
         ) as error:
             logger.debug("the index of %s is left out: %s", day, error)

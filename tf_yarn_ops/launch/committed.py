@@ -36,6 +36,7 @@ from ..runtime.common.committed_output import (
 from ..runtime.common.file_storage import LocalFolder
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
+from ..runtime.common.values import parse_json
 from ..staging.prune import CachedFile
 from ..staging.staging_directory import PASSABLE
 from ..submit.application import plan_commit
@@ -207,7 +208,7 @@ def prune_outputs(session: Session, unused_days: float) -> list[CachedFile]:
     folder, before = f"{staging.cluster.staging}/{_OUTPUTS}", time.time() - unused_days * DAY
     for note in staging.filesystem.list(folder):
         try:
-            document = json.loads(staging.filesystem.read(f"{folder}/{note.name}") or b"")
+            document = parse_json(staging.filesystem.read(f"{folder}/{note.name}") or b"")
             output, mode = str(document["output"]), str(document["mode"])
             place = split_location(output)
             if place is None or note.owner != staging.cluster.user:

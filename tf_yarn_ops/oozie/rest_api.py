@@ -15,6 +15,7 @@ from ..errors import ClusterUnreachable, SubmissionRejected
 from ..hadoop.fast_import import import_httpx
 from ..hadoop.security.authentication import Authentication
 from ..hadoop.transport import Addresses, Failover, Service, client_options, explain_response, send_request
+from ..runtime.common.values import parse_json
 from .packed_job import APP_PATH, COORDINATOR_PATH, WORKFLOW_PATH
 
 _OOZIE = Service("Oozie server", "oozie", "Check the address (--oozie or $OOZIE_URL) and that the server runs", False)
@@ -166,7 +167,7 @@ class Oozie:
             raise OozieUnreachable(str(error)) from error
         if response.status_code in (200, 201):
             try:
-                found = response.json()
+                found = parse_json(response.content)
                 return {"id": found["id"]} if method == "POST" else {**found}
             except (ValueError, KeyError, TypeError) as error:
                 raise OozieUnreachable(

@@ -18,6 +18,7 @@ from ...errors import ClusterUnreachable, SubmissionRejected
 from ...hadoop.fast_import import import_httpx
 from ...hadoop.security.authentication import SimpleAuthentication
 from ...hadoop.transport import Addresses, Failover, Service, client_options, explain_response, send_request
+from ...runtime.common.values import parse_json
 
 if TYPE_CHECKING:
     import httpx
@@ -230,7 +231,7 @@ class WebServer:
 
     def _read(self, response: "httpx.Response") -> dict[str, Any]:
         try:
-            found = response.json()
+            found = parse_json(response.content)
         except ValueError as error:
             raise self._unexpected(f"HTTP {response.status_code}, {explain_response(response)}") from error
         if not isinstance(found, dict):

@@ -6,7 +6,6 @@ Input: the job file and the messages of `protocol`. Output: the user's process a
 
 import contextlib
 import errno
-import json
 import os
 import select
 import signal
@@ -33,7 +32,7 @@ from ..common.contract import (
 from ..common.masking import mask_output, secrets_of
 from ..common.processes import descendants, find_program, send_signal, set_child_subreaper
 from ..common.roles import TENSORBOARD
-from ..common.values import check_values
+from ..common.values import check_values, parse_json
 from .command import UNKILLABLE_SECONDS, Command, log_size, open_wakeup, read_log_end
 from .contact import Contact
 from .memory_cgroup import MemoryCgroup
@@ -117,14 +116,14 @@ def read_result(path: str) -> Optional[Dict[str, Any]]:
             content = file.read(MAX_RESULT + 1)
         if len(content) > MAX_RESULT:
             raise ValueError("it is longer than %d bytes" % MAX_RESULT)
-        result = json.loads(content)
+        result = parse_json(content)
         if not isinstance(result, dict):
             raise ValueError("it is not a JSON object")
         found: Dict[str, Any] = check_values(result)
         return found
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         warn("the result file is not used: %s", error)
         return None
 

@@ -42,7 +42,7 @@ From the coordinator:
 import json
 from typing import Any, Dict, Mapping
 
-from .values import plain_values
+from .values import parse_json, plain_values
 
 #: Longest line that the coordinator reads, bytes.
 MAX_PROTOCOL_LINE = 64 * 1024
@@ -133,8 +133,8 @@ def encode(kind: str, **fields: Any) -> bytes:
 def decode(line: bytes) -> Dict[str, Any]:
     """Return the message of a line as plain values; raise `ProtocolError` if it is not an object with a ``type``."""
     try:
-        message = plain_values(json.loads(line))
-    except (ValueError, RecursionError) as error:
+        message = plain_values(parse_json(line))
+    except ValueError as error:
         raise ProtocolError("not JSON: %s" % str(error)[:100]) from None
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):
         raise ProtocolError("not an object with a type")

@@ -11,7 +11,7 @@ from typing import Any, Dict, Mapping, Tuple
 
 from .clock import utc_day
 from .status import read_status
-from .values import plain_text
+from .values import parse_json, plain_text
 
 #: Version of the keys that a record adds to the status. A new key does not change it.
 RECORD_SCHEMA = 1
@@ -87,8 +87,8 @@ def unpack_record(content: bytes) -> Dict[str, Any]:
     unpacking = zlib.decompressobj(16 + zlib.MAX_WBITS)
     try:
         text = unpacking.decompress(content, MAX_UNPACKED)
-        record = json.loads(text)
-    except (zlib.error, ValueError, RecursionError) as error:
+        record = parse_json(text)
+    except (zlib.error, ValueError) as error:
         raise ValueError("not a record: %s" % error) from error
     if not isinstance(record, dict) or record.get("record_schema") != RECORD_SCHEMA:
         raise ValueError("not a record of schema %d" % RECORD_SCHEMA)

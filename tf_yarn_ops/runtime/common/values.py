@@ -9,6 +9,7 @@ again, because reports come from YARN as text.
 import dataclasses
 import enum
 import functools
+import json
 import logging
 import math
 import re
@@ -48,6 +49,20 @@ _CUT = "..."
 #: PostgreSQL and UTF-8 hold neither NUL nor the halves of characters beyond 16 bits.
 _UNHELD = re.compile("[\\x00\\ud800-\\udfff]")
 _TASK = re.compile(r"[^:]+:\d{1,9}\Z")
+
+
+def parse_json(content: Union[str, bytes]) -> Any:
+    """Return the value of a JSON text.
+
+    Raises
+    ------
+    ValueError
+        It is not JSON, or nested deeper than Python reads.
+    """
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
 def plain_text(text: str) -> str:

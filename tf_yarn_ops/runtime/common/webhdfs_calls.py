@@ -11,7 +11,6 @@ written.
 
 import errno
 import functools
-import json
 import posixpath
 import re
 from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type, TypeVar, Union
@@ -19,6 +18,7 @@ from urllib.parse import quote, urlencode
 
 from .datanodes import Transferred, UnreachableDatanodes
 from .file_storage import Content, FileStatus, read_file_status
+from .values import parse_json
 
 #: The HTTP method of each operation, and its name in messages.
 OPERATIONS: Mapping[str, Tuple[str, str]] = {
@@ -104,8 +104,8 @@ class Answer(NamedTuple):
     def document(self) -> Any:
         """Return the JSON value of the answer; None if it is another text."""
         try:
-            return json.loads(self.content)
-        except (ValueError, RecursionError):
+            return parse_json(self.content)
+        except ValueError:
             return None
 
     def exception(self) -> Tuple[str, str]:
