@@ -1,5 +1,9 @@
 """Requests to a ResourceManager: fail-over, redirects, truncated answers, patience."""
 
+import json
+import socket
+import struct
+import threading
 import time
 
 import pytest
@@ -225,3 +229,30 @@ def test_principal_without_a_rule_is_refused_for_good(wire_and_real):
     wire_and_real.faults.append(lambda method, path: (500, {"Content-Type": "application/json"}, text))
     with pytest.raises(KerberosRefused, match=r"has no user for the principal .No rules applied to eve@OTHER.*auth_to"):
         client(wire_and_real.url).info()
+
+
+def test_kept_connection_that_is_reset_is_replaced_once():
+    """A daemon may close an idle connection at the moment at which the next request begins on it."""
+    answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+    content = json.dumps({"clusterInfo": {"state": "STARTED", "haState": "ACTIVE"}}).encode()
+    accepted = []
+
+    def serve(listener):
+        while True:
+            connection = listener.accept()[0]
+            accepted.append(connection)
+            for number in range(2):
+                if not connection.recv(65536):
+                    break
+                if number or len(accepted) > 2:
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    connection.close()
+                    break
+                connection.sendall(answer % (len(content), content))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, args=[listener], daemon=True).start()
+        made = client(f"http://127.0.0.1:{listener.getsockname()[1]}", patience=0.0)
+        assert made.info()["state"] == made.info()["state"] == "STARTED" and len(accepted) == 2
+        with pytest.raises(ClusterUnreachable, match="reset by peer"):
+            made.info()

@@ -630,11 +630,16 @@ def send_request(
         Every address was tried, and the patience of the fail-over is over.
     """
     errors = import_httpx()
+    kept = method == "GET"
     while True:
         try:
             response: httpx.Response = client.request(method, failover.place(path), **options)
         except (errors.TransportError, errors.InvalidURL) as error:
             logger.debug("%s %s%s gets no answer: %r", method, failover.address, path, error)
+            # Daemon and pool close connections that are kept, also as the next request begins on one.
+            if kept and isinstance(error, errors.NetworkError) and not isinstance(error, errors.ConnectError):
+                kept = False
+                continue
             delay = failover.failed(error)
             if delay is None:
                 raise failover.unreachable() from error
