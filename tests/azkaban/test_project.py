@@ -52,13 +52,13 @@ def test_the_whole_project_and_the_sites_own_files_may_be_named(azkaban, tmp_pat
     folder = tmp_path / "42"
     (folder / "jobs").mkdir(parents=True)
     (folder / "shared.py").touch()
-    (tmp_path / "env.tar.gz").touch()
+    (tmp_path / "own.py").touch()
     own = {
         "tf.files.1": "../shared.py",
         "tf.dry_run": "true",
         "azkaban.job.attachment.file": str(folder / "jobs" / "_job.42.train.attach"),
     }
-    path = limits(tmp_path, f"defaults: {{tf.environment: {tmp_path}/env.tar.gz}}\n")
+    path = limits(tmp_path, f"defaults: {{tf.files.2: {tmp_path}/own.py}}\n")
     job = azkaban(own, folder="42/jobs").start("--secure", "--limits", path)
     assert job.end() == 0, job.lines
     (tmp_path / "secret").touch()
