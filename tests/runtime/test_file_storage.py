@@ -1,5 +1,7 @@
 """The calls of a store mean the same on a local folder and in HDFS, for a container and for a client."""
 
+import os
+
 import pytest
 
 from support.fake_webhdfs import serving_files
@@ -56,6 +58,23 @@ def test_list_without_a_file_that_is_gone_has_the_others(tmp_path, kind):
     (tmp_path / "b").symlink_to("gone")
     (tmp_path / "c").touch()
     assert [status.name for status in kind(str(tmp_path)).list("/")] == ["a", "c"]
+
+
+@pytest.mark.parametrize("kind", [LocalFolder, MountedFileSystem])
+def test_link_of_another_user_has_its_own_owner(tmp_path, kind, monkeypatch):
+    """Whoever may write a folder can link there to any file of its reader."""
+    files, link = kind(str(tmp_path)), tmp_path / "foreign"
+    link.symlink_to("/")
+    (tmp_path / "own").symlink_to("/")
+    if os.geteuid() == 0:
+        os.lchown(link, 12345, 12345)
+        owners = {"foreign": "12345", "own": tmp_path.owner()}
+    else:
+        monkeypatch.setattr("os.geteuid", lambda: 12345)
+        owners = {"foreign": tmp_path.owner(), "own": tmp_path.owner()}
+    assert {status.name: status.owner for status in files.list("/")} == owners
+    found = files.status("/foreign")
+    assert found.owner == owners["foreign"] and found.is_directory
 
 
 class Pieces:

@@ -44,6 +44,7 @@ class FileStatus(NamedTuple):
     modified, accessed : int
         Milliseconds since the epoch.
     owner : str
+        Of a symbolic link that another user has made: that user.
     permission : int
         The nine bits, and the sticky bit.
     block_size : int
@@ -318,7 +319,9 @@ def _name_of(number: int) -> str:
 
 
 def _local_status(path: Path) -> FileStatus:
-    found = path.stat()
+    found, link = path.stat(), path.lstat()
+    # A link counts as that of who made it: anyone can link to a file of somebody else. Ours and root's are trusted.
+    trusted = link.st_uid in (0, getattr(os, "geteuid", int)())
     # Hadoop's local file system truncates to milliseconds.
     return FileStatus(
         path.name,
@@ -326,6 +329,6 @@ def _local_status(path: Path) -> FileStatus:
         found.st_size,
         found.st_mtime_ns // 1_000_000,
         found.st_atime_ns // 1_000_000,
-        _name_of(found.st_uid),
+        _name_of(found.st_uid if trusted else link.st_uid),
         stat.S_IMODE(found.st_mode),
     )
