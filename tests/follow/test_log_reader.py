@@ -1,5 +1,7 @@
 """A task's log, from whichever place has it; the places are on the wire or programs on PATH."""
 
+import re
+import shlex
 from dataclasses import replace
 from itertools import pairwise
 
@@ -359,3 +361,38 @@ def test_read_from_an_offset_returns_the_rest_or_reports_the_gap(offset, window,
 
 def test_page_that_is_not_a_log_has_no_length():
     assert grown([b"<html>" * 1000], 0, 100) == grown([], 0, 100) == (-1, b"")
+
+
+@pytest.mark.parametrize(
+    ("field", "hostile"),
+    [
+        ("container_id", "c -out /tmp/x"),
+        ("container_id", f"{CONTAINER} -out /tmp/x"),
+        ("container_id", f"{CONTAINER}\n-out"),
+        ("container_id", "-out"),
+        ("container_id", "../../x"),
+        ("log_url", "http://n:8042/node/containerlogs/c/ann/worker.log -out x"),
+        ("log_url", "http://n:8042/node/containerlogs/c/ann/-out"),
+        ("log_url", "http://n:8042/node/containerlogs/c/ann/.."),
+        ("log_url", "http://n:8042/node/containerlogs/c/ann/$(id)"),
+        ("task", "-out:0"),
+        ("task", "x -out y:0"),
+    ],
+)
+def test_a_report_adds_no_argument_to_yarn_logs(yarn, yarn_program, field, hostile):
+    task = {"task": "worker:0", "container_id": CONTAINER, "log_url": None} | {field: hostile}
+    own = JobReport.from_dict({"schema": 1, "application_id": ID, "tasks": [task]})
+    yarn.add(application(1, "FINISHED", finalStatus="FAILED", finishedTime=STAMP, diagnostics=verdict_text(own)))
+    (yarn_program / "output").write_text(framed(CONTENT))
+    reader = logs(yarn, {"PATH": f"{yarn_program}:/bin:/usr/bin"})
+    for item in own.tasks:
+        try:
+            file = find_log(yarn.apps[ID], own, item.task)
+        except SpecInvalid:
+            continue
+        assert list(reader._from_yarn(file, reader.open_known(), None))
+        given = (yarn_program / "arguments").read_text()
+        assert re.fullmatch(
+            rf"logs -applicationId {ID} -containerId container_[\w-]+ -log_files \w[\w.-]* -appOwner ann ann\n", given
+        ), given
+        assert shlex.split(file.command())[1:] == given.split()[:7]

@@ -7,6 +7,7 @@ Half a second after the end only the aggregated copy is left, which is complete 
 import logging
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import threading
@@ -53,6 +54,8 @@ _SILENT = 3.0
 _YARN_TIMEOUT = 120.0
 _START = b"LogContents:\n"
 _LENGTH = re.compile(rb"LogLength:\s*(\d+)")
+#: What a report may name as the file of a log: no option of a program, and no path.
+_FILE_NAME = re.compile(r"\w[\w.-]*")
 #: Longest text that YARN adds before the content of a log, bytes.
 _FRAME = 2048
 #: Bytes from the end of a log that a look for new lines asks for, and the most that it reads at once.
@@ -82,7 +85,13 @@ class LogFile:
 
     def command(self) -> str:
         """Return the command that shows the log on a machine with Hadoop's client."""
-        return f"yarn logs -applicationId {self.application_id} -containerId {self.container_id} -log_files {self.name}"
+        return shlex.join(["yarn", *self.arguments])
+
+    @property
+    def arguments(self) -> list[str]:
+        """The arguments of the program ``yarn`` that show the log."""
+        values = {"-applicationId": self.application_id, "-containerId": self.container_id, "-log_files": self.name}
+        return ["logs", *chain.from_iterable(values.items())]
 
 
 def unframed(chunks: Iterable[bytes], window: int | None = None) -> Iterator[LogChunk]:
@@ -443,7 +452,7 @@ class Logs:
         program = shutil.which("yarn", path=self._environ.get("PATH"))
         if program is None:
             return
-        command = [program, *file.command().split()[1:], "-appOwner", file.user]
+        command = [program, *file.arguments, "-appOwner", file.user]
         environ = {name: value for name, value in self._environ.items() if name not in OTHER_USERS}
         environ["HADOOP_USER_NAME"] = self._cluster.login
         try:
@@ -574,7 +583,7 @@ def find_log(application: Mapping[str, Any], report: JobReport, task: str) -> Lo
         raise LogMissing(
             f"the report of {application_id} omits {report.omitted_tasks} tasks, and the history has no record of the "
             f"job. If {task} is one of them, type on a machine with Hadoop's client: yarn logs -applicationId "
-            f"{application_id} -log_files {task.partition(':')[0]}.log"
+            f"{application_id} -log_files {shlex.quote(task.partition(':')[0])}.log"
         )
     if task not in tasks:
         known = [*tasks, *_MASTER_FILES]
@@ -585,7 +594,10 @@ def find_log(application: Mapping[str, Any], report: JobReport, task: str) -> Lo
     if not item.container_id:
         raise SpecInvalid(f"{task} of {application_id} has no log: it never had a container")
     link = item.log_url or ""
-    name = urlsplit(link).path.rsplit("/", 1)[-1] or f"{task.partition(':')[0]}.log"
+    names = urlsplit(link).path.rpartition("/")[2], f"{task.partition(':')[0]}.log"
+    name = next(filter(_FILE_NAME.fullmatch, names), None)
+    if name is None:
+        raise SpecInvalid(f"{task} of {application_id} has no log: {names[1]!r} is no name of a log file")
     return LogFile(item.container_id, name, gateway.node_of(link) or None, user, application_id)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from .reasons import Reason
-from .values import Amount, Count, Moment, TaskName, Url, plain_values, read_fields
+from .values import Amount, ContainerId, Count, Moment, TaskName, Url, plain_values, read_fields
 
 REPORT_SCHEMA = 1
 #: Bytes; YARN keeps 64 KB of diagnostics.
@@ -74,7 +74,7 @@ class TaskReport:
     exit_code: Optional[int] = None
     signal: Optional[Count] = None
     host: Optional[str] = None
-    container_id: Optional[str] = None
+    container_id: Optional[ContainerId] = None
     starts: Count = 0
     started_at: Optional[Moment] = None
     finished_at: Optional[Moment] = None

@@ -49,6 +49,7 @@ _CUT = "..."
 #: PostgreSQL and UTF-8 hold neither NUL nor the halves of characters beyond 16 bits.
 _UNHELD = re.compile("[\\x00\\ud800-\\udfff]")
 _TASK = re.compile(r"[^:]+:\d{1,9}\Z")
+_CONTAINER = re.compile(r"container_[\w-]+\Z")
 
 
 def parse_json(content: Union[str, bytes]) -> Any:
@@ -152,6 +153,8 @@ Url = Annotated[str, safe_url]
 Point = Annotated[Sequence[float], lambda point: len(point) == 2]
 #: ``worker:1``.
 TaskName = Annotated[str, _TASK.match]
+#: A container of YARN, or of a local job: ``container_worker_0``. It becomes an argument of programs and part of paths.
+ContainerId = Annotated[str, _CONTAINER.match]
 
 
 class _Unfit(ValueError):
