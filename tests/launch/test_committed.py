@@ -63,6 +63,14 @@ def test_hostile_report_beside_a_result_is_a_plain_success(launcher, output, rep
     assert (found.application_id, found.reason, found.tasks) == (ID, Reason.SUCCEEDED, ())
 
 
+def test_marker_of_another_user_is_not_read(launcher, output, monkeypatch, caplog):
+    marked(output, {})
+    monkeypatch.setattr("tf_yarn_ops.hadoop.filesystem.MountedFileSystem.owner_of_new", lambda *_: "alice")
+    monkeypatch.setattr("tf_yarn_ops.hadoop.filesystem.MountedFileSystem.read", lambda *_: pytest.fail("it is read"))
+    assert planned(launcher, output).find_report() is None
+    assert "not to alice, and proves nothing" in caplog.text
+
+
 @pytest.mark.parametrize("training", ["", "f" * 16])
 def test_result_of_another_training_is_not_found(launcher, output, training):
     marked(output, {}, training=training)

@@ -5,10 +5,11 @@ import os
 import pytest
 
 from support.fake_webhdfs import serving_files
+from tf_yarn_ops.errors import SubmissionRejected
 from tf_yarn_ops.hadoop.filesystem import MountedFileSystem
 from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
-from tf_yarn_ops.runtime.common.file_storage import LocalFolder, StorageRefused, put_whole
+from tf_yarn_ops.runtime.common.file_storage import LocalFolder, StorageRefused, put_whole, read_file_status
 from tf_yarn_ops.runtime.common.hdfs import Hdfs
 
 
@@ -75,6 +76,33 @@ def test_link_of_another_user_has_its_own_owner(tmp_path, kind, monkeypatch):
     assert {status.name: status.owner for status in files.list("/")} == owners
     found = files.status("/foreign")
     assert found.owner == owners["foreign"] and found.is_directory
+
+
+@pytest.mark.parametrize("kind", [LocalFolder, MountedFileSystem])
+def test_pipe_is_refused_and_keeps_no_reader(tmp_path, kind):
+    os.mkfifo(tmp_path / "x")
+    with pytest.raises(OSError if kind is LocalFolder else SubmissionRejected, match="it is no regular file"):
+        kind(str(tmp_path)).read("/x")
+
+
+STATUS = {"pathSuffix": "a", "type": "FILE", "length": 1, "modificationTime": 1, "accessTime": 1, "owner": "ann"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"pathSuffix": 5},
+        {"pathSuffix": "../../x"},
+        {"pathSuffix": ".."},
+        {"length": float("inf")},
+        {"length": 10**400},
+        {"accessTime": -(10**400)},
+        {"blockSize": float("nan")},
+    ],
+)
+def test_file_status_that_no_file_system_has_is_refused(fields):
+    with pytest.raises(ValueError):
+        read_file_status({**STATUS, "permission": "644", **fields})
 
 
 class Pieces:

@@ -95,19 +95,10 @@ class PlannedOutput:
             if opened is None:
                 return None
             plan, files = opened
-            for success, owner in _results(plan, files):
+            for success in _results(plan, files, self._cluster.user):
                 same = (success.training, success.generation) == (plan.training, plan.generation)
                 if (plan.training and same) or (application_id and success.application_id == application_id):
-                    ours = files.owner_of_new(plan.folder) if isinstance(files, LocalFolder) else self._cluster.user
-                    if owner == ours:
-                        return _report_of(success)
-                    logger.warning(
-                        "%s has a %s of this training that belongs to %s, not to %s, and proves nothing",
-                        self._spec.output,
-                        SUCCESS_FILE,
-                        owner,
-                        ours,
-                    )
+                    return _report_of(success)
         return None
 
     def check(self) -> None:
@@ -163,8 +154,8 @@ class PlannedOutput:
                 )
 
 
-def _results(plan: CommitPlan, files: FileSystem) -> Iterator[tuple[Success, str]]:
-    """Yield what the results say that there are, the latest version first, and who owns the file that says it."""
+def _results(plan: CommitPlan, files: FileSystem, user: str) -> Iterator[Success]:
+    """Yield what the results of our user say, the latest version first."""
     names = [""]
     if plan.mode == VERSION:
         found = [status.name for status in files.list(plan.path)]
@@ -174,8 +165,11 @@ def _results(plan: CommitPlan, files: FileSystem) -> Iterator[tuple[Success, str
         status = files.status(path)
         if status is None or status.is_directory or status.length > MOST_SUCCESS:
             continue
-        if (success := read_success(files.read(path))) is not None:
-            yield success, status.owner
+        ours = files.owner_of_new(plan.folder) if isinstance(files, LocalFolder) else user
+        if status.owner != ours:
+            logger.warning("%s belongs to %s, not to %s, and proves nothing", path, status.owner, ours)
+        elif (success := read_success(files.read(path))) is not None:
+            yield success
 
 
 def _report_of(success: Success) -> JobReport:

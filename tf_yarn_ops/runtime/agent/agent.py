@@ -29,6 +29,7 @@ from ..common.contract import (
     runtime_command,
     task_environment,
 )
+from ..common.file_storage import open_regular
 from ..common.masking import mask_output, secrets_of
 from ..common.processes import descendants, find_program, send_signal, set_child_subreaper
 from ..common.roles import TENSORBOARD
@@ -36,7 +37,7 @@ from ..common.values import check_values, parse_json
 from .command import UNKILLABLE_SECONDS, Command, log_size, open_wakeup, read_log_end
 from .contact import Contact
 from .memory_cgroup import MemoryCgroup
-from .metrics import MetricsFile, open_regular
+from .metrics import MetricsFile
 
 if TYPE_CHECKING:
     from .relay import Relay

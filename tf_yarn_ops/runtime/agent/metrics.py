@@ -7,9 +7,9 @@ is not understood costs only itself.
 import json
 import math
 import os
-import stat
-from typing import Any, BinaryIO, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
+from ..common.file_storage import open_regular
 from ..common.values import plain_text
 
 #: Bytes of a look; if the file has grown by more, the older lines are skipped.
@@ -25,15 +25,6 @@ MAX_MESSAGE_POINTS = 320
 
 #: By name of the metric: ``[step, value]``, in the order of the file.
 Points = Dict[str, List[List[float]]]
-
-
-def open_regular(path: str) -> BinaryIO:
-    """Open a file that a program has written; raise OSError for a pipe or a device, which could keep the reader."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError("%s is no regular file" % os.path.basename(path))
-    return open(descriptor, "rb")
 
 
 class MetricsFile:

@@ -13,9 +13,10 @@ import tempfile
 import uuid
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Type, Union
+from typing import Any, BinaryIO, Iterator, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Type, Union
 
 from .contract import EVERYBODY
+from .values import MAX_INTEGER, MIN_INTEGER
 
 logger = logging.getLogger(__name__)
 
@@ -67,16 +68,32 @@ class FileStatus(NamedTuple):
 
 def read_file_status(item: Mapping[str, Any]) -> FileStatus:
     """Return WebHDFS's JSON object ``FileStatus``; raise ValueError, KeyError or TypeError for any other document."""
-    return FileStatus(
-        item["pathSuffix"],
-        item["type"] == "DIRECTORY",
-        int(item["length"]),
-        int(item["modificationTime"]),
-        int(item["accessTime"]),
-        str(item["owner"]),
-        int(item["permission"], 8),
-        int(item.get("blockSize") or 0),
-    )
+    name = item["pathSuffix"]
+    if not isinstance(name, str) or "/" in name or name in (".", ".."):
+        raise ValueError("%r is no name in a directory" % (name,))
+    try:
+        length, modified, accessed = (int(item[key]) for key in ("length", "modificationTime", "accessTime"))
+        block_size = int(item.get("blockSize") or 0)
+    except OverflowError:  # of 1e400
+        raise ValueError("a number of %s is infinite" % name) from None
+    if not all(MIN_INTEGER <= number <= MAX_INTEGER for number in (length, modified, accessed, block_size)):
+        raise ValueError("a number of %s is out of range" % name)
+    owner, permission = str(item["owner"]), int(item["permission"], 8)
+    return FileStatus(name, item["type"] == "DIRECTORY", length, modified, accessed, owner, permission, block_size)
+
+
+def open_regular(path: Union[str, Path]) -> BinaryIO:
+    """Open a file that somebody else may have made; raise OSError for a pipe or a device, which could keep the reader.
+
+    Parameters
+    ----------
+    path : str or Path
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no regular file", os.path.basename(path))
+    return open(descriptor, "rb")
 
 
 class Content(Protocol):
@@ -280,7 +297,7 @@ class LocalFolder:
         """Return the content of a small file, or of a range of bytes; None when the file does not exist."""
         with self._translated("reading %s" % path):
             try:
-                with self._path(path).open("rb") as file:
+                with open_regular(self._path(path)) as file:
                     file.seek(offset)
                     return file.read(-1 if length is None else length)
             except FileNotFoundError:
