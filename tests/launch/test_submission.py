@@ -54,7 +54,7 @@ def test_the_first_call_submits_with_all_tags_and_the_second_attaches(place):
 @pytest.mark.slow
 def test_retry_waits_while_tasks_may_run_on_lost_nodes(place, monkeypatch, caplog):
     """The ResourceManager was cut off for longer than its nodes expire; two tasks trained on for a while."""
-    monkeypatch.setattr("tf_yarn_ops.launch.identity.NEWS_SECONDS", 0.0)
+    monkeypatch.setattr("tf_yarn_ops.launch.identity.NOTICE_SECONDS", 0.0)
     spec = job(deadlines=Deadlines(heartbeat=5, stop_grace=1))
     place.launcher().ensure(spec, ME)
     end(place, ID, Reason.NODE_LOST)

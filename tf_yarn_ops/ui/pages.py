@@ -33,7 +33,7 @@ from ..runtime.common.escaping import escape_controls
 from ..runtime.common.report import run_seconds
 from ..runtime.common.web_address import safe_url
 from ..runtime.page.drawing import draw_curves
-from ..runtime.page.page import SMOOTH, asset, changed_parts, page_policy, render_page, render_parts
+from ..runtime.page.page import DOCUMENT_TYPE, SMOOTH, asset, changed_parts, page_policy, render_page, render_parts
 from ..runtime.tensorboard.tensorboard_program import with_relative_fonts
 from ..validation import parse_since
 from . import figures
@@ -330,7 +330,7 @@ def _updates(library: Library, request: Request) -> Response:
         return PlainTextResponse("The job does not answer.\n", 503)
     query = request.query_params
     parts = render_parts(document, live=_is_live(document), board=_board(document, request), find=query.get("find", ""))
-    return JSONResponse(changed_parts(parts, query.get("marks", "")))
+    return JSONResponse(changed_parts(parts, query.get("marks", "")), media_type=DOCUMENT_TYPE)
 
 
 def _log_end(library: Library, request: Request) -> Response:

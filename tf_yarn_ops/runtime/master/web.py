@@ -18,7 +18,7 @@ from typing import Any, AsyncIterator, Awaitable, Callable, Dict, Mapping, Optio
 from urllib.parse import parse_qs, urlsplit
 
 from ..common.escaping import escape_controls
-from ..page.page import changed_parts, page_policy, render_page, render_parts
+from ..page.page import DOCUMENT_TYPE, changed_parts, page_policy, render_page, render_parts
 from .viewers import Viewers
 
 #: Seconds for which an answer is given again.
@@ -34,8 +34,7 @@ PACKED_BYTES = 1024
 #: The most seconds for which a request is held, and the most requests held at a time.
 HOLD_SECONDS = 5
 MAX_LONG_POLLS = 16
-#: Not application/json: Knox rewrites what looks like one of YARN's paths in each string of such an answer.
-_HTML, _JSON, TEXT = "text/html; charset=utf-8", "application/vnd.tf-yarn-ops+json", "text/plain; charset=utf-8"
+_HTML, TEXT = "text/html; charset=utf-8", "text/plain; charset=utf-8"
 #: The policy of answers that are no page.
 NOTHING_POLICY = "default-src 'none'"
 #: What leads to the report.
@@ -113,8 +112,8 @@ class Website:
         self._version, self._final = 0, False
         self._makers: Dict[str, Callable[[], PageAnswer]] = {
             "": lambda: ("200 OK", _HTML, render_page(self._present(), live=True).encode()),
-            "status.json": lambda: ("200 OK", _JSON, json.dumps(self._present()).encode()),
-            _REPORT: lambda: ("200 OK", _JSON, compact(self._report())),
+            "status.json": lambda: ("200 OK", DOCUMENT_TYPE, json.dumps(self._present()).encode()),
+            _REPORT: lambda: ("200 OK", DOCUMENT_TYPE, compact(self._report())),
         }
 
     async def answer(self, target: str) -> PageAnswer:
@@ -134,7 +133,7 @@ class Website:
             await self._hold(query)
             return (
                 "200 OK",
-                _JSON,
+                DOCUMENT_TYPE,
                 json.dumps(
                     {
                         "news": str(self._version),
