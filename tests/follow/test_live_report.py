@@ -6,6 +6,7 @@ import pytest
 
 from support.fake_yarn import application
 from support.place import ID, USER
+from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
 
@@ -36,3 +37,50 @@ def test_without_a_live_report_yarns_words_are_given(place, kind, text):
     report = place.launcher().report(ID)
     assert (report.state, report.tasks) == ("RUNNING", ())
     assert place.launcher().cluster_spec(ID) is None
+
+
+@pytest.mark.parametrize("charset", ["hex", "zlib", "uu", "idna", "rot13", "undefined", "punycode"])
+def test_charset_of_a_page_stops_no_reader_and_no_kill(place, charset):
+    """Python has codecs that are no charsets: they raise any error, or take seconds."""
+    kind = f"text/plain; charset={charset}"
+    place.yarn.faults.append(
+        lambda method, path: (401, {"Content-Type": kind}, "zz") if "/pages/ytf/" in path else None
+    )
+    place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/proxy/x/"))
+    launcher = place.launcher()
+    assert launcher.report(ID).state == "RUNNING"
+    assert [job.application_id for job in launcher.list(concerns=True)] == [ID]
+    assert launcher.live.fetch_log(place.yarn.apps[ID], "worker:0") is None
+    assert launcher.kill(ID, "enough").reason is Reason.KILLED
+
+
+OTHER = ID.replace("_0001", "_0002")
+
+
+@pytest.mark.parametrize("path", ["/proxy/{other}/", "/proxy/x/../{other}/", "/proxy/application%5F{digits}/"])
+def test_page_of_another_application_is_not_read(place, path):
+    """YARN shows what the user of an unmanaged application registers; a team's page may see all jobs."""
+    document = JobReport(OTHER, message="secret", tasks=(TaskReport("worker:0", "running"),)).to_dict()
+    place.yarn.pages[f"/proxy/{OTHER}/pages/ytf/status.json"] = ("application/json", json.dumps(document))
+    place.yarn.pages[f"/proxy/{OTHER}/pages/ytf/log.txt"] = ("text/plain", "secret")
+    at = path.format(other=OTHER, digits=OTHER.removeprefix("application_"))
+    place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}{at}"))
+    live, app = place.launcher().live, place.yarn.apps[ID]
+    assert live.fetch(app) is None and live.fetch_log(app, "worker:0") is None
+    assert not any(OTHER in path for _, path, *_ in place.yarn.requests)
+
+
+def test_page_that_redirects_to_another_application_is_not_read(place):
+    where = {"Location": f"{place.url}/proxy/{OTHER}/pages/ytf/log.txt"}
+    place.yarn.faults.append(lambda method, path: (302, where, "") if path.startswith("/proxy/x/") else None)
+    place.yarn.pages[f"/proxy/{OTHER}/pages/ytf/log.txt"] = ("text/plain", "secret")
+    place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/proxy/x/"))
+    live = place.launcher().live
+    assert live.fetch_log(place.yarn.apps[ID], "worker:0") is None
+
+
+def test_document_of_another_application_is_not_believed(place):
+    document = JobReport(OTHER, message="secret", tasks=(TaskReport("worker:0", "running"),)).to_dict()
+    place.yarn.pages["/proxy/x/pages/ytf/status.json"] = ("application/json", json.dumps(document))
+    place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/proxy/x/"))
+    assert place.launcher().report(ID).tasks == ()

@@ -1,6 +1,7 @@
 """`LiveReports`: the coordinator's report of a running application, fetched through YARN's proxy."""
 
 import logging
+import re
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +21,7 @@ PAGE, LOG = "pages/ytf/status.json", "pages/ytf/log.txt"
 #: Seconds that the page may be silent; without it a report still has YARN's own data.
 _TIMEOUT = 2.0
 _MAX_HOPS = 3
+_APPLICATION = re.compile(r"application_\d+_\d+")
 
 
 class LiveReports:
@@ -82,7 +84,9 @@ class LiveReports:
         except (TfYarnError, ValueError) as error:
             logger.debug("no live report of %s: %s", application["id"], error)
             return None
-        return read_status(document, f"the page of {application['id']}") if isinstance(document, dict) else None
+        if not isinstance(document, dict) or document.get("application_id") not in (None, application["id"]):
+            return None
+        return read_status(document, f"the page of {application['id']}")
 
     def _get_page(self, application: Mapping[str, Any], page: str, **query: str) -> Any:
         """Return the answer of a page below the tracking URL; None if there is none."""
@@ -90,10 +94,16 @@ class LiveReports:
         if application.get("state") != "RUNNING" or "://" not in url:
             return None
         httpx = import_httpx()
+        name, address = str(application["id"]), f"{url.rstrip('/')}/{page}"
         try:
-            answer = self._open_client().get(
-                f"{url.rstrip('/')}/{page}", params=query | self._authentication.parameters()
+            answer = (
+                None
+                if _leads_elsewhere(httpx.URL(address), name)
+                else self._open_client().get(address, params=query | self._authentication.parameters())
             )
+            if answer is None or _leads_elsewhere(answer.url, name):
+                logger.warning("the page of %s leads to that of another application, and is not read", name)
+                return None
         except (httpx.HTTPError, httpx.InvalidURL, TfYarnError, ValueError) as error:
             logger.debug("no live report of %s: %s", application["id"], error)
             self.obstacle = f"{url}: {error}" if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) else ""
@@ -122,3 +132,12 @@ class LiveReports:
         if self._client is not None:
             self._client.close()
             self._client = None
+
+
+def _leads_elsewhere(url: Any, application_id: str) -> bool:
+    """Return whether a page is that of another application.
+
+    YARN shows the page of an unmanaged application as its user has registered it. A server that may see all jobs would
+    show them the page of another user.
+    """
+    return any(found != application_id for found in _APPLICATION.findall(url.path))

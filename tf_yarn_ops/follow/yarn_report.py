@@ -23,6 +23,7 @@ from ..runtime.common.report import (
     yarn_times,
 )
 from ..runtime.common.status import KILLED, LIVE_TASK
+from ..runtime.common.web_address import safe_url
 
 #: Reasons by YARN's own text, for an application that ended without our report. A row holds for a state or status.
 _TEXTS = (
@@ -253,7 +254,10 @@ def _with_links(tasks: tuple[TaskReport, ...], master_log: str) -> tuple[TaskRep
     """Return the tasks with log URLs that can be opened where that of the application master can."""
     if not master_log:
         return tasks
-    return tuple(replace(task, log_url=log_link(task.log_url, master_log)) if task.log_url else task for task in tasks)
+    return tuple(
+        replace(task, log_url=safe_url(log_link(task.log_url, master_log)) or None) if task.log_url else task
+        for task in tasks
+    )
 
 
 def _believed(application: Mapping[str, Any], state: str, final_status: str, diagnostics: str) -> JobReport | None:

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from ..runtime.common.local_job import SCHEME
+from ..runtime.common.web_address import safe_url
 
 #: Knox's services, as the last part of an address.
 _REST, _PAGES = "/resourcemanager", "/yarn"
@@ -76,12 +77,17 @@ def from_outside(application: Mapping[str, Any], address: str) -> dict[str, Any]
 
 
 def node_of(link: str) -> str:
-    """Return the NodeManager's own address, ``http://host:8042``, of the URL of a log page, its own or a gateway's."""
+    """Return the NodeManager's own address, ``http://host:8042``, of the URL of a log page, its own or a gateway's.
+
+    Empty if there is none that `safe_url` lets pass: a report of others may name the page.
+    """
+    if not safe_url(link):
+        return ""
     split = urlsplit(link)
     where = dict(parse_qsl(split.query))
     if {"scheme", "host", "port"} <= set(where):
-        return f"{where['scheme']}://{where['host']}:{where['port']}"
-    return f"{split.scheme}://{split.netloc}" if split.netloc else ""
+        return safe_url(f"{where['scheme']}://{where['host']}:{where['port']}")
+    return f"{split.scheme}://{split.netloc}"
 
 
 def log_link(link: str, master_link: str) -> str:

@@ -525,6 +525,7 @@ def _note_start(request: "httpx.Request") -> _Done:
 
 def _log_answer(response: "httpx.Response") -> _Done:
     """Log method, URL without its query, which may hold a token, status and milliseconds until the answer began."""
+    response.encoding = "utf-8"  # the charset is anything of Python's codecs, which fail or take long
     request = response.request
     took = time.monotonic() - request.extensions.get("tf_yarn_ops.started", time.monotonic())
     operation = request.url.params.get("op", "")
