@@ -112,6 +112,7 @@ class Crowd:
                 log_tail="",
                 result=None,
                 out_of_memory=None,
+                port_taken=False,
             )
             await writer.drain()
         await asyncio.sleep(0.5)
