@@ -29,11 +29,10 @@ from ..common.contract import (
     runtime_command,
     task_environment,
 )
-from ..common.file_storage import open_regular
 from ..common.masking import mask_output, secrets_of
 from ..common.processes import descendants, find_program, send_signal, set_child_subreaper
 from ..common.roles import TENSORBOARD
-from ..common.values import check_values, parse_json
+from ..common.values import check_values, open_regular, parse_json
 from .command import UNKILLABLE_SECONDS, Command, log_size, open_wakeup, read_log_end
 from .contact import Contact
 from .memory_cgroup import MemoryCgroup

@@ -9,8 +9,7 @@ import math
 import os
 from typing import Any, Dict, List, Optional, Tuple
 
-from ..common.file_storage import open_regular
-from ..common.values import plain_text
+from ..common.values import open_regular, plain_text
 
 #: Bytes of a look; if the file has grown by more, the older lines are skipped.
 MAX_NEW_BYTES = 256 * 1024

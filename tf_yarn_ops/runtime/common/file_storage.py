@@ -13,10 +13,10 @@ import tempfile
 import uuid
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Iterator, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Type, Union
+from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Type, Union
 
 from .contract import EVERYBODY
-from .values import MAX_INTEGER, MIN_INTEGER
+from .values import MAX_INTEGER, MIN_INTEGER, open_regular
 
 logger = logging.getLogger(__name__)
 
@@ -80,20 +80,6 @@ def read_file_status(item: Mapping[str, Any]) -> FileStatus:
         raise ValueError("a number of %s is out of range" % name)
     owner, permission = str(item["owner"]), int(item["permission"], 8)
     return FileStatus(name, item["type"] == "DIRECTORY", length, modified, accessed, owner, permission, block_size)
-
-
-def open_regular(path: Union[str, Path]) -> BinaryIO:
-    """Open a file that somebody else may have made; raise OSError for a pipe or a device, which could keep the reader.
-
-    Parameters
-    ----------
-    path : str or Path
-    """
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no regular file", os.path.basename(path))
-    return open(descriptor, "rb")
 
 
 class Content(Protocol):

@@ -8,16 +8,20 @@ again, because reports come from YARN as text.
 
 import dataclasses
 import enum
+import errno
 import functools
 import json
 import logging
 import math
+import os
 import re
+import stat
 import types
 from collections import abc
 from typing import (
     Annotated,
     Any,
+    BinaryIO,
     Callable,
     Dict,
     List,
@@ -64,6 +68,20 @@ def parse_json(content: Union[str, bytes]) -> Any:
         return json.loads(content)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
+
+
+def open_regular(path: Union[str, os.PathLike[str]]) -> BinaryIO:
+    """Open a file that somebody else may have made; raise OSError for a pipe or a device, which could keep the reader.
+
+    Parameters
+    ----------
+    path : str or path-like
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no regular file", os.path.basename(path))
+    return open(descriptor, "rb")
 
 
 def plain_text(text: str) -> str:
