@@ -1,6 +1,7 @@
 """The records of a user: paths by day, an index per day, rights, retention. On a real local file system."""
 
 import gzip
+import json
 import os
 import time
 
@@ -93,6 +94,27 @@ def test_files_that_are_no_records_are_left_out(records, root):
     (day / ".index-0123456789ab.json.gz").write_bytes(b"broken")
     assert records.summaries("2023/11/14") == [summarise(made)]
     assert records.read(application_id(2)) is None
+
+
+@pytest.mark.parametrize("name", [f"{application_id(2)}.json.gz", ".index-0123456789ab.json.gz"])
+@pytest.mark.parametrize("made", ["sparse", "unpacked", "pipe"])
+def test_reader_of_others_is_spared_files_beyond_any_record(records, root, made, name, caplog):
+    good = record(1)
+    keep(records.filesystem, records.folder, good)
+    file = root / records.folder.lstrip("/") / "2023/11/14" / name
+    if made == "pipe":
+        os.mkfifo(file)
+    elif made == "sparse":
+        file.touch()
+        os.truncate(file, 150 << 20)
+    else:  # valid JSON of 9 MiB
+        parts = {"record_schema": 1, "user": USER, "schema": 1, "records": {}, "x": "x" * (9 << 20)}
+        file.write_bytes(gzip.compress(json.dumps(parts).encode(), 1))
+    theirs = Counting(records.filesystem)
+    with caplog.at_level("DEBUG"):
+        assert Records(theirs, records.folder, USER).summaries("2023/11/14") == [summarise(good)]
+    assert any(name in path for path in theirs.read_paths) == (made != "sparse")
+    assert "is left out" in caplog.text
 
 
 HOSTILE_RECORD = {

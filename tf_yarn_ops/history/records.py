@@ -23,6 +23,7 @@ from ..runtime.common.contract import APPLICATION_ID
 from ..runtime.common.file_storage import FileStatus, put_whole
 from ..runtime.common.record import (
     DAY_MODE,
+    MAX_JSON,
     MAX_UNPACKED,
     SNAPSHOTS,
     SUFFIX,
@@ -106,6 +107,7 @@ class Records:
     ):
         self.filesystem, self.folder, self.owner, self.owned = filesystem, folder, owner, owned
         self._trusted = trusted
+        self._most = MAX_UNPACKED if owned else MAX_JSON
         self._read: dict[str, tuple[int, dict[str, Any]]] = {}
         self._warned: dict[tuple[str, str], object] = {}  # folders and causes
         self._closed = False  # a file that only its owner may read was refused
@@ -220,8 +222,8 @@ class Records:
     def _load(self, path: str, application_id: str, status: FileStatus) -> dict[str, Any] | None:
         """Return the record in a file that counts; None if it can't be read, or names another user than the owner."""
         try:
-            content = self.filesystem.read(path)
-            record = None if content is None else unpack_record(content)
+            content = self._content(path, status)
+            record = None if content is None else unpack_record(content, self._most)
         except SubmissionRejected as error:  # another user's record that we may not see
             logger.debug("%s is left out: %s", path, error)
             self._closed = self._closed or not status.permission & _OTHERS
@@ -233,6 +235,12 @@ class Records:
             logger.debug("%s is left out: it names the user %r", path, record.get("user"))
             return None
         return record and {**record, "application_id": application_id}
+
+    def _content(self, path: str, status: FileStatus) -> bytes | None:
+        """Return the content of a file; raise ValueError for one that is larger than its JSON may be."""
+        if status.length > self._most:
+            raise ValueError(f"not a record: {status.length} bytes are more than {self._most}")
+        return self.filesystem.read(path, 0, self._most)
 
     def _leave_out(self, path: str, cause: str, why: str) -> None:
         """Log that a file is left out; warn once for each folder and cause."""
@@ -255,8 +263,8 @@ class Records:
 
     def _read_index(self, day: str, status: FileStatus) -> dict[str, tuple[int, dict[str, Any]]]:
         try:
-            content = self.filesystem.read(f"{self.folder}/{day}/{status.name}")
-            document = parse_json(zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(content or b"", MAX_UNPACKED))
+            content = self._content(f"{self.folder}/{day}/{status.name}", status)
+            document = parse_json(zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(content or b"", self._most))
             if document["schema"] != INDEX_SCHEMA:
                 return {}
             found = {name: (int(modified), dict(summary)) for name, (modified, summary) in document["records"].items()}

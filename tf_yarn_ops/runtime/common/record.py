@@ -23,7 +23,7 @@ DAY_MODE = 0o755
 SNAPSHOTS = ".running"
 #: Bytes of JSON above which a record loses log tails, then curves.
 MAX_JSON = 8 << 20
-#: Bytes that a reader unpacks at most, because another user may have written the file.
+#: Bytes that a user's own client unpacks at most; of the files of another user `MAX_JSON`.
 MAX_UNPACKED = 32 << 20
 
 
@@ -76,8 +76,14 @@ def _dump(record: Mapping[str, Any]) -> bytes:
     return json.dumps(record, separators=(",", ":")).encode()
 
 
-def unpack_record(content: bytes) -> Dict[str, Any]:
+def unpack_record(content: bytes, most: int = MAX_UNPACKED) -> Dict[str, Any]:
     """Return the record of a file's content; what does not fit its field is left out, see `status.JobStatus`.
+
+    Parameters
+    ----------
+    content : bytes
+    most : int, optional
+        Bytes of JSON. Default: 32 MiB.
 
     Raises
     ------
@@ -86,7 +92,7 @@ def unpack_record(content: bytes) -> Dict[str, Any]:
     """
     unpacking = zlib.decompressobj(16 + zlib.MAX_WBITS)
     try:
-        text = unpacking.decompress(content, MAX_UNPACKED)
+        text = unpacking.decompress(content, most)
         record = parse_json(text)
     except (zlib.error, ValueError) as error:
         raise ValueError("not a record: %s" % error) from error
