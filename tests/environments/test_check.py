@@ -103,6 +103,28 @@ def test_fault_of_an_archive_is_found(tmp_path, files, fault):
     assert list(map(str, report.faults)) == [fault]
 
 
+@pytest.mark.parametrize(
+    "files, fault",
+    [
+        ({"bin/python": b"\x7fELF"}, f"bin/python is for linux-machine 0, and the nodes run {HERE}"),
+        ({WHEEL.format("odd"): "Tag: x\n"}, ""),
+        ({WHEEL.format("odd"): "Tag: cp3x-abi3-any\n"}, "odd was built for cp3x-abi3-any"),
+        ({f"lib/python3.{'9' * 5000}/os.py": ""}, "is longer than 4096 characters"),
+        ({f"lib/python3.{'9' * 200}/os.py": ""}, ""),
+    ],
+)
+def test_hostile_content_of_an_archive_is_at_most_a_fault(tmp_path, files, fault):
+    report = check_archive(tar(tmp_path / "hostile.tar.gz", {**GOOD, **files}), limit=PEEK)
+    assert any(fault in str(found) for found in report.faults) if fault else not report.faults
+
+
+def test_check_ends_at_the_first_member_too_many(tmp_path, monkeypatch):
+    monkeypatch.setattr("tf_yarn_ops.environments.unpack._MOST_MEMBERS", 3)
+    archive = tar(tmp_path / "many.tar.gz", {f"f{number}": "" for number in range(9)})
+    report = check_archive(archive)
+    assert [str(fault) for fault in report.faults] == ["has more than 3 members"]
+
+
 def test_content_in_a_folder_is_found_with_the_remedy(tmp_path):
     archive = tar(tmp_path / "inner.tar.gz", GOOD, folder="tf-env/")
     for limit in (None, PEEK):

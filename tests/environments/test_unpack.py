@@ -1,18 +1,23 @@
 """Archives of somebody else: nothing is written outside the folder, by any door that unpacks."""
 
+import contextlib
 import gzip
 import io
 import os
 import stat
 import tarfile
+import tempfile
 import zipfile
+from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from support.programs import SUBMIT, YTF, run
 from tf_yarn_ops.cli.client import LocalTask
 from tf_yarn_ops.environments import unpack
-from tf_yarn_ops.environments.check import check_archive
+from tf_yarn_ops.environments.check import PEEK, check_archive
 from tf_yarn_ops.environments.unpack import unpack_archive
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.hadoop.cluster import local
@@ -44,6 +49,9 @@ HOSTILE: dict[str, tuple[list, str]] = {
     ),
     "character device": ([(tarfile.CHRTYPE, "zero", b"")], "neither a file, a folder nor a link"),
     "block device": ([(tarfile.BLKTYPE, "disk", b"")], "neither a file, a folder nor a link"),
+    "deep path": ([(FILE, "a/" * 300 + "b", b"")], "more than 255 folders deep"),
+    "long path": ([(FILE, "a" * 5000, b"")], "longer than 4096 characters"),
+    "long target": ([(LINK, "a", "a/" * 20_000)], "longer than 4096 characters"),
     "FIFO": ([(tarfile.FIFOTYPE, "pipe", b"")], "neither a file, a folder nor a link"),
 }  # fmt: skip
 PYTHON = [(FILE, "bin/python", b"#!/bin/sh\ntouch {outside}/ran\n"), (FILE, "lib/python3.11/os.py", b"")]
@@ -109,11 +117,11 @@ def test_job_with_a_hostile_archive_is_refused(door, kind, tmp_path, outside, mo
     assert done.returncode == 2 and "x.tar.gz: " in done.stderr and "Traceback" not in done.stderr, done.stderr
 
 
-@pytest.mark.parametrize("name", ["../escaped", "a/../../escaped", "/escaped"])
+@pytest.mark.parametrize("name", ["../escaped", "a/../../escaped", "/escaped", "a/" * 3000 + "escaped"])
 def test_hostile_zip_is_refused(name, tmp_path, outside):
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
         archive.writestr(name, "x")
-    with pytest.raises(SpecInvalid, match="leads out of the archive's folder"):
+    with pytest.raises(SpecInvalid, match=r"leads out of the archive's folder|more than 255 folders deep"):
         unpack_archive(tmp_path / "x.zip", tmp_path / "folder")
 
 
@@ -148,6 +156,50 @@ def test_name_of_a_gigabyte_is_not_read_into_memory(tmp_path):
     (tmp_path / "x.tar.gz").write_bytes(gzip.compress(head.tobuf(tarfile.GNU_FORMAT)))
     with pytest.raises(SpecInvalid, match="can't be unpacked: a name has more than 1048576 bytes"):
         unpack_archive(tmp_path / "x.tar.gz", tmp_path / "folder")
+
+
+def sparse_tar(headers=None, blocks=b"zz\n" + bytes(509)):
+    """Return a tar with a sparse file, of the old format with an endless map or of one in extended headers."""
+    member = tarfile.TarInfo("x")
+    if headers is None:
+        member.type = tarfile.GNUTYPE_SPARSE
+        head = bytearray(member.tobuf(tarfile.GNU_FORMAT))
+        head[482], head[148:156] = 1, b" " * 8
+        head[148:156] = b"%06o\0 " % sum(head)
+        return bytes(head) + (b"00000000001\0" * 42 + b"\1" + bytes(7)) * 100
+    member.size, member.pax_headers = len(blocks), headers
+    return member.tobuf(tarfile.PAX_FORMAT) + blocks
+
+
+SPARSE = [None, {"GNU.sparse.major": "1", "GNU.sparse.minor": "0"}, {"GNU.sparse.map": "a,b"}, {"GNU.sparse.size": "q"}]
+
+
+@pytest.mark.parametrize("headers", SPARSE)
+def test_sparse_file_is_a_fault_before_its_map_is_read(headers, tmp_path):
+    archive = tmp_path / "x.tar.gz"
+    archive.write_bytes(gzip.compress(sparse_tar(headers), 1))
+    with pytest.raises(SpecInvalid, match="it has a sparse file"):
+        unpack_archive(archive, tmp_path / "folder")
+    (fault,) = check_archive(archive).faults
+    assert "it has a sparse file" in str(fault)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.integers(0, 5000), st.binary(max_size=12)), min_size=1, max_size=4), st.booleans())
+def test_mutated_archive_is_unpacked_or_a_fault(tmp_path, changes, zipped):
+    archive = tmp_path / ("m.zip" if zipped else "m.tar.gz")
+    if zipped:
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_LZMA) as made:
+            made.writestr("a/b", "hello" * 100)
+        content = bytearray(archive.read_bytes())
+    else:
+        content = bytearray(gzip.decompress(write_tar(archive, [*PYTHON, (LINK, "d" * 150, "x")]).read_bytes()))
+    for at, new in changes:
+        content[at % len(content) : at % len(content) + len(new)] = new
+    archive.write_bytes(content if zipped else gzip.compress(content, 1))
+    check_archive(archive, limit=PEEK)
+    with contextlib.suppress(SpecInvalid), tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+        unpack_archive(archive, Path(folder))
 
 
 @pytest.mark.parametrize("suffix", ["tar.gz", "zip"])

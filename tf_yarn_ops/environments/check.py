@@ -16,7 +16,7 @@ from pathlib import Path
 
 from .. import programs
 from ..errors import Fault, FaultCode, SpecInvalid
-from .unpack import UNREADABLE, MemberRules, open_tar, unpack_archive
+from .unpack import LAST_FAULTS, UNREADABLE, MemberRules, open_tar, unpack_archive
 
 #: Linux on this machine's processor, whose name macOS and Windows spell in their own way.
 NODES = "linux-" + {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
@@ -30,7 +30,7 @@ _CACHE_OF_NODE = 10240
 _MOST_HOSTILE = 5
 #: The oldest Python that runs the agent.
 _OLDEST = (3, 9)
-_LIBRARY = re.compile(r"lib/python(\d+)\.(\d+)/(?:os\.py|site-packages/)")
+_LIBRARY = re.compile(r"lib/python(\d{1,3})\.(\d{1,3})/(?:os\.py|site-packages/)")
 #: A package's description, and what it adds to sys.path; not those of the packages that a package brings along.
 _OF_PACKAGE = re.compile(r"(?:site|dist)-packages/[^/]+(?:\.pth|\.dist-info/WHEEL)$")
 _LISTING = """
@@ -167,9 +167,13 @@ def _read(archive: Path, limit: int | None) -> _Listing:
     rules = MemberRules()
     with gzip.open(archive) as content, open_tar(content) as tar:
         for member in tar:
+            tar.members.clear()  # type: ignore[attr-defined]  # as in `unpack_archive`
             fault = rules.check(member)
             if fault and fault not in listing.hostile and len(listing.hostile) < _MOST_HOSTILE:
                 listing.hostile.append(fault)
+            if fault and fault.code in LAST_FAULTS:
+                listing.whole = False
+                break
             name = posixpath.normpath(member.name)
             listing.names.add(name)
             listing.size += member.size
@@ -182,10 +186,12 @@ def _read(archive: Path, limit: int | None) -> _Listing:
                 text = file.read(4096) if file else b""
                 if name.endswith("WHEEL"):
                     package = name.split("/")[-2].split("-")[0]
-                    listing.tags[package] = re.findall(r"^Tag: (\S+)", text.decode(errors="replace"), re.MULTILINE)
+                    listing.tags[package] = re.findall(
+                        r"^Tag: (\S+-\S+-\S+)", text.decode(errors="replace"), re.MULTILINE
+                    )
                 else:
                     listing.heads[name] = text
-            if limit and listing.size > limit:
+            if limit and member.offset_data + member.size > limit:
                 listing.whole = False
                 break
     return listing
@@ -193,7 +199,9 @@ def _read(archive: Path, limit: int | None) -> _Listing:
 
 def _python_of(listing: _Listing) -> str:
     target = posixpath.basename(_end_of_links(listing, "bin/python"))
-    found = re.fullmatch(r"python(\d+)\.(\d+)", target) or next(filter(None, map(_LIBRARY.match, listing.names)), None)
+    found = re.fullmatch(r"python(\d{1,3})\.(\d{1,3})", target) or next(
+        filter(None, map(_LIBRARY.match, listing.names)), None
+    )
     return f"{found[1]}.{found[2]}" if found else ""
 
 
@@ -231,7 +239,7 @@ def _check_interpreter(listing: _Listing, nodes: str, python: str, faults: list[
 def _platform_of(head: bytes) -> str:
     """Return for which platform a program was built, by its first bytes."""
     if head.startswith(b"\x7fELF"):
-        machine = int.from_bytes(head[18:20], "big" if head[5] == 2 else "little")
+        machine = int.from_bytes(head[18:20], "big" if head[5:6] == b"\x02" else "little")
         return f"linux-{_MACHINES.get(machine, f'machine {machine}')}"
     if head[:4] in (b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"):
         return "macOS"
@@ -246,7 +254,7 @@ def _foreign_packages(listing: _Listing, python: str, nodes: str) -> list[Fault]
         short = python.replace(".", "")
         return any(
             name in ("py3", f"py{short}", f"cp{short}")
-            or (abi == "abi3" and name.startswith("cp3") and int(name[3:]) <= int(short[1:]))
+            or (abi == "abi3" and re.fullmatch(r"cp3\d{1,3}", name) and int(name[3:]) <= int(short[1:]))
             for name in interpreters.split(".")
         ) and any(name == "any" or (system in name and name.endswith(machine)) for name in platforms.split("."))
 

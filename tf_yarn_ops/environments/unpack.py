@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ..errors import Fault, FaultCode, SpecInvalid, TfYarnError
 
@@ -16,11 +16,13 @@ from ..errors import Fault, FaultCode, SpecInvalid, TfYarnError
 _MOST_MEMBERS, _MOST_BYTES = 500_000, 64 << 30
 #: Bytes that stay free on the disk.
 _LEFT_FREE = 1 << 30
-#: Bytes of the longest name; a name is read into memory. The types of the headers that hold names.
-_LONGEST_NAME = 1 << 20
+#: Bytes of the longest header with names, which is read into memory. The types of those headers.
+_LONGEST_HEADER = 1 << 20
 _NAMES = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
-#: What a damaged archive raises.
-UNREADABLE = (OSError, EOFError, tarfile.TarError, zlib.error)
+#: Characters and folders of the longest path; Linux takes no longer one.
+_LONGEST_PATH, _DEEPEST_PATH = 4096, 255
+#: What a damaged archive raises; the readers of the standard library check few of the numbers in it.
+UNREADABLE = (OSError, EOFError, tarfile.TarError, zlib.error, ValueError, IndexError, RecursionError, OverflowError)
 #: Python 3.10.12 and 3.11.4 brought filters, 3.14 the default "data". They refuse less than `MemberRules` does.
 _FILTER: dict[str, Any] = {"filter": "tar"} if hasattr(tarfile, "tar_filter") else {}
 
@@ -31,6 +33,7 @@ class MemberFault(FaultCode):
     OUTSIDE = "{name!r} leads out of the archive's folder"
     THROUGH_LINK = "{name!r} lies behind the link {link!r}"
     HARD_LINK = "{name!r} is a hard link to {target!r}, which is no file of the archive before it"
+    LONG = "{name!r}... is longer than {most} characters, or more than {deepest} folders deep"
     SPECIAL = "{name!r} is neither a file, a folder nor a link"
     MANY = "has more than {most} members"
     LARGE = "unpacks to more than {most} MiB, the most that is allowed or that the disk has free"
@@ -59,13 +62,17 @@ class MemberRules:
 
     def check(self, member: tarfile.TarInfo) -> Fault | None:
         """Return what is wrong with the next member; None for a member that may be unpacked."""
-        name = posixpath.normpath(member.name)
         self._number += 1
         self._size += max(member.size, 0)
         if self._number > _MOST_MEMBERS:
             return Fault("", MemberFault.MANY, {"most": _MOST_MEMBERS})
         if self._size > self._most:
             return Fault("", MemberFault.LARGE, {"most": self._most >> 20})
+        for path in (member.name, member.linkname):
+            if len(path) > _LONGEST_PATH or path.count("/") > _DEEPEST_PATH:
+                most = {"name": path[:40], "most": _LONGEST_PATH, "deepest": _DEEPEST_PATH}
+                return Fault("", MemberFault.LONG, most)
+        name = posixpath.normpath(member.name)
         if name.startswith("/") or ".." in member.name.split("/"):
             return Fault("", MemberFault.OUTSIDE, {"name": name})
         if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
@@ -85,13 +92,23 @@ class MemberRules:
         return None
 
 
+#: The faults after which no further member is read.
+LAST_FAULTS = (MemberFault.MANY, MemberFault.LARGE, MemberFault.LONG)
+
+
 class _Member(tarfile.TarInfo):
     @classmethod
     def frombuf(cls, buf: Any, encoding: Any, errors: str) -> "_Member":
         member = super().frombuf(buf, encoding, errors)
-        if member.type in _NAMES and member.size > _LONGEST_NAME:
-            raise tarfile.ReadError(f"a name has more than {_LONGEST_NAME} bytes")
+        if member.type in _NAMES and member.size > _LONGEST_HEADER:
+            raise tarfile.ReadError(f"a name has more than {_LONGEST_HEADER} bytes")
         return member
+
+    def _refuse_sparse(self, *_: object) -> NoReturn:
+        raise tarfile.ReadError("it has a sparse file, whose map has no limit; pack it without --sparse")
+
+    # Of each format of GNU tar; tarfile reads the map before it returns the member.
+    _proc_sparse = _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _refuse_sparse
 
 
 def open_tar(content: gzip.GzipFile) -> tarfile.TarFile:
@@ -124,7 +141,7 @@ def unpack_archive(archive: Path, folder: Path, checkpoint: Callable[[], object]
     except TfYarnError:
         raise
     # OSError: a name that is too long, a file where another member needs a folder. NotImplementedError: of a zip.
-    except (*UNREADABLE, ValueError, NotImplementedError, zipfile.BadZipFile) as error:
+    except (*UNREADABLE, NotImplementedError, zipfile.BadZipFile) as error:
         raise SpecInvalid(Fault(archive.name, MemberFault.DAMAGED, {"error": error})) from error
 
 
@@ -147,6 +164,8 @@ def _unpack_zip(archive: Path, folder: Path, most: int, checkpoint: Callable[[],
         rules = MemberRules(most)
         for member in file.infolist():
             checkpoint()
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise NotImplementedError("it is compressed in a way that Java, and so YARN, does not read")
             like = tarfile.TarInfo(member.filename)
             like.size = member.file_size
             fault = rules.check(like) or (Fault("", MemberFault.PASSWORD) if member.flag_bits & 1 else None)
