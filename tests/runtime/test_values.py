@@ -1,5 +1,6 @@
 """What every reader can hold: the table of hostile values, and the laws of all readers with few examples."""
 
+import itertools
 import logging
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from support.hostile_values import LAWS
 from tf_yarn_ops.runtime.common import values
 from tf_yarn_ops.runtime.common.report import JobReport
-from tf_yarn_ops.runtime.common.values import MAX_DEPTH, check_values, parse_json, plain_values
+from tf_yarn_ops.runtime.common.values import MAX_DEPTH, MAX_TEXT, check_values, parse_json, plain_values
 
 APP = "application_1700000000000_0001"
 
@@ -32,13 +33,29 @@ def nested(number):
         ("\N{GRINNING FACE}", "\N{GRINNING FACE}"),
         ({"a\0": 1, "\udcff": 2, 3: 4}, {"a\\u0000": 1, "\\udcff": 2, "3": 4}),
         ({"__classname__": 1, "__id__": 2, "__type": 3}, {"_classname__": 1, "_id__": 2, "_type": 3}),
-        ({"_a": 1, "__a": 2}, {"_a": 1, "_a_": 2}),
+        ({"_a": 1, "__a": 2}, {"_a": 1, "_a-1": 2}),
         ((1, [True, None]), [1, [True, None]]),
         (b"x", "b'x'"),
     ],
 )  # fmt: skip
 def test_a_hostile_value_becomes_one_that_all_readers_hold(value, plain):
     assert plain_values(value) == plain == plain_values(plain)
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("end", ["", "x" * MAX_TEXT], ids=["short", "of the greatest length"])
+def test_names_that_collide_stay_apart_and_stay_short(end):
+    number = 12 if not end else 3
+    names = ["".join(parts) + end for parts in itertools.product(("\0", "\\u0000"), repeat=number)]
+    plain = plain_values({name: index for index, name in enumerate(names)})
+    assert list(plain.values()) == list(range(len(names))) and plain_values(plain) == plain
+    assert sum(map(len, plain)) <= len(names) * min(MAX_TEXT, len(names[-1]) + 20)
+
+
+@given(st.dictionaries(st.text("\0a_-1\\u0", max_size=4), st.none()))
+def test_plain_names_are_as_many_and_stay_as_they_are(value):
+    plain = plain_values(value)
+    assert len(plain) == len(value) and plain_values(plain) == plain
 
 
 @pytest.mark.parametrize("content", ["", b"\xff", "[" * 100_000, b'{"a":' * 100_000])

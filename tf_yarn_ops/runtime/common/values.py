@@ -103,7 +103,7 @@ def plain_values(value: Any, depth: int = DOCUMENT_DEPTH) -> Any:
     -------
     object
         Infinity, NaN and integers beyond 64 bits are texts. A name that begins with two underscores has one: Airflow
-        takes ``__classname__``, ``__type`` and others for its own.
+        takes ``__classname__``, ``__type`` and others for its own. A name that is already taken gets a number.
     """
     return _plain(value, depth, _CUT)
 
@@ -135,12 +135,15 @@ def _plain(value: Any, left: int, cut: Optional[str]) -> Any:
     if not isinstance(value, abc.Mapping):
         return [_plain(item, left - 1, cut) for item in value]
     found: Dict[str, Any] = {}
+    numbers: Dict[str, int] = {}
     for key, item in value.items():
         name = plain_text(str(key))
         if name.startswith("__"):
             name = "_" + name.lstrip("_")
-        while name in found:
-            name += "_"
+        base = name[: MAX_TEXT - 20]
+        while name in found:  # each turn takes a number that no later name of this base tries again
+            numbers[base] = numbers.get(base, 0) + 1
+            name = "%s-%d" % (base, numbers[base])
         found[name] = _plain(item, left - 1, cut)
     return found
 
