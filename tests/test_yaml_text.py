@@ -32,6 +32,11 @@ HOSTILE = {
     "key twice": ("name: a\nqueue: b\nname: c\n", "is given a second time, line 3, column 1; merge both into one"),
     "key twice inside": ("env:\n  A: b\n  A: c\n", "is given a second time, line 3, column 3; merge both into one"),
     "key twice in JSON": ('{"name": 1, "name": 2}', "is given a second time, line 1, column 13"),
+    "text as integer": ('a: !!int ""', "not YAML"),
+    "sign as integer": ('a: !!int "-"', "not YAML"),
+    "text as number": ('a: !!float ""', "not YAML"),
+    "text as flag": ("a: !!bool x", "not YAML"),
+    "text as time": ("a: !!timestamp x", "not YAML"),
     "tag": ("!!python/object/apply:os.system ['id']", "not YAML, line 1, column 1: "),
 }
 

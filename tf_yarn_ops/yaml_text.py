@@ -73,6 +73,8 @@ def load_yaml(text: str) -> YamlText:
             value = None if root is None else loader.construct_document(root)
         finally:
             loader.dispose()
+    except (IndexError, KeyError, AttributeError):  # of PyYAML, for a value such as !!int ""
+        raise _fault(YamlFault.NOT_YAML, None, problem="a value does not fit its tag") from None
     except (ValueError, yaml.YAMLError) as error:
         if isinstance(error, SpecInvalid):
             raise

@@ -231,6 +231,12 @@ def test_principal_without_a_rule_is_refused_for_good(wire_and_real):
         client(wire_and_real.url).info()
 
 
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("text", ["a", "<", "<!--", "<style ", "<message>", "a.", "{", "<a", "Exception: "])
+def test_error_body_of_any_text_is_read_in_linear_time(text):
+    assert len(explain_body(text * (60_000 // len(text)))) <= 500
+
+
 def test_kept_connection_that_is_reset_is_replaced_once():
     """A daemon may close an idle connection at the moment at which the next request begins on it."""
     answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"

@@ -130,6 +130,12 @@ def test_options_show_no_secrets_wherever_they_stand():
     assert job["env"]["API_TOKEN"] == "letmein99"  # type: ignore[index]
 
 
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("text", ["{", "{{", "{a", "\\", "'{", "{}", "${"])
+def test_text_after_a_key_is_masked_in_linear_time(text):
+    assert len(mask_output(f"key={text * 50_000}", ())) <= 100_010
+
+
 @pytest.mark.parametrize(("text", "secret", "whole"), [pytest.param(*row[1:], id=row[0]) for row in spell_secrets()])
 def test_secret_is_masked_however_it_is_spelt(text, secret, whole):
     """Also where the text is JSON in a text of JSON, and where the program prints the secret alone."""

@@ -53,7 +53,7 @@ OUTAGE_TIME = 60.0
 _SILENT = 3.0
 _YARN_TIMEOUT = 120.0
 _START = b"LogContents:\n"
-_LENGTH = re.compile(rb"LogLength:\s*(\d+)")
+_LENGTH = re.compile(rb"LogLength:\s*(\d{1,18})")
 #: What a report may name as the file of a log: no option of a program, and no path.
 _FILE_NAME = re.compile(r"\w[\w.-]*")
 #: Longest text that YARN adds before the content of a log, bytes.

@@ -42,13 +42,14 @@ _UNCOMPRESSED = {"Accept-Encoding": "identity"}
 #: What a standby ResourceManager says of a delegation token that the active one has issued.
 _UNKNOWN_TOKEN = "can't be found in cache"
 _STANDBY = re.compile(r"standby RM|any active RM|no active RM|StandbyException|RetriableException", re.IGNORECASE)
-_EXCEPTION_NAMES = re.compile(r"(?:[\w.$]+(?:Exception|Error|\$NoMatchingRule): )+")
+#: Linear for any text, like those below: a server may be another user's program.
+_EXCEPTION_NAMES = re.compile(r"(?<![\w.$])(?:[\w.$]+(?:Exception|Error|\$NoMatchingRule): )+")
 #: Keys of the message in an error of JSON: of Hadoop and Jetty, of Knox, of OAuth.
 _MESSAGE_KEYS = ("message", "error_description", "error", "detail", "reason")
 #: The message in an error of XML, else what a page of HTML shows.
-_XML_MESSAGE = re.compile(r"<message>(.*?)</message>", re.DOTALL | re.IGNORECASE)
-_UNSHOWN = re.compile(r"<(script|style)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>", re.DOTALL | re.IGNORECASE)
-_MOST_EXPLAINED = 64 * 1024
+_XML_MESSAGE = re.compile(r"<message>(.{0,4096}?)</message>", re.DOTALL | re.IGNORECASE)
+_UNSHOWN = re.compile(r"<(script|style)\b.{0,4096}?</\1\s*>|<!--.{0,4096}?-->|<[^<>]*>", re.DOTALL | re.IGNORECASE)
+_MOST_EXPLAINED = 16 * 1024
 #: What Hadoop answers to a principal that no rule of hadoop.security.auth_to_local maps to a user.
 _NO_RULE = "No rules applied to"
 _REDIRECTS = (302, 307, 308)
@@ -318,7 +319,7 @@ def explain_body(text: str) -> str:
         message = _XML_MESSAGE.search(text)
         found = html.unescape(_UNSHOWN.sub(" ", message[1] if message else text))
     line = next((line.strip() for line in found.splitlines() if line.strip()), "")
-    return _EXCEPTION_NAMES.sub("", line)[:500]
+    return _EXCEPTION_NAMES.sub("", line[:4096])[:500]
 
 
 def _find_message(document: Any) -> str:

@@ -12,8 +12,6 @@ import json
 import re
 from typing import Any, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from .values import parse_json
-
 #: The marker of a result, as Hadoop's jobs and Oozie's data sets name it.
 SUCCESS_FILE = "_SUCCESS"
 #: The pointer file among versions: it holds the number of the latest one.
@@ -150,7 +148,7 @@ def dump_success(success: Success) -> bytes:
 def read_success(content: Optional[bytes]) -> Optional[Success]:
     """Return what a `SUCCESS_FILE` says; None if another program wrote it, such as Hadoop's empty one."""
     try:
-        document = parse_json(content or b"")
+        document = json.loads(content or b"")
         return Success(
             str(document["application_id"]),
             str(document["training"]),
@@ -159,7 +157,7 @@ def read_success(content: Optional[bytes]) -> Optional[Success]:
             tuple((str(file["name"]), int(file["bytes"])) for file in document["files"]),
             int(document["version"]),
         )
-    except (ValueError, KeyError, TypeError, OverflowError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 
