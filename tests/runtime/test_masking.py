@@ -130,6 +130,10 @@ def test_options_show_no_secrets_wherever_they_stand():
     assert job["env"]["API_TOKEN"] == "letmein99"  # type: ignore[index]
 
 
+def test_braces_within_braces_belong_to_the_secret():
+    assert mask_command("key={x;y{z}w;v}") == "key=***;v}"
+
+
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("text", ["{", "{{", "{a", "\\", "'{", "{}", "${"])
 def test_text_after_a_key_is_masked_in_linear_time(text):

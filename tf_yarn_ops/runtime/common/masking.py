@@ -34,7 +34,7 @@ _NAME = re.compile(
 _QUOTED = re.compile(r"(?P<quote>\\*[\"']).*?(?<!\\)(?P=quote)", re.DOTALL)
 _QUOTED_IN_JSON = re.compile(r"(?P<quote>\\*[\"'])[^\r\n]*?(?<!\\)(?P=quote)")
 _CUT = re.compile(r"\\*[\"'][^\r\n]*")
-_WORD = re.compile(r"(?:\{[^{}\s]*\}|\\+[^\"'\n\\]|[^\s\"';|&\\])+")
+_WORD = re.compile(r"(?:\{[^}\s]{0,200}\}|\\+[^\"'\n\\]|[^\s\"';|&\\])+")
 _WORD_OF_JSON = re.compile(r"[^\s\"',;|&}\]\\]+")
 #: The credentials of an HTTP header, behind their scheme; the value of a cookie; a credential that names its scheme.
 _HEADER = re.compile(
