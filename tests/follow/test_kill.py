@@ -69,6 +69,16 @@ def test_a_kill_that_may_not_take_any_time_is_sent_all_the_same(place):
     assert place.yarn.count("PUT", f"/ws/v1/cluster/apps/{ID}/state") == 1
 
 
+def test_kill_and_list_survive_any_error_of_a_page(place):
+    """A page is another user's program: an error that nobody expects must not protect its application."""
+    place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/proxy/x/"))
+    launcher = place.launcher()
+    launcher.live.fetch = Mock(side_effect=lambda app: 1 / 0 if app["state"] == "RUNNING" else None)
+    assert [job.application_id for job in launcher.list(concerns=True)] == [ID]
+    report = launcher.kill(ID, "enough")
+    assert (report.reason, report.message, place.yarn.apps[ID]["state"]) == (Reason.KILLED, "enough", "KILLED")
+
+
 def test_kill_that_yarn_did_not_accept_is_not_repeated(place):
     launcher = place.launcher()
     launcher.submit(job())

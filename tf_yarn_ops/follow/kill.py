@@ -99,9 +99,13 @@ def kill_application(
                     return session.read(found)
                 if accepted and time.monotonic() >= until:
                     raise StillEnding(f"{application_id} is {found['state']} {timeout:g} s after the kill")
-                text = text or compose_diagnostics(
-                    kill_report(found, reason, why, session.live.fetch(found), attempt), _KILL_DIAGNOSTICS
-                )
+                if not text:
+                    try:
+                        killed = kill_report(found, reason, why, session.live.fetch(found), attempt)
+                    except Exception as error:  # the page is its user's program, and must not prevent the kill
+                        logger.warning("the kill of %s omits the states of its tasks: %r", application_id, error)
+                        killed = unseen
+                    text = compose_diagnostics(killed, _KILL_DIAGNOSTICS)
             if time.monotonic() >= ask_at:
                 resourcemanager.kill(application_id, text, left)
                 if not accepted:  # log after the request: a full pipe without a reader blocks

@@ -117,7 +117,10 @@ class Session:
         asked = {pool.submit(self.live.fetch, application): str(application["id"]) for application in running}
         answered = wait(asked, LISTED_SECONDS).done
         pool.shutdown(wait=False)  # a page that drips ends by its own limits
-        return {asked[one]: report.concerns for one in answered if (report := one.result())}
+        for one in answered:
+            if error := one.exception():  # a page is its user's program, and must not end a list of all
+                logger.warning("no live report of %s: %r", asked[one], error)
+        return {asked[one]: report.concerns for one in answered if not one.exception() and (report := one.result())}
 
     def read(self, application: Mapping[str, Any]) -> JobReport:
         """Return the report of YARN's object; delete the directory of an application that has ended."""
