@@ -67,7 +67,16 @@ def test_job_has_one_length_in_report_record_and_page():
 
 
 @pytest.mark.parametrize(
-    "told, url", [("N/A", None), ("", None), ("javascript://x", None), ("rm:8088/proxy/x/", "http://rm:8088/proxy/x/")]
+    "told, url",
+    [
+        ("N/A", None),
+        ("", None),
+        ("javascript://x", None),
+        ("http://[", None),
+        ("http://rm.bank@evil/", None),
+        ("http://h/\x1b[31m", None),
+        ("rm:8088/proxy/x/", "http://rm:8088/proxy/x/"),
+    ],
 )
 def test_the_tracking_url_is_a_url_or_none(told, url):
     assert read_yarn_report(application(1, "ACCEPTED", trackingUrl=told)).tracking_url == url

@@ -1,6 +1,10 @@
 """Addresses behind a gateway: which URL is asked, and which one a user sees."""
 
+from urllib.parse import urlencode, urlsplit
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tf_yarn_ops.hadoop.cluster import parse_addresses
 from tf_yarn_ops.hadoop.gateway import (
@@ -15,6 +19,7 @@ from tf_yarn_ops.hadoop.gateway import (
     topology,
     tracking_page,
 )
+from tf_yarn_ops.runtime.common.web_address import safe_url
 
 OWN, REST, PAGES, OTHER = (
     "http://rm:8088",
@@ -102,6 +107,29 @@ def test_log_of_a_task_can_be_opened_as_that_of_the_master(master, link):
     found = log_link("https://n2:8044/node/containerlogs/container_2/ann/worker.log", master)
     assert found == link and node_of(found).endswith("n2:8044")
     assert log_link(found, master) == found
+
+
+HOSTILE = st.one_of(
+    st.sampled_from(
+        ["", "http", "https", "javascript", "h", "[", "[::1", "a@evil", "evil/path?x=", "\r\n", "1", "999999"]
+    ),
+    st.text(max_size=8),
+)
+MASTERS = [f"http://node:8042/{LOG}", REWRITTEN, "http://[", ""]
+
+
+@given(st.sampled_from(["http://h/f", f"http://h:8042/{LOG}", "http://["]), HOSTILE, HOSTILE, HOSTILE, HOSTILE)
+def test_link_of_others_names_a_safe_node_or_none(link, scheme, host, port, path):
+    query = urlencode({"scheme": scheme, "host": host, "port": port})
+    for given_link in (f"{link}?{query}", f"{scheme}://{host}:{port}/{path}", f"{link}{path}?{query}"):
+        node = node_of(given_link)
+        assert node == "" or (safe_url(node) == node and node == "{0.scheme}://{0.netloc}".format(urlsplit(node)))
+        for master in MASTERS[:2]:
+            found = log_link(given_link, master)
+            assert safe_url(found) == found and (found == "") == (node == "")
+        assert all(log_link(given_link, master) == given_link for master in MASTERS[2:])
+        for address in (OWN, PAGES):
+            from_outside({"id": ID, "amContainerLogs": given_link, "amHostHttpAddress": f"{host}:{port}"}, address)
 
 
 @pytest.mark.parametrize(

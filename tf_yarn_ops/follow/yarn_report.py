@@ -316,4 +316,4 @@ def _tracking_url(application: Mapping[str, Any]) -> str | None:
     if not url or url == "N/A":
         return None
     url = url if "://" in url else f"http://{url}"
-    return url if url.startswith(("http://", "https://")) else None
+    return safe_url(url) or None

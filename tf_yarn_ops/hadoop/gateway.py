@@ -71,8 +71,8 @@ def from_outside(application: Mapping[str, Any], address: str) -> dict[str, Any]
         found["trackingUrl"] = tracking_page(address, str(found["id"]))
     if is_gateway(address) and found.get("amContainerLogs") and found.get("amHostHttpAddress"):
         link = str(found["amContainerLogs"])
-        node = f"{urlsplit(node_of(link)).scheme}://{found['amHostHttpAddress']}"
-        found["amContainerLogs"] = log_page(address, node, _log_path(link))
+        if node := safe_url(f"{urlsplit(node_of(link)).scheme}://{found['amHostHttpAddress']}"):
+            found["amContainerLogs"] = log_page(address, node, _log_path(link))
     return found
 
 
@@ -86,8 +86,8 @@ def node_of(link: str) -> str:
     split = urlsplit(link)
     where = dict(parse_qsl(split.query))
     if {"scheme", "host", "port"} <= set(where):
-        return safe_url(f"{where['scheme']}://{where['host']}:{where['port']}")
-    return f"{split.scheme}://{split.netloc}"
+        split = urlsplit(safe_url(f"{where['scheme']}://{where['host']}:{where['port']}"))
+    return f"{split.scheme}://{split.netloc}" if split.netloc else ""
 
 
 def log_link(link: str, master_link: str) -> str:
@@ -99,11 +99,18 @@ def log_link(link: str, master_link: str) -> str:
         The page on its node; the coordinator does not know for sure the scheme of NodeManagers.
     master_link : str
         YARN's ``amContainerLogs``, after `from_outside`; empty if it is not known.
+
+    Returns
+    -------
+    str
+        Empty if the link names no node.
     """
-    scheme = urlsplit(node_of(master_link)).scheme
+    scheme, own = urlsplit(node_of(master_link)).scheme, node_of(link)
     if not scheme:
         return link
-    node = urlsplit(node_of(link))._replace(scheme=scheme).geturl()
+    if not own:
+        return ""
+    node = urlsplit(own)._replace(scheme=scheme).geturl()
     gateway, through, _ = master_link.partition(_NODES)
     return log_page(gateway, node, _log_path(link)) if through else f"{node}{urlsplit(link).path}"
 
