@@ -84,3 +84,43 @@ def test_document_of_another_application_is_not_believed(place):
     place.yarn.pages["/proxy/x/pages/ytf/status.json"] = ("application/json", json.dumps(document))
     place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/proxy/x/"))
     assert place.launcher().report(ID).tasks == ()
+
+
+def test_log_of_a_page_that_is_another_applications_is_not_read(place, caplog):
+    """A coordinator's own address has no application id, and neither has the text of a log."""
+    document = JobReport(OTHER, tasks=(TaskReport("worker:0", "running"),)).to_dict()
+    place.yarn.pages["/direct/pages/ytf/status.json"] = ("application/json", json.dumps(document))
+    place.yarn.pages["/direct/pages/ytf/log.txt"] = ("text/plain", "secret")
+    place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/direct/"))
+    live = place.launcher().live
+    for _ in range(2):
+        assert live.fetch_log(place.yarn.apps[ID], "worker:0") is None
+    assert not place.yarn.count("GET", "/direct/pages/ytf/log.txt")
+    assert [ID in record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [True]
+
+
+def test_log_that_redirects_away_from_its_page_is_not_read(place):
+    """The page shows its own report, and leads elsewhere for the log."""
+    document = JobReport(ID, tasks=(TaskReport("worker:0", "running"),)).to_dict()
+    place.yarn.pages["/proxy/x/pages/ytf/status.json"] = ("application/json", json.dumps(document))
+    place.yarn.pages["/direct/pages/ytf/log.txt"] = ("text/plain", "secret")
+    where = {"Location": f"{place.url}/direct/pages/ytf/log.txt"}
+    place.yarn.faults.append(lambda method, path: (302, where, "") if path == "/proxy/x/pages/ytf/log.txt" else None)
+    place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/proxy/x/"))
+    assert place.launcher().live.fetch_log(place.yarn.apps[ID], "worker:0") is None
+    assert not place.yarn.count("GET", "/direct/")
+
+
+def test_log_is_read_where_the_report_redirects_to(place):
+    """The standby ResourceManager redirects to the active one."""
+    document = JobReport(ID, tasks=(TaskReport("worker:0", "running"),)).to_dict()
+    place.yarn.pages["/active/pages/ytf/status.json"] = ("application/json", json.dumps(document))
+    place.yarn.pages["/active/pages/ytf/log.txt"] = ("text/plain", "step 1")
+
+    def redirect(method, path):
+        own = path.startswith("/proxy/x/")
+        return (302, {"Location": path.replace("/proxy/x/", f"{place.url}/active/")}, "") if own else None
+
+    place.yarn.faults.append(redirect)
+    place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/proxy/x/"))
+    assert place.launcher().live.fetch_log(place.yarn.apps[ID], "worker:0") == "step 1"

@@ -43,6 +43,7 @@ class LiveReports:
         self._addresses = (*cluster.resourcemanagers, *cluster.proxies)
         self._ca_file = cluster.site.ca_file
         self._client: Any = None
+        self._refused: set[str] = set()
         self._opening = threading.Lock()
 
     def fetch(self, application: Mapping[str, Any]) -> JobReport | None:
@@ -72,11 +73,18 @@ class LiveReports:
 
     def fetch_log(self, application: Mapping[str, Any], task: str) -> str | None:
         """Return the end of the log of a task, ``worker:1``; None if the coordinator or its agent does not answer."""
-        answer = self._get_page(application, LOG, task=task)
+        page = self._get_page(application, PAGE, only="report")
+        if self._read(page, application) is None:
+            return None
+        # The text names no application: only the place of the application's own report may give it.
+        place = str(page.url.copy_with(query=None)).removesuffix(PAGE)
+        answer = self._get_page({**application, "trackingUrl": place}, LOG, task=task)
         return answer.text if answer is not None and answer.status_code == 200 else None
 
     def _fetch(self, application: Mapping[str, Any], **query: str) -> dict[str, Any] | None:
-        answer = self._get_page(application, PAGE, **query)
+        return self._read(self._get_page(application, PAGE, **query), application)
+
+    def _read(self, answer: Any, application: Mapping[str, Any]) -> dict[str, Any] | None:
         try:
             if answer is None or answer.status_code != 200 or not is_json(answer):
                 return None
@@ -84,7 +92,10 @@ class LiveReports:
         except (TfYarnError, ValueError) as error:
             logger.debug("no live report of %s: %s", application["id"], error)
             return None
-        if not isinstance(document, dict) or document.get("application_id") not in (None, application["id"]):
+        if not isinstance(document, dict):
+            return None
+        if document.get("application_id") not in (None, application["id"]):
+            self._log_refusal(str(application["id"]))
             return None
         return read_status(document, f"the page of {application['id']}")
 
@@ -99,10 +110,12 @@ class LiveReports:
             answer = (
                 None
                 if _leads_elsewhere(httpx.URL(address), name)
-                else self._open_client().get(address, params=query | self._authentication.parameters())
+                else self._open_client().get(
+                    address, params=query | self._authentication.parameters(), follow_redirects=page == PAGE
+                )
             )
             if answer is None or _leads_elsewhere(answer.url, name):
-                logger.warning("the page of %s leads to that of another application, and is not read", name)
+                self._log_refusal(name)
                 return None
         except (httpx.HTTPError, httpx.InvalidURL, TfYarnError, ValueError) as error:
             logger.debug("no live report of %s: %s", application["id"], error)
@@ -118,13 +131,18 @@ class LiveReports:
         )
         return answer
 
+    def _log_refusal(self, application_id: str) -> None:
+        if application_id not in self._refused:  # an open page asks every 2 s
+            self._refused.add(application_id)
+            logger.warning("the page of %s is that of another application, and is not read", application_id)
+
     def _open_client(self) -> Any:
         with self._opening:
             if self._client is None:
                 options = client_options(
                     self._authentication, self._addresses, _TIMEOUT, self._ca_file, limits=PAGE_LIMITS
                 )
-                self._client = import_httpx().Client(**options | {"follow_redirects": True, "max_redirects": _MAX_HOPS})
+                self._client = import_httpx().Client(**options | {"max_redirects": _MAX_HOPS})
             return self._client
 
     def close(self) -> None:
