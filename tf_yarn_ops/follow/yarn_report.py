@@ -31,7 +31,7 @@ _TEXTS = (
     (
         "FAILED",
         re.compile(
-            r"unknown queue|to queue : \S+|is not a leaf|Queue \S+ is STOPPED|does not exist\b.*queue|"
+            r"unknown queue|to queue : \S+|is not a leaf|Queue \S+ is STOPPED|does not exist\b.{0,300}queue|"
             r"AccessControlException|cannot submit applications|Application rejected|"
             r"reject(?:ed|ing) application|Failed to renew token",
             re.IGNORECASE,
@@ -40,7 +40,7 @@ _TEXTS = (
     ),
     (
         "FAILED",
-        re.compile(r"invalid label resource request|invalid resource request, .*\blabel", re.IGNORECASE),
+        re.compile(r"invalid label resource request|invalid resource request, .{0,1000}\blabel", re.IGNORECASE),
         Reason.SUBMISSION_REJECTED,
     ),
     (

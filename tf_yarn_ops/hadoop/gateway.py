@@ -30,7 +30,9 @@ ADVICE = (
     "Let the gateway ask the active ResourceManager for every path (Knox: an HaProvider for YARNUI and "
     "RESOURCEMANAGER), or give each ResourceManager a path and name both: resourcemanager: [https://gateway/rm1, https://gateway/rm2]"
 )
-_CONTENT = re.compile(r"<pre>(.*?)</pre>", re.DOTALL)
+_CONTENT = re.compile(r"<pre>(.*?)(?:</pre>|\Z)", re.DOTALL)
+#: A number that is no character, and perhaps longer than Python reads.
+_NO_CHARACTER = re.compile(r"&#\w{9,};?")
 
 
 def is_gateway(address: str) -> bool:
@@ -141,7 +143,12 @@ def log_page(address: str, node: str, path: str, start: int = 0) -> str:
 def read_log_page(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the log in a NodeManager's page; nothing if the page has none."""
     for content in _CONTENT.findall(b"".join(chunks).decode("utf-8", "replace")):
-        yield html.unescape(content).encode()
+        yield unescape_page(content).encode()
+
+
+def unescape_page(text: str) -> str:
+    """Return the text of HTML without tags, with its characters in place of their names and numbers."""
+    return html.unescape(_NO_CHARACTER.sub("", text))
 
 
 def pages(address: str) -> str:

@@ -4,7 +4,6 @@
 and the watcher has the same loop for its asynchronous one.
 """
 
-import html
 import logging
 import random
 import re
@@ -47,8 +46,8 @@ _EXCEPTION_NAMES = re.compile(r"(?<![\w.$])(?:[\w.$]+(?:Exception|Error|\$NoMatc
 #: Keys of the message in an error of JSON: of Hadoop and Jetty, of Knox, of OAuth.
 _MESSAGE_KEYS = ("message", "error_description", "error", "detail", "reason")
 #: The message in an error of XML, else what a page of HTML shows.
-_XML_MESSAGE = re.compile(r"<message>(.{0,4096}?)</message>", re.DOTALL | re.IGNORECASE)
-_UNSHOWN = re.compile(r"<(script|style)\b.{0,4096}?</\1\s*>|<!--.{0,4096}?-->|<[^<>]*>", re.DOTALL | re.IGNORECASE)
+_XML_MESSAGE = re.compile(r"<message>(.*?)(?:</message>|\Z)", re.DOTALL | re.IGNORECASE)
+_UNSHOWN = re.compile(r"<(script|style)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)|<[^<>]*>", re.DOTALL | re.IGNORECASE)
 _MOST_EXPLAINED = 16 * 1024
 #: What Hadoop answers to a principal that no rule of hadoop.security.auth_to_local maps to a user.
 _NO_RULE = "No rules applied to"
@@ -317,7 +316,7 @@ def explain_body(text: str) -> str:
         found = _find_message(parse_json(text)) or text
     except ValueError:
         message = _XML_MESSAGE.search(text)
-        found = html.unescape(_UNSHOWN.sub(" ", message[1] if message else text))
+        found = gateway.unescape_page(_UNSHOWN.sub(" ", message[1] if message else text))
     line = next((line.strip() for line in found.splitlines() if line.strip()), "")
     return _EXCEPTION_NAMES.sub("", line[:4096])[:500]
 

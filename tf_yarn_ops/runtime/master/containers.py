@@ -49,7 +49,7 @@ _IMAGE_FAULTS = (
 _CAUSES = (
     (re.compile(r"(physical|virtual)'? memory (limit|used)|exceeding memory limits", re.I), Reason.OUT_OF_MEMORY),
     (re.compile(r"preempted", re.I), Reason.PREEMPTED),
-    (re.compile(r"lost\W* node|node\b.*\b(lost|removed|unusable|decommission)", re.I | re.S), Reason.NODE_LOST),
+    (re.compile(r"lost\W* node|node\b.{0,300}\b(lost|removed|unusable|decommission)", re.I | re.S), Reason.NODE_LOST),
 )
 FINISHED = ("SUCCEEDED", "FAILED", "KILLED")
 #: ``Container.State`` of skein.proto, by number; the numbers of ``FinalStatus.Type`` that we use.
