@@ -140,7 +140,8 @@ def unpack_archive(archive: Path, folder: Path, checkpoint: Callable[[], object]
         (_unpack_zip if archive.suffix == ".zip" else _unpack_tar)(archive, folder, most, checkpoint)
     except TfYarnError:
         raise
-    # OSError: a name that is too long, a file where another member needs a folder. NotImplementedError: of a zip.
+    # OSError: a name that is too long, a file where another member needs a folder. NotImplementedError: zipfile does not
+    # read this version or encryption.
     except (*UNREADABLE, NotImplementedError, zipfile.BadZipFile) as error:
         raise SpecInvalid(Fault(archive.name, MemberFault.DAMAGED, {"error": error})) from error
 
@@ -165,7 +166,7 @@ def _unpack_zip(archive: Path, folder: Path, most: int, checkpoint: Callable[[],
         for member in file.infolist():
             checkpoint()
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise NotImplementedError("it is compressed in a way that Java, and so YARN, does not read")
+                raise zipfile.BadZipFile("it is compressed in a way that Java, and so YARN, does not read")
             like = tarfile.TarInfo(member.filename)
             like.size = member.file_size
             fault = rules.check(like) or (Fault("", MemberFault.PASSWORD) if member.flag_bits & 1 else None)

@@ -9,6 +9,7 @@ NameNode refuses an offset at or after the length that it knows; a DataNode know
 written.
 """
 
+import abc
 import errno
 import functools
 import posixpath
@@ -158,7 +159,7 @@ class ContentStep(NamedTuple):
         return {} if self.data is None or isinstance(self.data, bytes) else {"Content-Length": str(self.data.size)}
 
 
-class WebHdfsCalls:
+class WebHdfsCalls(abc.ABC):
     """What a client and a container do alike; a subclass sends the requests and has its own errors."""
 
     _refusal: Type[Exception]
@@ -166,12 +167,13 @@ class WebHdfsCalls:
     def __init__(self) -> None:
         self._datanodes = UnreachableDatanodes()
 
+    @abc.abstractmethod
     def _request(
         self, operation: str, path: str, parameters: Mapping[str, object] = {}, tolerated: Sequence[str] = ()
     ) -> Optional[Answer]:
         """Return the answer of the active NameNode, which succeeds or redirects; None for a tolerated exception."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _exchange(self, step: ContentStep, location: str, last_chance: bool) -> Optional[Answer]:
         """Send or fetch content; return the answer, or None for a tolerated exception.
 
@@ -180,11 +182,10 @@ class WebHdfsCalls:
         DatanodeUnreachable
             Another DataNode may do it.
         """
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _unexpected_answer(self, what: str, why: str) -> Exception:
         """Return the error for an answer that is not WebHDFS's."""
-        raise NotImplementedError
 
     def find(self, path: str) -> Optional[FileStatus]:
         """Return the status of a path; None when it does not exist."""
