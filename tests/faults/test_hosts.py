@@ -44,7 +44,7 @@ time.sleep(3)
 FILES = """python3 -c '
 import fsspec, os
 for number in range(3):
-    path = "hdfs:///user/root/files/%s-%d" % (os.environ["YTF_APPLICATION_ID"], number)
+    path = "hdfs:///tmp/files/%s-%d" % (os.environ["YTF_APPLICATION_ID"], number)
     with fsspec.open(path, "wb") as file:
         file.write(b"x" * 300000)
     with fsspec.open(path, "ab") as file:

@@ -273,7 +273,7 @@ def test_key_server_gives_a_token_that_programs_find_by_its_uri(yarn):
     assert yarn.tokens == []
 
 
-def test_second_key_server_is_asked_where_the_first_is_away(yarn):
+def test_second_key_server_answers_where_the_first_is_away(yarn):
     uri = key_provider(yarn, "no-such-host.invalid;")
     assert uri in get(cluster_of(yarn)).texts()
 

@@ -250,12 +250,12 @@ def test_memory_without_unit_that_looks_like_gib_is_doubted():
         ({"cluster_requirement": "worker:2,ps:1"}, False),
     ],
 )
-def test_workers_beside_chief_and_ps_that_may_only_serve_are_doubted(options, doubted):
+def test_workers_beside_chief_and_ps_may_only_serve(options, doubted):
     job = build_job({"task_command": "x", "cluster_requirement": "chief:1,worker:2,ps:1"} | options)
     assert [doubt.partition(":")[0] for doubt in find_job_warnings(job)] == ["success"] * doubted
 
 
-def test_workers_that_are_said_to_end_are_not_doubted():
+def test_workers_declared_to_end_raise_no_warning():
     tasks = {"chief": 1, "worker": {"instances": 2, "awaited": True}, "ps": 1}
     assert find_job_warnings(build_job({"task_command": "x"}, {"tasks": tasks})) == []
 

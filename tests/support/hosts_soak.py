@@ -34,7 +34,7 @@ CALL, CALLS = 600, 12
 WRITES = """python3 -c '
 import fsspec, os, time
 for number in range(5):
-    path = "hdfs:///user/root/soak/%s-%s-%d" % (os.environ["YTF_APPLICATION_ID"], os.environ["TASK_INDEX"], number)
+    path = "hdfs:///tmp/soak/%s-%s-%d" % (os.environ["YTF_APPLICATION_ID"], os.environ["TASK_INDEX"], number)
     with fsspec.open(path, "wb") as file:
         file.write(b"x" * 100000)
     with fsspec.open(path, "rb") as file:

@@ -28,7 +28,7 @@ def test_the_list_shows_ended_and_live_jobs(site, yarn):
     assert EVIL not in text and "&lt;script&gt;alert" in text
 
 
-def test_pages_say_whose_older_jobs_are_left_out(site, monkeypatch):
+def test_pages_name_users_whose_older_jobs_are_left_out(site, monkeypatch):
     monkeypatch.setattr(histories, "MOST_READ", 0)
     for path in ("/?since=90d", "/reasons?since=90d", "/queues?since=90d"):
         assert "Older jobs of bob are not shown yet" in site(path).text
