@@ -76,7 +76,7 @@ class Reader(threading.Thread):
         self.polls += 1
         try:
             for folder in self._folders():
-                self.poll(folder)
+                self.check_result(folder)
         except StorageAway:  # both NameNodes, longer than its patience
             return
 
@@ -99,7 +99,7 @@ class Reader(threading.Thread):
                 self.bad.append(f"{LATEST_FILE} went from {self._latest} back to {latest}")
             self._latest = max(latest, self._latest)
 
-    def poll(self, folder: str) -> None:
+    def check_result(self, folder: str) -> None:
         """Poll at one result: a listing of HDFS shows one moment."""
         seen = None
         for _ in range(20):

@@ -140,8 +140,8 @@ def unpack_archive(archive: Path, folder: Path, checkpoint: Callable[[], object]
         (_unpack_zip if archive.suffix == ".zip" else _unpack_tar)(archive, folder, most, checkpoint)
     except TfYarnError:
         raise
-    # OSError: a name that is too long, a file where another member needs a folder. NotImplementedError: zipfile does not
-    # read this version or encryption.
+    # OSError: a name that is too long, a file where another member needs a folder. NotImplementedError: a version or an
+    # encryption that zipfile does not read.
     except (*UNREADABLE, NotImplementedError, zipfile.BadZipFile) as error:
         raise SpecInvalid(Fault(archive.name, MemberFault.DAMAGED, {"error": error})) from error
 
