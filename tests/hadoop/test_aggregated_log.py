@@ -1,11 +1,15 @@
 """Logs in the files of log aggregation, byte for byte."""
 
+import struct
+import zlib
+from itertools import chain
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.tfile import file_of, number
-from tf_yarn_ops.hadoop.aggregated_log import NotALog, _Bytes, directories_of, read_aggregated_log
+from support.tfile import file_of, number, record, text
+from tf_yarn_ops.hadoop.aggregated_log import _MAGIC, NotALog, _Bytes, directories_of, read_aggregated_log
 
 A, B = "container_1_0001_01_000001", "container_1_0001_01_000002"
 LOGS = {"master.log": b"starting\n" * 40, "empty.log": b"", "worker.log": b"line 1\nl\xc3\xa9\n"}
@@ -91,6 +95,32 @@ def test_log_without_a_numeric_length_is_refused():
     assert damaged != content
     with pytest.raises(NotALog, match=r"not a complete file of log aggregation: invalid literal"):
         read(damaged, A, "worker.log")
+
+
+def hostile_file(regions, content=b"", blocks=None):
+    """Return a file whose index names any regions of the content as blocks."""
+    index = text("gz") + number(len(regions) if blocks is None else blocks)
+    index = zlib.compress(index + b"".join(map(number, chain.from_iterable(regions))))
+    meta = number(1) + text("data:BCFile.index") + text("gz") + number(len(content)) + number(len(index)) + number(1)
+    return content + index + meta + struct.pack(">q2h", len(content) + len(index), 1, 0) + _MAGIC
+
+
+@pytest.mark.timeout(30)
+def test_index_of_endless_empty_blocks_ends():
+    assert read(hostile_file([(0, 0, 0)] * 1_000_000, b"x", blocks=2**62), A, "worker.log") is None
+
+
+@pytest.mark.timeout(30)
+def test_block_that_is_named_again_and_again_is_refused():
+    packed = zlib.compress(record(B, {}) * 10_000)
+    with pytest.raises(NotALog, match="do not follow one another"):
+        read(hostile_file([(0, len(packed), 1)] * 10_000, packed), A, "worker.log")
+
+
+def test_key_that_would_fill_the_memory_is_refused():
+    packed = zlib.compress(number(2**40) + b"\0" * (1 << 20))
+    with pytest.raises(NotALog, match=f"a name has {2**40} bytes"):
+        read(hostile_file([(0, len(packed), 1)], packed), A, "worker.log")
 
 
 def test_where_hadoop_keeps_the_logs_of_an_application():

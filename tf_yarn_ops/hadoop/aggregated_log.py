@@ -22,6 +22,8 @@ _BLOCKS = "data:BCFile.index"
 _RANGE = 4 * 1024 * 1024
 #: Applications of one directory; the number of its group has as many digits.
 _GROUP = 10_000
+#: Bytes of a name or a key, and blocks of a file, at most: its user may have written it.
+_MOST_TAKEN, _MOST_BLOCKS = 128 * 1024, 100_000
 
 
 class NotALog(ValueError):
@@ -91,9 +93,14 @@ def _blocks(size: int, read: Callable[[int, int], bytes]) -> Iterator[tuple[str,
         if name == _BLOCKS:
             blocks = _Bytes(_unpacked(_ranges(read, offset, length), compression))
             default = blocks.text()
-            for _ in range(blocks.number()):
-                block = blocks.number(), blocks.number(), blocks.number()
-                yield default, block[0], block[1]
+            end = 0
+            for _ in range(min(blocks.number(), _MOST_BLOCKS)):
+                begin, stored, _ = blocks.number(), blocks.number(), blocks.number()
+                if not end <= begin <= begin + stored <= index:
+                    raise NotALog("its blocks do not follow one another")
+                end = begin + stored
+                yield default, begin, stored
+            return
 
 
 def _log(logs: "_Bytes", name: str) -> Iterator[bytes]:
@@ -151,7 +158,7 @@ class _Bytes:
 
     def __init__(self, chunks: Iterator[bytes]):
         self._chunks = chunks
-        self._buffer = b""
+        self._buffer = memoryview(b"")
 
     def at_end(self) -> bool:
         """Return whether there are no more bytes."""
@@ -159,7 +166,7 @@ class _Bytes:
             chunk = next(self._chunks, None)
             if chunk is None:
                 return True
-            self._buffer = chunk
+            self._buffer = memoryview(chunk)
         return False
 
     def parts(self, length: int) -> Iterator[bytes]:
@@ -169,10 +176,12 @@ class _Bytes:
                 raise EOFError(f"{length} bytes are missing")
             part, self._buffer = self._buffer[:length], self._buffer[length:]
             length -= len(part)
-            yield part
+            yield bytes(part)
 
     def take(self, length: int) -> bytes:
         """Return the next bytes."""
+        if length > _MOST_TAKEN:
+            raise NotALog(f"a name has {length} bytes")
         return b"".join(self.parts(length))
 
     def short(self) -> int:
