@@ -153,7 +153,8 @@ class HostsSettings(HadoopSettings):
             "yarn.nodemanager.recovery.dir": f"{disk}/recovery",
             "yarn.scheduler.include-port-in-node-name": "false",
             "yarn.resourcemanager.nodes.exclude-path": str(self.directory / "excluded"),
-            "yarn.nodemanager.disk-health-checker.interval-ms": "2000",
+            # A node is healthy again at the next look; Hadoop waits for two minutes.
+            "yarn.nodemanager.disk-health-checker.interval-ms": "10000",
         }
         # One container for each node's heartbeat, as Hadoop has it: tasks are spread over the hosts.
         del sites["capacity-scheduler.xml"]["yarn.scheduler.capacity.per-node-heartbeat.maximum-offswitch-assignments"]
