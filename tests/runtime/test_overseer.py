@@ -14,7 +14,8 @@ from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.master import lifecycle
 from tf_yarn_ops.runtime.master.containers import Container
-from tf_yarn_ops.runtime.master.overseer import ANSWER_SECONDS, LOG_SECONDS, MAX_UNWANTED, LostContainer, Overseer, View
+from tf_yarn_ops.runtime.master.deferred import ANSWER_SECONDS
+from tf_yarn_ops.runtime.master.overseer import LOG_SECONDS, MAX_UNWANTED, LostContainer, Overseer, View
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
 SINCE = r"since [-\d]+ [:\d]+Z"
@@ -117,7 +118,7 @@ def test_failure_waits_for_a_task_out_of_contact(happens, judged):
             coordinator.remove_containers([LostContainer("worker_0", Reason.CONTAINER_LOST, "its node is gone")])
             assert coordinator.state.round == 2
         elif "pass" in happens:
-            coordinator._pinged_at -= ANSWER_SECONDS + 1
+            coordinator._deferred._pinged_at -= ANSWER_SECONDS + 1
         answer(coordinator)
         return coordinator.state.verdict
 

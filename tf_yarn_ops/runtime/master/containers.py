@@ -293,8 +293,12 @@ def _read_last_line(answer: str) -> Optional[str]:
     _, start, content = answer.partition("LogContents:\n")
     if not start:
         return None
-    lines = [line.strip() for line in content.rpartition("End of LogType:")[0].splitlines()]
-    return next(filter(None, reversed(lines)), "")
+    return last_line_of(content.rpartition("End of LogType:")[0])
+
+
+def last_line_of(text: str) -> str:
+    """Return the last line of a text that is not blank; empty if there is none."""
+    return next(filter(None, (line.strip() for line in reversed(text.splitlines()))), "")
 
 
 def _read_container(fields: Dict[int, List[Union[int, bytes]]]) -> Container:

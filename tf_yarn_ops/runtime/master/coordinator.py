@@ -15,7 +15,7 @@ import socket
 import ssl
 import time
 from types import MappingProxyType
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ..common import protocol
 from ..common.container_http import last_line_of_agent
@@ -28,8 +28,10 @@ from ..common.roles import EVALUATOR, TENSORBOARD
 from ..common.status import FAILED, LOST, STOPPED, SUCCEEDED, Facts, build_status
 from . import lifecycle
 from .commit import Ending, commit_of, persist
-from .containers import FINISHED, Container, ContainerEnd, Containers
+from .containers import FINISHED, Container, ContainerEnd, Containers, last_line_of
 from .curves import Curves
+from .deferred import Deferred, DeferredFailures
+from .exits import explain_sigkill, read_exit
 from .lifecycle import Decision, Event, Exited, Expired, Lost, Registered, Verdict
 from .listener import Connection, Server
 from .overseer import LostContainer, Overseer, View
@@ -59,16 +61,8 @@ SILENT_AGENT_SECONDS = 10.0
 LOGS_READ = 3
 #: Containers whose nodes are asked why they ended, of those that end at the same time.
 MAX_EXPLAINED = 4
-#: Share of a container's memory above which SIGKILL is taken for the kernel's.
-FULL = 0.9
 #: Libraries of the environment whose versions the page shows.
 _LIBRARIES = ("tensorflow", "tensorflow-cpu", "keras", "numpy", "tensorboard")
-#: The words of a program that has found its port bound; like the next two, they only add advice to a message.
-_PORT_BOUND = ("address already in use", "eaddrinuse")
-#: The words of TensorFlow when Keras 3's ``model.fit`` runs in several workers.
-_KERAS_FIT = "values.perreplica'>) to a tensor"
-#: The words of TensorFlow where it can't open a path in HDFS.
-_NO_HDFS = "File system scheme 'hdfs' not implemented"
 
 
 def installed_versions() -> Dict[str, str]:
@@ -80,16 +74,6 @@ def installed_versions() -> Dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
-
-
-def describe_kill(found: Mapping[str, Any]) -> str:
-    """Return a sentence about the kernel's kills for memory, as an agent reports them."""
-    what = f"the kernel killed {found.get('kills')} of its processes for memory"
-    if found.get("limit") is None:
-        return f"{what}: its cgroup has no limit, so the node's memory was exhausted"
-    return f"{what}: its cgroup has {found['limit']} MiB" + (
-        f", the peak is {found['peak']} MiB" if found.get("peak") else ""
-    )
 
 
 class Coordinator:
@@ -146,8 +130,7 @@ class Coordinator:
         self._to_replace: List[Container] = []
         self._excluded: Dict[str, str] = {}
         self._progress = -1.0
-        self._deferred: List[Tuple[float, Peer, Mapping[str, Any], Exited]] = []
-        self._pinged_at = 0.0
+        self._deferred = DeferredFailures(job, self._rules)
         self._actions = {
             "none": self._nothing,
             "publish": self._publish,
@@ -327,7 +310,7 @@ class Coordinator:
         code, number, seconds, stopped = (message[name] for name in ("code", "signal", "seconds", "stopped"))
         how = f"was ended by signal {number}" if number else f"ended with exit code {code}"
         logger.info("%s %s after %s s%s", peer.task, how, seconds, " (stopped)" if stopped else "")
-        event = self._event_of(peer, message)
+        event = read_exit(self.job, peer, message, self._node_of(peer.container))
         self._timeline.note(
             peer.task,
             STOPPED if stopped else FAILED if code or number else SUCCEEDED,
@@ -347,73 +330,27 @@ class Coordinator:
         if peer.task.type == TENSORBOARD and isinstance(event, Exited):
             logger.warning("TensorBoard %s; the training goes on", event.cause)
         if isinstance(event, Exited) and lifecycle.may_be_a_consequence(self._rules, self.state, event):
-            self._hold_back(peer, message, event)
+            now = time.monotonic()
+            self._defer(Deferred(now - message["late"], peer, message, event), now)
         else:
             self.apply(event)
 
-    def _hold_back(self, peer: Peer, message: Mapping[str, Any], failure: Exited) -> None:
-        """Ask the others before a failure is judged: a task that is lost or fails makes the others fail.
-
-        The consequence is often known before its cause.
-        """
-        now = time.monotonic()
-        if not self._deferred:
-            self._pinged_at = now
+    def _defer(self, failure: Deferred, now: float) -> None:
+        """Ping the others before a failure is applied: a task that is lost or fails makes the others fail."""
+        if self._deferred.defer(failure, now):
             for other in self.registry.peers.values():
                 other.send("ping")
-        self._deferred.append((now - message["late"], peer, message, failure))
         self._apply_deferred()
 
     def _apply_deferred(self) -> None:
-        """Apply the failures that were held back, in their order, unless a loss may be their cause.
-
-        A restart drops the rest, and so does a verdict.
-        """
-        if not self._deferred or self._overseer.is_undecided(self._view(), self._pinged_at, time.monotonic()):
-            return
-        self._deferred.sort(key=lambda held: held[0])
-        while self._deferred:
-            _, peer, message, failure = self._deferred.pop(0)
-            if self._is_present(peer, message):
-                self.apply(failure)
+        """Apply the deferred failures that are due and still about the present start of their task."""
+        for failure in self._deferred.due(self.registry.peers.values(), time.monotonic()):
+            if self._is_present(failure.peer, failure.message):
+                self.apply(failure.event)
 
     def _is_present(self, peer: Peer, message: Mapping[str, Any]) -> bool:
         """Return whether a message is about the present start of the peer's task."""
         return peer.means(message) and self.registry.serving.get(peer.task) is peer
-
-    def _event_of(self, peer: Peer, message: Mapping[str, Any]) -> Union[Exited, Lost]:
-        """Return the event of a command that ended by itself."""
-        code, number, tail = message["code"], message["signal"], message["log_tail"]
-        status = 1 if code is None else code
-        if number is not None:
-            status = 128 + number
-        plan = self.job.types[peer.task.type]
-        printed = tail.lower()
-        if status and plan.in_cluster and message["port_taken"]:
-            return Lost(peer.task, Reason.CONTAINER_LOST, "its port was taken before it could use it")
-        failed = f"was ended by signal {number}" if number else f"failed with exit code {code}"
-        last = next((line.strip() for line in reversed(tail.splitlines()) if line.strip()), "")
-        cause = f"{failed} on {peer.host} after {message['seconds']:.1f} s" + (f": {last[:300]}" if last else "")
-        if status and plan.in_cluster and plan.hold_port and any(words in printed for words in _PORT_BOUND):
-            cause += (
-                f". Its reserved port {peer.port} stays bound, with SO_REUSEPORT, while the command runs: for a "
-                "program that binds it plainly, set hold_port to false"
-            )
-        if _KERAS_FIT in printed:
-            cause = (
-                f"{failed} on {peer.host} after {message['seconds']:.1f} s: Keras 3's model.fit can't train with "
-                "TensorFlow in several workers: install tf_keras of TensorFlow's version, and add --env "
-                "TF_USE_LEGACY_KERAS=1 (a variable of the job)"
-            )
-        if status and _NO_HDFS in tail:
-            cause += ". Give the program local copies of paths in HDFS: set mirror to chief, and mirror_input to a size"
-        node = self._node_of(peer.container)
-        if status and message["out_of_memory"]:
-            cause = (
-                f"{failed} on {peer.host} after {message['seconds']:.1f} s: {describe_kill(message['out_of_memory'])}"
-            )
-            return Exited(peer.task, status, message["seconds"], cause, node, Reason.OUT_OF_MEMORY)
-        return Exited(peer.task, status, message["seconds"], cause, node)
 
     def on_disconnect(self, peer: Peer, connection: Connection) -> None:
         """Note that a connection has ended; `watch` finds out whether the task is lost."""
@@ -512,7 +449,8 @@ class Coordinator:
                 cause = f"{cause}. YARN has the node as {end.node}"
             if peer:
                 if end.killed:
-                    reason, cause = self._killed(peer, cause)
+                    memory = self.job.services[container_id.rpartition("_")[0]].memory
+                    reason, cause = explain_sigkill(memory, self._timeline.usage.get(str(peer.task)), cause)
                 peer.send("bye")
                 self.registry.vacate(peer)
                 self._timeline.note(peer.task, LOST, host=peer.host, round=peer.round or None, cause=cause)
@@ -535,17 +473,6 @@ class Coordinator:
                     )
             if replace and container:
                 self._to_replace.append(container)
-
-    def _killed(self, peer: Peer, cause: str) -> Tuple[Reason, str]:
-        """Return why SIGKILL ended a container with its agent: for memory, if the task used nearly all of it."""
-        memory = self.job.services[peer.container.rpartition("_")[0]].memory
-        usage = self._timeline.usage.get(str(peer.task))
-        if usage is None or usage.peak_memory_mib < FULL * memory:
-            return Reason.CONTAINER_LOST, f"SIGKILL ended its container (exit code 137): {cause}"
-        return (
-            Reason.OUT_OF_MEMORY,
-            f"SIGKILL ended its container (exit code 137) when it used {usage.peak_memory_mib:.0f} of {memory} MiB",
-        )
 
     def _tensorboard_is_too_small(self, board: Peer, cause: str) -> None:
         memory = self.job.services[TENSORBOARD].memory
@@ -638,7 +565,7 @@ class Coordinator:
     def _restart(self, decision: Decision) -> None:
         """Let all commands end; the agents take new ports and register for the next round."""
         self._cause = decision.cause
-        self._deferred.clear()
+        self._deferred.waiting.clear()
         self._restarts_at = time.monotonic() + decision.delay
         logger.warning("Restarting the cluster as round %d: %s", self.state.round, decision.cause)
         for peer in self.registry.peers.values():
@@ -649,10 +576,10 @@ class Coordinator:
 
     def _finish(self, decision: Decision) -> None:
         assert self.state.verdict is not None
-        for _, peer, message, _ in self._deferred:
-            if self._is_present(peer, message):
-                self.registry.ended(peer, message, "failed")
-        self._deferred.clear()
+        for failure in self._deferred.waiting:
+            if self._is_present(failure.peer, failure.message):
+                self.registry.ended(failure.peer, failure.message, "failed")
+        self._deferred.waiting.clear()
         logger.info("Verdict: %s: %s", self.state.verdict.reason.value, self.state.verdict.message)
         self._decided.set()
 
@@ -784,7 +711,7 @@ class Coordinator:
 
     def _why_no_tensorboard(self) -> str:
         board = next(task for task in self.registry.reports(self.state.phases) if task.task == f"{TENSORBOARD}:0")
-        last = next((line.strip() for line in reversed(board.log_tail.splitlines()) if line.strip()), "")
+        last = last_line_of(board.log_tail)
         return f"TensorBoard does not answer; its task is {board.state}" + (f": {last[:300]}" if last else "")
 
     def report(self, *, live: bool = False, every_tail: bool = False) -> JobReport:
@@ -799,7 +726,7 @@ class Coordinator:
             True keeps the ends of the logs of tasks that did not fail. Default false: YARN's diagnostics are small.
         """
         job, board, verdict = self.job, self.job.tensorboard, self.state.verdict
-        held = {peer.task for _, peer, message, _ in self._deferred if self._is_present(peer, message)}
+        held = {one.peer.task for one in self._deferred.waiting if self._is_present(one.peer, one.message)}
         phases = {**self.state.phases, **dict.fromkeys(held, lifecycle.FAILED)}
         if verdict and not live:
             phases = {task: lifecycle.LOST if phase == lifecycle.RUNNING else phase for task, phase in phases.items()}

@@ -15,13 +15,12 @@ from ..common.report import list_names
 from ..common.status import Waiting
 from . import lifecycle
 from .containers import FINISHED, Container, cause_of
+from .deferred import ANSWER_SECONDS
 from .lifecycle import Expired, Rules, State
 from .registry import Peer
 
 logger = logging.getLogger(__name__)
 
-#: Seconds within which Skein says why a container ended, after its agent has reported the end or lost its contact.
-ANSWER_SECONDS = 6.0
 #: Seconds between two log lines that name the missing tasks.
 LOG_SECONDS = 10.0
 #: Containers in a row that YARN may give on excluded nodes; it often gives the same one until heartbeats have drifted.
@@ -118,19 +117,6 @@ class Overseer:
             listed = any(container.id == peer.container for container in view.containers)
             gone.append(LostContainer(peer.container, reason, cause, replace=listed))
         return gone
-
-    def is_undecided(self, view: View, asked_at: float, now: float) -> bool:
-        """Return whether a task may be lost for which the others restart: its agent has not answered yet.
-
-        The heartbeat's deadline ends the doubt; where there is none, `ANSWER_SECONDS` do.
-        """
-        patient = self._job.deadlines["heartbeat"] or now - asked_at <= ANSWER_SECONDS
-        return any(
-            peer.running
-            and not lifecycle.starts_alone(self._rules, peer.task)
-            and (peer.terminated or (patient and (peer.connection is None or peer.answered_at < asked_at)))
-            for peer in view.peers.values()
-        )
 
     def unwanted(self, view: View) -> List[Container]:
         """Return the new containers on excluded nodes, which Skein can't keep YARN from giving."""
