@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from support.packages import product_wheel
 from support.source import MODULES, PACKAGE, ROOT, imported_modules, name_of, tree_of
 from tf_yarn_ops.cli.manual import troff_page
 
@@ -357,13 +358,7 @@ def test_dev_names_in_one_line_what_to_install(tmp_path, function, java, says):
 @pytest.mark.slow
 def test_the_package_installs_with_its_programs_and_data(tmp_path):
     """What pip takes from it: a wheel with both programs, the type marker and the files that are no Python."""
-    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, tmp_path)
-    shutil.copytree(PACKAGE, tmp_path / "tf_yarn_ops", ignore=shutil.ignore_patterns("__pycache__"))
-    subprocess.run(
-        [sys.executable, "setup.py", "-q", "bdist_wheel"], cwd=tmp_path, check=True, timeout=120, capture_output=True
-    )
-    with zipfile.ZipFile(next(tmp_path.glob("dist/tf_yarn_ops-*.whl"))) as wheel:
+    with zipfile.ZipFile(product_wheel(tmp_path / "source")) as wheel:
         names = set(wheel.namelist())
         (page,) = (
             wheel.read(name).decode() for name in names if name.endswith(".data/data/share/man/man1/ytf-submit.1")

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from support.packages import product_wheel
 from support.pythons import find_python
 from support.source import PACKAGE, ROOT
 
@@ -27,14 +28,8 @@ def fresh(tmp_path):
 
     Its Python is the oldest that is supported, where the machine has it.
     """
-    source = tmp_path / "source"
-    source.mkdir()
-    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    shutil.copytree(PACKAGE, source / "tf_yarn_ops", ignore=shutil.ignore_patterns("__pycache__"))
-    run(sys.executable, "setup.py", "-q", "bdist_wheel", cwd=source)
-    (wheel,) = (source / "dist").glob("*.whl")
-    shutil.rmtree(source / "tf_yarn_ops")
+    wheel = product_wheel(tmp_path / "source")
+    shutil.rmtree(tmp_path / "source" / PACKAGE.name)
     # In a list with hashes pip takes no wheel of ours.
     rows = [line.rstrip("\\") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line]
     (tmp_path / "constraints.txt").write_text("\n".join(rows))

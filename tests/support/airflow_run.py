@@ -32,12 +32,10 @@ class Run:
 
     def peek(self, column):
         """Return a column of the task instance from Airflow's database: the API server takes 40 ms of CPU for an answer."""
-        database = f"file:{self.site.home}/airflow.db?mode=ro"
-        with contextlib.closing(sqlite3.connect(database, timeout=30, uri=True)) as connection:
-            found = connection.execute(
-                f"SELECT {column} FROM task_instance WHERE dag_id = ? AND run_id = ? AND task_id = ?",
-                (self.dag, self.id, self.task),
-            ).fetchone()
+        found = self.site.query(
+            f"SELECT {column} FROM task_instance WHERE dag_id = ? AND run_id = ? AND task_id = ?",
+            *(self.dag, self.id, self.task),
+        )
         return found and found[0]
 
     def make_older(self, hours):

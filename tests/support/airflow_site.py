@@ -1,4 +1,4 @@
-"""A whole Airflow of this machine: its four processes, each ours, driven by REST as people drive it.
+"""A whole Airflow of this machine: its processes, each ours, driven by REST as people drive it.
 
 No ``airflow standalone``: it leaves children behind. Every process that has this site's
 AIRFLOW_HOME in its environment belongs to the site, whatever its parent is, and ends with the site.
@@ -9,10 +9,12 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -155,6 +157,9 @@ class AirflowSite:
         Added to every process's environment: connections, further settings.
     """
 
+    python = sys.executable
+    components = COMPONENTS
+
     def __init__(self, home, dags, database, environ=None):
         self.home, self.dags, self.database = Path(home), Path(dags), Path(database)
         self.port = choose_ports(["api-server"])["api-server"]
@@ -177,11 +182,9 @@ class AirflowSite:
         self.client = httpx.Client(base_url=self.url, timeout=180, trust_env=False)
 
     def __enter__(self):
-        (self.home / "config").mkdir(parents=True, exist_ok=True)
-        (self.home / "config" / "airflow_local_settings.py").write_text(LOCAL_SETTINGS)
         try:
-            shutil.copy(self.database, self.home / "airflow.db")
-            for name in COMPONENTS:
+            self.prepare()
+            for name in self.components:
                 self.start(name)
             self.await_ready()
         except BaseException:
@@ -192,14 +195,24 @@ class AirflowSite:
     def __exit__(self, *error):
         self.close()
 
+    def prepare(self):
+        """Make the home and the database."""
+        (self.home / "config").mkdir(parents=True, exist_ok=True)
+        (self.home / "config" / "airflow_local_settings.py").write_text(LOCAL_SETTINGS)
+        shutil.copy(self.database, self.home / "airflow.db")
+
     # --- processes
 
     def start(self, name, **environ):
-        """Start one of the four; a setting in ``environ`` is this process's alone, as on a machine of its own."""
+        """Start a component; a setting in ``environ`` is this process's alone, as on a machine of its own."""
+        self.run(name, [self.python, "-m", "airflow", *self.components[name]], {**self.environ, **environ})
+
+    def run(self, name, words, environ):
+        """Start a process of the site, which writes to a log of this name."""
         with open(self.home / f"{name}.log", "ab") as log:
             self.running[name] = subprocess.Popen(
-                [sys.executable, "-m", "airflow", *COMPONENTS[name]],
-                env={**self.environ, **environ},
+                words,
+                env=environ,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -208,7 +221,7 @@ class AirflowSite:
             )
 
     def stop(self, name, number=signal.SIGTERM, timeout=60):
-        """End one of the four with all its children; SIGTERM lets it end them itself."""
+        """End a component with all its children; SIGTERM lets it end them itself."""
         process = self.running.pop(name)
         family = psutil.Process(process.pid).children(recursive=True)
         if number == signal.SIGKILL:
@@ -220,7 +233,7 @@ class AirflowSite:
             end(child.pid, signal.SIGKILL)
 
     def kill_alone(self, name):
-        """Kill one of the four and leave its children to themselves."""
+        """Kill a component and leave its children to themselves."""
         process = self.running.pop(name)
         process.kill()
         process.wait(60)
@@ -240,7 +253,7 @@ class AirflowSite:
         until(lambda: not self.pids(), 60, 0.1)
 
     def await_ready(self):
-        """Wait until all four are at work and every DAG is known."""
+        """Wait until all are at work and every DAG is known."""
 
         def healthy():
             self.check_running()
@@ -265,12 +278,18 @@ class AirflowSite:
         until(parsed, READY, 0.2)
 
     def check_running(self):
-        """Fail if one of the four has ended by itself."""
+        """Fail if one of the processes has ended by itself."""
         for name, process in self.running.items():
             assert process.poll() is None, f"{name} has ended:\n{self.tail(name)}"
 
     def tail(self, name, lines=40):
         return "\n".join((self.home / f"{name}.log").read_text(errors="replace").splitlines()[-lines:])
+
+    def query(self, statement, *values):
+        """Return the first row of a query of Airflow's database, or None; ``?`` stands for a value."""
+        database = f"file:{self.home}/airflow.db?mode=ro"
+        with closing(sqlite3.connect(database, timeout=30, uri=True)) as connection:
+            return connection.execute(statement, values).fetchone()
 
     # --- REST
 

