@@ -2,6 +2,7 @@
 
 import io
 import socket
+from types import SimpleNamespace
 
 import pytest
 
@@ -84,6 +85,19 @@ def test_later_requests_leave_out_the_datanode_at_once(files, names, kind):
         hdfs.replace("/x", b"content", 0o600)
     asked = [query.get("excludedatanodes") for *_, query in files.requests if "step" not in query]
     assert BAD in asked and asked[asked.index(BAD) :] == [BAD] * (len(asked) - asked.index(BAD))
+
+
+@pytest.mark.parametrize("operation", ["read", "replace"])
+def test_only_datanode_of_a_pair_is_tried_again_at_once(files, operation):
+    """It was busy; that it is left out is no outage of the NameNodes, of which the standby refuses every call."""
+    files.datanodes = {"dn2": "127.0.0.1"}
+    act, expected = OPERATIONS[operation]
+    with serving_files() as standby:
+        standby.faults.append(lambda *_: (403, "StandbyException"))
+        hdfs = Hdfs([standby.url, files.url], "ann", {}, seconds=5.0, patience=5.0)
+        hdfs.leave_out(SimpleNamespace(url=f"http://dn2:{files.url.rpartition(':')[2]}/x"))
+        assert act(hdfs) == expected
+        assert len(standby.requests) < 3
 
 
 @pytest.mark.parametrize("kind", [of_client, of_container])

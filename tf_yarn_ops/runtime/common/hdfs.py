@@ -23,7 +23,7 @@ from .container_http import (
     fetch_answer,
     read_whole,
 )
-from .datanodes import DATANODE_CONNECT_SECONDS, PIPELINE_FACTOR, DatanodeUnreachable, Transferred
+from .datanodes import DATANODE_CONNECT_SECONDS, NO_DATANODE, PIPELINE_FACTOR, DatanodeUnreachable, Transferred
 from .file_storage import FileStatus, StorageAway, StorageRefused
 from .tokens import HDFS_KIND
 from .webhdfs_calls import (
@@ -217,7 +217,8 @@ class Hdfs(WebHdfsCalls):
                     later = later or name in LATER
                     if name not in LATER and is_tolerated(name, tolerated):
                         return None
-                    if type(fault) is not StorageRefused:
+                    # `UnreachableDatanodes` knows what to do without a DataNode; a NameNode alone does not end that.
+                    if type(fault) is not StorageRefused or NO_DATANODE.search(str(fault)):
                         raise fault
             if not later:
                 raise fault
