@@ -1,5 +1,6 @@
 """The public names: found where the documents say, loaded when they are used, known to type checkers."""
 
+import re
 import subprocess
 import sys
 
@@ -81,6 +82,13 @@ def test_launcher_and_report_have_a_repr_of_one_line(yarn):
     assert repr(launcher) == f"<Launcher of ann on {yarn.url}>"
     report = tf_yarn_ops.JobReport("application_1_0001", reason=tf_yarn_ops.Reason.KILLED, message="by Ann")
     assert repr(report) == "<JobReport application_1_0001 KILLED: by Ann>"
+
+
+def test_launcher_shows_only_what_the_reference_documents(yarn):
+    launcher = tf_yarn_ops.Launcher(tf_yarn_ops.discover(yarn.url, {"HADOOP_USER_NAME": "ann"}))
+    page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    members = re.search(r"autoclass:: tf_yarn_ops\.Launcher\n   :members: (.+)", page)[1].split(", ")
+    assert [name for name in dir(launcher) if not name.startswith("_")] == sorted([*members, "session"])
 
 
 class Printer:

@@ -57,7 +57,7 @@ def test_whole_environment_is_uploaded_and_unpacked_once(minicluster, archive, t
     )
 
     def staged():
-        return {file.path: file.used_at for file in list_cache(launcher.staging()) if file.name == archive.name}
+        return {file.path: file.used_at for file in list_cache(launcher.session.staging()) if file.name == archive.name}
 
     try:
         first = launcher.run(spec, timeout=1200)

@@ -122,7 +122,7 @@ def no_datanode(rig):
 
 def takes_files(rig):
     with contextlib.suppress(ClusterUnreachable):
-        return rig.launcher.staging(rig.launcher.cluster.user).filesystem.create(
+        return rig.launcher.session.staging(rig.launcher.cluster.user).filesystem.create(
             f"/tmp/{time.monotonic_ns()}", b"x", 0o600
         )
     return False
@@ -141,7 +141,7 @@ def rm_restart(rig):
     rig.hadoop.start_daemon("rm")
     gate.touch()
     outcome = rig.end(application, struck, expect=went_on)
-    assert "Attempt recovered" in rig.launcher.resourcemanager.get(application)["diagnostics"]
+    assert "Attempt recovered" in rig.launcher.session.resourcemanager.get(application)["diagnostics"]
     return outcome
 
 
@@ -262,7 +262,7 @@ BIG = {"worker": TaskSpec(instances=2, memory=9 * 1024)}
 
 
 def both_nodes(rig):
-    until(lambda: len(rig.launcher.resourcemanager.nodes()) == 2, 60, 0.2)
+    until(lambda: len(rig.launcher.session.resourcemanager.nodes()) == 2, 60, 0.2)
 
 
 @MATRIX.row("a worker's NodeManager gets SIGKILL and stays away", Reason.NODE_LOST, 180, alone=True)

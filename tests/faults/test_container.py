@@ -82,7 +82,7 @@ def killed_by_yarn(rig):
     def blow(application):
         container = rig.container(application)
         path = f"/ws/v1/cluster/containers/{container}/signal/FORCEFUL_SHUTDOWN"
-        answer = rig.launcher.resourcemanager.request("POST", path)
+        answer = rig.launcher.session.resourcemanager.request("POST", path)
         assert answer.status_code == 200, answer.text
 
     return rig.strike(job(), blow, expect=says("worker:0 was lost"))
@@ -91,7 +91,9 @@ def killed_by_yarn(rig):
 @MATRIX.row("YARN's kill while a task ignores SIGTERM", Reason.KILLED, 60)
 def killed_while_ignoring(rig):
     stubborn = f"trap '' TERM; while :; do sleep 1; done; {FOREVER}"
-    return rig.strike(job(stubborn), lambda application: rig.launcher.resourcemanager.kill(application, "by hand"))
+    return rig.strike(
+        job(stubborn), lambda application: rig.launcher.session.resourcemanager.kill(application, "by hand")
+    )
 
 
 @MATRIX.row("containers are preempted by the other queue", Reason.PREEMPTED, 90, alone=True)
@@ -124,7 +126,7 @@ def never_allocated(rig):
 
 def archive_in_hdfs(rig, name, content):
     """Put a file to where a job names it; give its URI."""
-    files = rig.launcher.staging(rig.launcher.cluster.user).filesystem
+    files = rig.launcher.session.staging(rig.launcher.cluster.user).filesystem
     files.makedirs("/tmp/faults", 0o777)
     files.delete(f"/tmp/faults/{name}")
     assert files.create(f"/tmp/faults/{name}", content, 0o644)
@@ -136,7 +138,7 @@ def missing_archive(rig):
     source = archive_in_hdfs(rig, "missing.zip", b"PK\x05\x06" + b"\0" * 18)
     submitted = time.time()
     application = rig.submit(job("true", archives={"data": source}))
-    rig.launcher.staging(rig.launcher.cluster.user).filesystem.delete("/tmp/faults/missing.zip")
+    rig.launcher.session.staging(rig.launcher.cluster.user).filesystem.delete("/tmp/faults/missing.zip")
     return rig.end(application, submitted, expect=says("before its agent called"))
 
 

@@ -73,7 +73,7 @@ def test_kill_and_list_survive_any_error_of_a_page(place):
     """A page is another user's program: an error that nobody expects must not protect its application."""
     place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/proxy/x/"))
     launcher = place.launcher()
-    launcher.live.fetch = Mock(side_effect=lambda app: 1 / 0 if app["state"] == "RUNNING" else None)
+    launcher.session.live.fetch = Mock(side_effect=lambda app: 1 / 0 if app["state"] == "RUNNING" else None)
     assert [job.application_id for job in launcher.list(concerns=True)] == [ID]
     report = launcher.kill(ID, "enough")
     assert (report.reason, report.message, place.yarn.apps[ID]["state"]) == (Reason.KILLED, "enough", "KILLED")
@@ -82,10 +82,10 @@ def test_kill_and_list_survive_any_error_of_a_page(place):
 def test_kill_that_yarn_did_not_accept_is_not_repeated(place):
     launcher = place.launcher()
     launcher.submit(job())
-    launcher.resourcemanager.kill = Mock(side_effect=ClusterUnreachable("gone"))
+    launcher.session.resourcemanager.kill = Mock(side_effect=ClusterUnreachable("gone"))
     with pytest.raises(ClusterUnreachable) as raised:
-        killing.kill_application(launcher, ID, "why", timeout=30.0)
-    assert not isinstance(raised.value, killing.StillEnding) and launcher.resourcemanager.kill.call_count == 1
+        killing.kill_application(launcher.session, ID, "why", timeout=30.0)
+    assert not isinstance(raised.value, killing.StillEnding) and launcher.session.resourcemanager.kill.call_count == 1
 
 
 def test_pause_between_two_looks_has_a_limit(place, monkeypatch):
@@ -108,7 +108,7 @@ def test_what_yarn_has_dropped_under_a_kill_is_lost(place):
 
 def test_kill_of_a_reserved_id_that_yarn_does_not_know_is_a_success(place):
     launcher = place.launcher()
-    launcher.staging(USER).directory(ID).make()
+    launcher.session.staging(USER).directory(ID).make()
     assert launcher.kill(ID, "not wanted").reason is Reason.KILLED
     assert place.directories() == []
 

@@ -50,7 +50,7 @@ def test_charset_of_a_page_stops_no_reader_and_no_kill(place, charset):
     launcher = place.launcher()
     assert launcher.report(ID).state == "RUNNING"
     assert [job.application_id for job in launcher.list(concerns=True)] == [ID]
-    assert launcher.live.fetch_log(place.yarn.apps[ID], "worker:0") is None
+    assert launcher.session.live.fetch_log(place.yarn.apps[ID], "worker:0") is None
     assert launcher.kill(ID, "enough").reason is Reason.KILLED
 
 
@@ -65,7 +65,7 @@ def test_page_of_another_application_is_not_read(place, path):
     place.yarn.pages[f"/proxy/{OTHER}/pages/ytf/log.txt"] = ("text/plain", "secret")
     at = path.format(other=OTHER, digits=OTHER.removeprefix("application_"))
     place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}{at}"))
-    live, app = place.launcher().live, place.yarn.apps[ID]
+    live, app = place.launcher().session.live, place.yarn.apps[ID]
     assert live.fetch(app) is None and live.fetch_log(app, "worker:0") is None
     assert not any(OTHER in path for _, path, *_ in place.yarn.requests)
 
@@ -75,7 +75,7 @@ def test_page_that_redirects_to_another_application_is_not_read(place):
     place.yarn.faults.append(lambda method, path: (302, where, "") if path.startswith("/proxy/x/") else None)
     place.yarn.pages[f"/proxy/{OTHER}/pages/ytf/log.txt"] = ("text/plain", "secret")
     place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/proxy/x/"))
-    live = place.launcher().live
+    live = place.launcher().session.live
     assert live.fetch_log(place.yarn.apps[ID], "worker:0") is None
 
 
@@ -92,7 +92,7 @@ def test_log_of_a_page_that_is_another_applications_is_not_read(place, caplog):
     place.yarn.pages["/direct/pages/ytf/status.json"] = ("application/json", json.dumps(document))
     place.yarn.pages["/direct/pages/ytf/log.txt"] = ("text/plain", "secret")
     place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/direct/"))
-    live = place.launcher().live
+    live = place.launcher().session.live
     for _ in range(2):
         assert live.fetch_log(place.yarn.apps[ID], "worker:0") is None
     assert not place.yarn.count("GET", "/direct/pages/ytf/log.txt")
@@ -107,7 +107,7 @@ def test_log_that_redirects_away_from_its_page_is_not_read(place):
     where = {"Location": f"{place.url}/direct/pages/ytf/log.txt"}
     place.yarn.faults.append(lambda method, path: (302, where, "") if path == "/proxy/x/pages/ytf/log.txt" else None)
     place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/proxy/x/"))
-    assert place.launcher().live.fetch_log(place.yarn.apps[ID], "worker:0") is None
+    assert place.launcher().session.live.fetch_log(place.yarn.apps[ID], "worker:0") is None
     assert not place.yarn.count("GET", "/direct/")
 
 
@@ -123,4 +123,4 @@ def test_log_is_read_where_the_report_redirects_to(place):
 
     place.yarn.faults.append(redirect)
     place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/proxy/x/"))
-    assert place.launcher().live.fetch_log(place.yarn.apps[ID], "worker:0") == "step 1"
+    assert place.launcher().session.live.fetch_log(place.yarn.apps[ID], "worker:0") == "step 1"

@@ -144,15 +144,22 @@ DOORS = {
     "report": (lambda launcher, name: patiently(lambda: launcher.report(name)).state, "ACCEPTED"),
     "kill": (lambda launcher, name: patiently(lambda: launcher.kill(name, "enough")).message, "enough"),
     "kill at once": (
-        lambda launcher, name: kill_application(launcher, name, "enough", look_first=False, timeout=240).message,
+        lambda launcher, name: (
+            kill_application(launcher.session, name, "enough", look_first=False, timeout=240).message
+        ),
         "enough",
     ),
     "ensure": (lambda launcher, name: patiently(lambda: launcher.ensure(job(), TRAINING)).reason, None),
     "lease": (
-        lambda launcher, name: patiently(lambda: launcher.resourcemanager.set_lifetime(name, time.time() + 999)),
+        lambda launcher, name: patiently(
+            lambda: launcher.session.resourcemanager.set_lifetime(name, time.time() + 999)
+        ),
         None,
     ),
-    "list": (lambda launcher, name: name in {found["id"] for found in patiently(launcher.resourcemanager.find)}, True),
+    "list": (
+        lambda launcher, name: name in {found["id"] for found in patiently(launcher.session.resourcemanager.find)},
+        True,
+    ),
 }
 TRAINING = Identity("training", deployment="recovery")
 

@@ -62,7 +62,7 @@ def test_an_ended_job_leaves_its_record_whoever_writes_it(minicluster, launcher)
     )
     killed = launcher.submit(job(f"{METRICS}; sleep 600", name="killed"))
     report = launcher.wait(ended, timeout=120)
-    records = records_of(launcher.staging())
+    records = records_of(launcher.session.staging())
     record = until(lambda: records.read(ended), 60)
     assert record["written_by"] == "coordinator", "the client was faster"
     told = JobReport.from_dict(record)

@@ -89,7 +89,7 @@ def test_patience_for_an_older_run_begins_at_the_end_of_its_attempt(place):
 def test_the_caller_that_watches_an_application_is_named_by_its_claim(place):
     watched = Identity(ME.key, ME.generation, ME.attempt, ME.deployment, watched=True)
     claims_of(place, watched).make(0, number(1))
-    staging = place.launcher().staging(USER)
+    staging = place.launcher().session.staging(USER)
     assert watching_caller(staging, mine(1)) == ME.key
     assert watching_caller(staging, mine(2)) is None
     assert watching_caller(staging, {**mine(1), "applicationTags": ""}) is None
@@ -113,7 +113,7 @@ def test_rename_that_was_not_answered_counts_if_the_claim_is_ours(place, monkeyp
 
 def test_claim_of_a_stranger_names_no_caller(place):
     claims_of(place, replace(ME, watched=True)).make(0, number(1))
-    staging = place.launcher().staging(USER)
+    staging = place.launcher().session.staging(USER)
     assert watching_caller(staging, mine(1)) == ME.key
     of_bob = replace(staging.cluster, user="bob", staging_template=staging.cluster.staging)
     assert watching_caller(StagingDirectory(of_bob), mine(1)) is None

@@ -96,7 +96,7 @@ class Held:
     """A job whose coordinator is held by the proxy before or after a rename to a path that matches."""
 
     def __init__(self, place, launcher, spec, identity, moment, wanted):
-        self._jobs, self.application = launcher.resourcemanager, ""
+        self._jobs, self.application = launcher.session.resourcemanager, ""
         self.report = self.error = None
 
         def reached(when, method, path, parameters):

@@ -38,7 +38,7 @@ def output(tmp_path):
 
 
 def planned(launcher, output, tags=TAGS, **fields):
-    return PlannedOutput(launcher, job(output=str(output), commit="replace", **fields), tags)
+    return PlannedOutput(launcher.session, job(output=str(output), commit="replace", **fields), tags)
 
 
 def marked(output, report, application_id=ID, training=None):
@@ -86,7 +86,7 @@ def test_result_of_another_training_is_not_found(launcher, output, training):
 def test_end_between_commit_and_verdict_is_a_success(launcher, output, reason, found):
     marked(output, {})
     spec = job(output=str(output), commit="replace")
-    assert committed_instead(launcher, spec, (), JobReport(ID, reason=reason)).reason is found
+    assert committed_instead(launcher.session, spec, (), JobReport(ID, reason=reason)).reason is found
 
 
 def test_folder_without_write_right_is_refused_before_anything_runs(launcher, output):
@@ -120,23 +120,23 @@ def test_retry_of_a_committed_training_starts_no_application(launcher, output, t
     (tmp_path / "code").write_text("0")
     done = launcher.run(spec, Identity("training", attempt=1))
     assert json.loads((output / "x" / "_SUCCESS").read_bytes())["application_id"] == done.application_id
-    launcher.resourcemanager.folder(done.application_id).rename(tmp_path / "forgotten")
+    launcher.session.resourcemanager.folder(done.application_id).rename(tmp_path / "forgotten")
     assert launcher.run(spec, Identity("training", attempt=2)).application_id == done.application_id
 
 
 def test_work_of_ended_trainings_is_pruned_and_an_old_result_stays(launcher, output):
-    PlannedOutput(launcher, job(output=str(output), commit="replace")).check()
+    PlannedOutput(launcher.session, job(output=str(output), commit="replace")).check()
     left = output.parent / f"_digits.work-alone-0-{ID}"
     holds = output.parent / f"_digits.sealed-alone-0-{ID}-00"
     for folder in (left, holds / "_ytf_previous"):
         folder.mkdir(parents=True)
     (output.parent / f"_digits.claim-alone-0-{ID}").touch()
     output.rmdir()
-    assert prune_outputs(launcher, 30.0) == []
-    assert [file.name for file in prune_outputs(launcher, 0.0)] == [f"_digits.claim-alone-0-{ID}", left.name]
+    assert prune_outputs(launcher.session, 30.0) == []
+    assert [file.name for file in prune_outputs(launcher.session, 0.0)] == [f"_digits.claim-alone-0-{ID}", left.name]
     assert os.listdir(output.parent) == [holds.name]
     output.mkdir()
-    assert [file.name for file in prune_outputs(launcher, 0.0)] == [holds.name]
+    assert [file.name for file in prune_outputs(launcher.session, 0.0)] == [holds.name]
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"output": 1, "mode": "replace"}', '{"output": "s3://x/y"}'])
@@ -144,7 +144,7 @@ def test_note_that_names_no_output_is_passed_over(launcher, output, content, tmp
     notes = tmp_path / "jobs" / "staging" / "outputs"
     notes.mkdir(parents=True)
     (notes / "x").write_text(content)
-    assert prune_outputs(launcher, 0.0) == []
+    assert prune_outputs(launcher.session, 0.0) == []
 
 
 @pytest.mark.parametrize(
@@ -195,4 +195,4 @@ def test_output_that_overlaps_with_the_input_by_another_name_is_refused(tmp_path
 
 def test_staging_directory_is_no_output(launcher):
     with pytest.raises(SpecInvalid, match="is not a folder of this output alone"):
-        PlannedOutput(launcher, job(output="/staging/models", commit="new"))
+        PlannedOutput(launcher.session, job(output="/staging/models", commit="new"))

@@ -62,7 +62,7 @@ def test_racing_pairs_of_clients_train_once(hadoop, launcher):
     def watch():
         while not over.wait(0.05):
             counts = {}
-            for item in launcher.resourcemanager.find(states=LIVE):
+            for item in launcher.session.resourcemanager.find(states=LIVE):
                 for tag in item["applicationTags"].split(","):
                     counts[tag] = counts.get(tag, 0) + 1
             for identity in identities:
@@ -116,7 +116,7 @@ def test_a_stale_older_generation_wakes_up(hadoop, launcher):
 def test_a_foreign_users_application_with_the_same_tags_is_left_alone(hadoop, launcher):
     identity = Identity(f"foreign {time.time()}")
     environ = {**os.environ, "HADOOP_USER_NAME": "stranger"}
-    files = launcher.staging(launcher.cluster.user).filesystem
+    files = launcher.session.staging(launcher.cluster.user).filesystem
     files.makedirs("/user/stranger", 0o700)
     httpx.put(
         f"{launcher.cluster.webhdfs[0]}/webhdfs/v1/user/stranger",
@@ -128,7 +128,7 @@ def test_a_foreign_users_application_with_the_same_tags_is_left_alone(hadoop, la
     assert set(live(launcher, identity)) == {mine.application_id, foreign.application_id}
     assert launcher.ensure(job("sleep 600"), identity).application_id == mine.application_id
     for application in (foreign.application_id, mine.application_id):
-        launcher.resourcemanager.kill(application, "over")
+        launcher.session.resourcemanager.kill(application, "over")
 
 
 @pytest.fixture(scope="module")
@@ -142,8 +142,8 @@ def outage(hadoop, tmp_path_factory):
     mark, seen = folder / "mark", SimpleNamespace()
     reserved, running, middle = (Identity(f"{name} {time.time()}") for name in ("reserved", "running", "middle"))
     launcher = new_launcher(hadoop)
-    seen.claimed = launcher.resourcemanager.new_application()[0]
-    Claims(launcher.staging(launcher.cluster.user), reserved).make(0, seen.claimed)
+    seen.claimed = launcher.session.resourcemanager.new_application()[0]
+    Claims(launcher.session.staging(launcher.cluster.user), reserved).make(0, seen.claimed)
     seen.before = launcher.ensure(job("sleep 600"), running).application_id
     ending = launcher.submit(job(f"while [ ! -e {mark} ]; do sleep 0.1; done"))
     for one in (seen.before, ending):
@@ -167,7 +167,7 @@ def outage(hadoop, tmp_path_factory):
         return seen
     finally:
         process.kill()
-        for application in launcher.resourcemanager.find(states=LIVE):
+        for application in launcher.session.resourcemanager.find(states=LIVE):
             launcher.kill(application["id"], "over")
         launcher.close()
 

@@ -156,7 +156,7 @@ def test_command_line_needs_only_the_site_file(knox, minicluster, tmp_path):
         site=Site(**knox.site, gateway_password_file=str(knox.folder / "password")),
     )
     with closing(Launcher(cluster, environ=ENVIRON)) as launcher:
-        check_verdict(launcher.resourcemanager.get(application_id), "mallory")
+        check_verdict(launcher.session.resourcemanager.get(application_id), "mallory")
 
 
 def test_gateway_without_a_login_is_reported(knox):

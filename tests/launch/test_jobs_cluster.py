@@ -344,7 +344,7 @@ def arrived(launcher, way, pex, tmp_path_factory):
         program.chmod(0o755)
     archive = shutil.make_archive(str(top / "env"), "zip", home)
     if way == "rest":
-        files = launcher.staging(launcher.cluster.user).filesystem
+        files = launcher.session.staging(launcher.cluster.user).filesystem
         archive, content = "/tmp/env.zip", Path(archive).read_bytes()
         files.create(archive, content, 0o644)
         archive = f"{launcher.cluster.default_filesystem}{archive}"
@@ -603,7 +603,7 @@ def digits(tmp_path_factory, launcher, minicluster):
     """The handwritten digits, on a shared path and in HDFS."""
     path = tmp_path_factory.mktemp("digits") / "digits.npz"
     subprocess.run([sys.executable, DIGITS / "prepare.py", path], check=True)
-    launcher.staging(launcher.cluster.user).filesystem.replace("/tmp/digits.npz", path.read_bytes(), 0o644)
+    launcher.session.staging(launcher.cluster.user).filesystem.replace("/tmp/digits.npz", path.read_bytes(), 0o644)
     return path, f"{minicluster.default_filesystem}/tmp/digits.npz"
 
 
@@ -642,7 +642,7 @@ def test_parameter_server_training_reaches_its_accuracy(run, launcher, digits, m
     )
     report = run(spec, timeout=180)
     assert_trained(report)
-    files = launcher.staging(launcher.cluster.user).filesystem
+    files = launcher.session.staging(launcher.cluster.user).filesystem
     assert files.status("/tmp/by-ps/model/saved_model.pb")
     assert json.loads(files.read("/tmp/by-ps/eval/accuracy.json"))["step"] == 600
 
@@ -651,14 +651,14 @@ def test_multi_worker_training_reads_and_writes_hdfs(run, launcher, digits, mini
     output = f"{minicluster.default_filesystem}/tmp/multi-worker"
     report = run(training("multi_worker.py", {"worker": 2}, digits[1], output), timeout=180)
     assert_trained(report)
-    files = launcher.staging(launcher.cluster.user).filesystem
+    files = launcher.session.staging(launcher.cluster.user).filesystem
     assert "saved_model.pb" in [status.name for status in files.list("/tmp/multi-worker/model")]
 
 
 @pytest.mark.timeout(500)  # two trainings, each with a start of TensorFlow in two tasks
 def test_mirrored_training_resumes_from_hdfs_after_a_lost_container(launcher, submitted, digits, minicluster):
     """Checkpoints, event files and the model of a program that opens only local paths; a reader of HDFS meets no halves."""
-    files = launcher.staging(launcher.cluster.user).filesystem
+    files = launcher.session.staging(launcher.cluster.user).filesystem
     spec = training(
         "multi_worker.py",
         {"worker": 2},
@@ -746,7 +746,7 @@ def command_of(agent):
 
 def test_training_survives_a_killed_and_a_lost_worker(launcher, submitted, digits, minicluster):
     """On paths of HDFS. Of two workers one is started again, the other in a new container."""
-    files = launcher.staging(launcher.cluster.user).filesystem
+    files = launcher.session.staging(launcher.cluster.user).filesystem
     spec = training(
         "parameter_server.py",
         PARAMETER_SERVER,

@@ -55,7 +55,7 @@ def test_job_in_an_encryption_zone_is_followed_through_knox(hadoop, tmp_path):
         report = launcher.report(application_id)
         assert report.tracking_url == f"{home.url}/default/yarn/proxy/{application_id}/"
         # Knox rewrites what looks like its own in JSON: paths, and texts that end with an address of YARN.
-        document = launcher.live.fetch_document(launcher.resourcemanager.get(application_id))
+        document = launcher.session.live.fetch_document(launcher.session.resourcemanager.get(application_id))
         assert (document["output_path"], URL in document["options"]["command"]) == ("/logs/mnist", True), document
         # On a node's page it replaces such an address and words before it, too; the aggregated log is the program's.
         assert until(lambda: "\nfrom the zone" in "".join(launcher.log(application_id, "worker:1")), 60, 0.2)

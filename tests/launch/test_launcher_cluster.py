@@ -53,7 +53,7 @@ def launcher(minicluster):
 
 
 def directories(launcher):
-    files = launcher.staging(launcher.cluster.user).filesystem
+    files = launcher.session.staging(launcher.cluster.user).filesystem
     return [status.name for status in files.list(launcher.cluster.staging) if status.name.startswith("application_")]
 
 
@@ -109,7 +109,7 @@ def localised(minicluster, launcher, folder):
     local, packed = (
         Path(shutil.make_archive(str(folder / form), form, folder / "content")) for form in ("gztar", "zip")
     )
-    files = launcher.staging(launcher.cluster.user).filesystem
+    files = launcher.session.staging(launcher.cluster.user).filesystem
     files.makedirs(IN_HDFS, 0o755)
     files.create(f"{IN_HDFS}/words.txt", b"hello words", 0o644)
     files.create(f"{IN_HDFS}/inner.zip", packed.read_bytes(), 0o644)
@@ -163,7 +163,7 @@ def ended(minicluster, by_way, tmp_path_factory):
         seen.known.append,
     )
     try:
-        seen.application = launcher.resourcemanager.get(good)
+        seen.application = launcher.session.resourcemanager.get(good)
         seen.bad = by_way.submit(job("echo something is wrong >&2; exit 3"))
         with ThreadPoolExecutor(2) as pool:
             try:
@@ -175,7 +175,7 @@ def ended(minicluster, by_way, tmp_path_factory):
                 seen.live = until(lambda: "line 5000" in (text := "".join(launcher.log(good))) and text)
                 seen.page = yarns_page(launcher.report(good).tasks[0].log_url)
                 seen.live_coordinator = "".join(launcher.log(good, "coordinator"))
-                files = launcher.staging(launcher.cluster.user).filesystem
+                files = launcher.session.staging(launcher.cluster.user).filesystem
                 directory = f"{launcher.cluster.staging}/{good}"
                 seen.permission = files.status(directory).permission
                 seen.inner = dict(files_below(files, directory))
@@ -187,7 +187,7 @@ def ended(minicluster, by_way, tmp_path_factory):
                 (folder / "go").touch()
             seen.report, seen.watched = waiting.result(), watching.result()
         seen.failure = by_way.wait(seen.bad, timeout=120)
-        seen.tags = launcher.resourcemanager.get(good)["applicationTags"].split(",")
+        seen.tags = launcher.session.resourcemanager.get(good)["applicationTags"].split(",")
         yield seen
     finally:
         launcher.close()
@@ -341,7 +341,7 @@ def killed(minicluster, by_way, way):
         seen.impatient = by_way.submit(job("true", am_memory=12000, deadlines=Deadlines(queue=3)))
         seen.queue_deadline = by_way.wait(seen.impatient, timeout=60)
         seen.early = by_way.submit(job("sleep 600", am_memory=12000))
-        seen.accepted = launcher.resourcemanager.get(seen.early)["state"]
+        seen.accepted = launcher.session.resourcemanager.get(seen.early)["state"]
         seen.kill_accepted = by_way.kill(seen.early, "not wanted")
         seen.cluster_spec = by_way.cluster_spec(late)
         seen.kill_running = by_way.kill(late, "not wanted either")
@@ -436,7 +436,7 @@ def test_more_than_the_maximum_is_refused_before_submission(launcher):
     with leaving_nothing(launcher), pytest.raises(ResourcesImpossible, match="worker asks for 999999 MiB"):
         launcher.submit(job(tasks={"worker": TaskSpec(memory=999999)}))
     # Until scheduling-wait-ms after its start a ResourceManager names 2^63-1 GPUs: a warning, and the job waits.
-    until(lambda: launcher.resourcemanager.new_application()[1].gpus == 2, 60, 0.1)
+    until(lambda: launcher.session.resourcemanager.new_application()[1].gpus == 2, 60, 0.1)
     with leaving_nothing(launcher), pytest.raises(ResourcesImpossible, match="3 GPUs"):
         launcher.submit(job(tasks={"worker": TaskSpec(memory=256, gpus=3)}))
 
@@ -455,7 +455,7 @@ def test_somebody_elses_name_is_not_taken_without_proxyuser_settings(minicluster
 
 
 def test_unsubmitted_id_is_killed_and_unknown_id_is_lost(launcher):
-    application_id, _ = launcher.resourcemanager.new_application()
+    application_id, _ = launcher.session.resourcemanager.new_application()
     assert launcher.kill(application_id, "no more").reason is Reason.KILLED
     assert launcher.report(application_id).reason is Reason.LOST
     assert launcher.wait("application_1_0001", poll_interval=0.1).reason is Reason.LOST

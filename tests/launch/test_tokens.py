@@ -12,8 +12,8 @@ from tf_yarn_ops.hadoop.security.delegation import TokensUnavailable
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.launch.identity import Identity
-from tf_yarn_ops.launch.submission import make_submitter
 from tf_yarn_ops.runtime.common.tokens import decode_token
+from tf_yarn_ops.submit.submitter import make_submitter
 
 OTHER = "hdfs://127.0.0.1:8020"
 APPS = "/ws/v1/cluster/apps"
@@ -108,7 +108,7 @@ def test_a_submission_without_an_answer_keeps_its_tokens(place):
     """YARN may have accepted the application, which would fail without them."""
     client = launcher(place, submit_with="rest")
     place.yarn.faults.append(lambda method, path: (503, {}, "away") if (method, path) == ("POST", APPS) else None)
-    client.resourcemanager._patience = 0.0
+    client.session.resourcemanager._patience = 0.0
     with pytest.raises(ClusterUnreachable):
         client.ensure(job(), Identity("a"))
     assert len(place.yarn.tokens) == 1
@@ -133,7 +133,7 @@ def test_clients_that_lose_a_race_cancel_their_tokens(place):
 def test_a_client_that_comes_when_the_id_is_submitted_sends_no_second_one(place):
     first, second = launcher(place), launcher(place)
     first.ensure(job(), Identity("a"))
-    with make_submitter(second, job(), False) as submitter:
+    with make_submitter(second.session, job()) as submitter:
         submitter.submit(job(), ID)
     assert place.yarn.count("POST", APPS) == 2, "an id and a submission"
     assert secrets_of(place.yarn.tokens) == {token.password for token in sent(place).values()}
@@ -168,7 +168,7 @@ def test_client_without_files_does_not_repeat_anothers_submission(place):
                 place.yarn.apps.pop(ID, None)
 
     place.yarn.faults.append(forget)
-    with make_submitter(second, job(), False) as submitter, pytest.raises(ClusterUnreachable, match=f"forgotten {ID}"):
+    with make_submitter(second.session, job()) as submitter, pytest.raises(ClusterUnreachable, match=f"forgotten {ID}"):
         submitter.submit(job(), ID)
     assert place.yarn.count("POST", APPS) == 2 and place.yarn.apps == {}, "an id and a submission, of the first"
 
@@ -252,7 +252,7 @@ def test_the_user_of_a_doas_owns_the_tokens(place):
     from tf_yarn_ops.launch.launcher import Launcher
 
     cluster = discover(place.url, {"HOME": "/nowhere", "HADOOP_USER_NAME": USER}, user="bob", site=place.site)
-    with make_submitter(Launcher(cluster), job(tasks={"worker": TaskSpec()}), False) as submitter:
+    with make_submitter(Launcher(cluster).session, job(tasks={"worker": TaskSpec()})) as submitter:
         submitter.check(job())
         asked = [parameters for _, path, parameters, *_ in place.yarn.requests if path.endswith("/delegation-token")]
     assert asked == [{"user.name": USER, "doAs": "bob"}]

@@ -36,7 +36,7 @@ def submit(hadoop, *words):
 def node_of_master(hadoop, launcher, done):
     """Return the NodeManager on which a job's application master ran."""
     page_of = {hadoop.settings.ports[f"{name}-web"]: name for name in ("nm", "nm2")}
-    application = launcher.resourcemanager.get(json.loads(done.stdout)["application_id"])
+    application = launcher.session.resourcemanager.get(json.loads(done.stdout)["application_id"])
     return page_of[int(application["amHostHttpAddress"].rpartition(":")[2])]
 
 
@@ -124,8 +124,8 @@ def restarted(hadoop, tmp_path_factory):
     hadoop.stop_daemon("rm", signal.SIGKILL)
     hadoop.start_daemon("rm")
     with launcher_on(hadoop) as launcher:
-        until(lambda: len(launcher.resourcemanager.nodes()) == 2, 60, 0.1)
-        labels = launcher.resourcemanager.labels()
+        until(lambda: len(launcher.session.resourcemanager.nodes()) == 2, 60, 0.1)
+        labels = launcher.session.resourcemanager.labels()
     folder = tmp_path_factory.mktemp("restarted")
     where, spec = folder / "where", folder / "job.yaml"
     command = f'echo "$DTF_TASK_JOB_NAME $NM_PORT $WHO" >> {where}; sleep 0.5'
@@ -166,11 +166,11 @@ def test_label_without_a_node_is_a_warning_also_after_a_restart(hadoop, launcher
     hadoop.up()  # also what an `up` that was killed left undone
     labels = {
         int(node["id"].rpartition(":")[2]): "".join(node.get("nodeLabels") or "")
-        for node in launcher.resourcemanager.nodes()
+        for node in launcher.session.resourcemanager.nodes()
     }
     assert labels == {hadoop.settings.ports["nm"]: "", hadoop.settings.ports["nm2"]: "gpu"}
     hadoop.stop_daemon("nm2")
-    until(lambda: len(launcher.resourcemanager.nodes()) == 1, 60, 0.1)
+    until(lambda: len(launcher.session.resourcemanager.nodes()) == 1, 60, 0.1)
     nowhere = "the cluster has no running node with label 'gpu' now, for worker"
     words = ["-r", "worker:1", "--node_label", "worker:gpu", "true"]
     refused = submit(hadoop, "--strict_placement", *words)

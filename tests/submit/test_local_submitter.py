@@ -47,7 +47,7 @@ def run(launcher, spec, **options):
 
 
 def folder_of(launcher, application_id):
-    return launcher.resourcemanager.folder(application_id)
+    return launcher.session.resourcemanager.folder(application_id)
 
 
 def left(folder):
@@ -223,7 +223,7 @@ def test_old_jobs_are_deleted(launcher):
     file.write_text(document[:start] + str(ended) + document[start + 13 :])
     run(launcher, job("true", ps=False, workers=1))
     with pytest.raises(ApplicationNotFound):
-        launcher.resourcemanager.get(old)
+        launcher.session.resourcemanager.get(old)
 
 
 def test_key_and_variables_do_not_outlive_the_job(launcher):

@@ -80,9 +80,9 @@ def test_job_trains_on_the_node_that_is_not_excluded(launcher, tmp_path):
 def nodes_are(hadoop, launcher, count=2):
     """Wait for the nodes; where they don't come, say what YARN and their logs say."""
     try:
-        until(lambda: len(launcher.resourcemanager.nodes()) == count, 60, 0.1)
+        until(lambda: len(launcher.session.resourcemanager.nodes()) == count, 60, 0.1)
     except AssertionError:
-        seen = launcher.resourcemanager.request("GET", "/ws/v1/cluster/nodes").text
+        seen = launcher.session.resourcemanager.request("GET", "/ws/v1/cluster/nodes").text
         logs = (f"{name} (pid {hadoop.pid(name)})\n{log_tail(hadoop.directory, name)}" for name in ("rm", "nm", "nm2"))
         pytest.fail("\n".join([f"not {count} nodes: {seen}", *logs]))
 
@@ -97,7 +97,7 @@ NO_NODE = (
 
 def test_memory_and_gpus_of_different_nodes_are_a_warning(hadoop, launcher):
     nodes_are(hadoop, launcher)
-    until(lambda: launcher.resourcemanager.new_application()[1] == Allocation(20000, 32, 2), 60, 0.1)
+    until(lambda: launcher.session.resourcemanager.new_application()[1] == Allocation(20000, 32, 2), 60, 0.1)
     refused = submit(hadoop, "--strict_placement", "--json", *BOTH, "true")
     assert (refused.returncode, json.loads(refused.stdout)["reason"]) == (3, "RESOURCES_IMPOSSIBLE")
     assert NO_NODE in refused.stderr

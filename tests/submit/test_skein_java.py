@@ -19,7 +19,6 @@ from tf_yarn_ops.hadoop.cluster import current_user, discover
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
-from tf_yarn_ops.launch import submission as submitting
 from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.submit import skein_java as skeinsubmitter
@@ -164,7 +163,7 @@ def test_skeins_answer_is_the_id_and_its_environment_names_nobody_else(place):
 def test_absent_cluster_is_not_a_refusal(place, monkeypatch, child, error):
     """What may succeed in a moment is retryable; a scheduler gives up for good what is refused."""
     monkeypatch.setattr(skeinsubmitter, "_START", child)
-    monkeypatch.setattr(submitting, "_ORPHAN_SECONDS", 0.1)
+    monkeypatch.setattr(skeinsubmitter, "_ORPHAN_SECONDS", 0.1)
     with pytest.raises(error) as raised:
         place.launcher().submit(job())
     assert raised.value.reason.retryable is (error is ClusterUnreachable)
@@ -179,12 +178,17 @@ class Alarm(BaseException):
 )
 @pytest.mark.parametrize("identity", [ME, None], ids=["identity", "no identity"])
 def test_submission_without_an_id_is_taken_back(place, monkeypatch, identity, error):
-    def submit(self, spec, tags):
-        self.uncertain = True
-        place.yarn.add(application(1, "RUNNING", user=USER, applicationTags=",".join(tags)))
+    def write(self, spec, folder, tags):
+        asked.append(tuple(tags))
+
+    def run(self, folder):
+        self._uncertain = True
+        place.yarn.add(application(1, "RUNNING", user=USER, applicationTags=",".join(asked[-1])))
         raise error
 
-    monkeypatch.setattr(skeinsubmitter.SkeinJavaSubmitter, "submit", submit)
+    asked = []
+    monkeypatch.setattr(skeinsubmitter.SkeinJavaSubmitter, "_write", write)
+    monkeypatch.setattr(skeinsubmitter.SkeinJavaSubmitter, "_run", run)
     launcher = place.launcher()
     with pytest.raises(type(error)):
         launcher.ensure(job(), identity) if identity else launcher.submit(job())
@@ -284,6 +288,13 @@ def test_directories_of_those_who_are_gone_are_swept_here_too(place, tmp_path):
     place.yarn.add(application(99, "KILLED", user=USER))
     place.launcher().submit(job())
     assert not left.exists()
+
+
+def test_submission_succeeds_without_a_file_system_over_http(place):
+    """Nothing can be swept there, and that is no reason to kill what YARN has accepted."""
+    place.yarn.conf |= {"fs.defaultFS": "s3a://bucket"}
+    assert place.launcher().submit(job()) == ID
+    assert place.yarn.apps[ID]["state"] == "ACCEPTED"
 
 
 def test_what_yarn_would_refuse_is_refused_before_java_starts(place):
@@ -485,7 +496,7 @@ def test_key_outside_of_staging_url_is_deleted_by_hadoops_client(place, tmp_path
     ],
 )
 def test_a_hidden_cause_gets_a_sentence(place, monkeypatch, said, sentence):
-    monkeypatch.setattr(submitting, "_ORPHAN_SECONDS", 0.1)
+    monkeypatch.setattr(skeinsubmitter, "_ORPHAN_SECONDS", 0.1)
     monkeypatch.setattr(
         skeinsubmitter,
         "_START",

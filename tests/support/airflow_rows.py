@@ -85,7 +85,7 @@ class Yarn:
 
     def directories(self):
         """Return the names of the applications' directories in HDFS."""
-        files = self.launcher.staging(self.launcher.cluster.user).filesystem
+        files = self.launcher.session.staging(self.launcher.cluster.user).filesystem
         return [status.name for status in files.list(self.launcher.cluster.staging)]
 
     def training(self, run, seconds=JOB):

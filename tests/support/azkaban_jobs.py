@@ -67,14 +67,14 @@ class Site(AzkabanServer):
 
     def close(self):
         super().close()
-        for application in self.launcher.resourcemanager.find(states=LIVE):
+        for application in self.launcher.session.resourcemanager.find(states=LIVE):
             self.launcher.kill(application["id"], "the test is over")
         self.launcher.close()
 
     def applications(self, execution):
         """Return what YARN knows of an execution, oldest first."""
         return sorted(
-            self.launcher.resourcemanager.find(tags=[f"azkaban.flow.execid:{execution.execid}"]),
+            self.launcher.session.resourcemanager.find(tags=[f"azkaban.flow.execid:{execution.execid}"]),
             key=lambda application: application["id"],
         )
 
@@ -104,7 +104,7 @@ class Site(AzkabanServer):
 
     def directories(self):
         """Return the names of the application directories in HDFS."""
-        files = self.launcher.staging(self.launcher.cluster.user).filesystem
+        files = self.launcher.session.staging(self.launcher.cluster.user).filesystem
         return [status.name for status in files.list(self.launcher.cluster.staging)]
 
 

@@ -96,4 +96,4 @@ class Client:
 
     def applications(self):
         """Return all that YARN knows of this training."""
-        return [item["id"] for item in self.rig.launcher.resourcemanager.find(tags=[self.identity.tag])]
+        return [item["id"] for item in self.rig.launcher.session.resourcemanager.find(tags=[self.identity.tag])]

@@ -76,7 +76,7 @@ def left_alone(rig, *options):
     """A client without a name for its training has a lease by default; here it is a short one."""
     tag = f"left-{time.monotonic_ns()}"
     client = Client(rig, None, FOREVER, options=["--lease", "20", "--tag", tag, *options])
-    application = until(lambda: rig.launcher.resourcemanager.find([tag]), 120, 0.4)[0]["id"]
+    application = until(lambda: rig.launcher.session.resourcemanager.find([tag]), 120, 0.4)[0]["id"]
     rig.live(application)
     struck = time.time()
     client.process.kill()

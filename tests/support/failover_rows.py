@@ -139,7 +139,7 @@ def a_gateway_with_a_path_for_each_works(hadoop, authority, folder):
             gate.touch()
             report = launcher.wait(application, timeout=180)
             assert report.reason is Reason.SUCCEEDED, report
-            assert [found["id"] for found in launcher.resourcemanager.find(user=launcher.cluster.user)].count(
+            assert [found["id"] for found in launcher.session.resourcemanager.find(user=launcher.cluster.user)].count(
                 application
             ) == 1
 
@@ -147,7 +147,7 @@ def a_gateway_with_a_path_for_each_works(hadoop, authority, folder):
 def trained_once(launcher, identity, report):
     assert report.reason is Reason.SUCCEEDED, report
     assert len(report.rounds) == 1 and [task.starts for task in report.tasks] == [1]
-    assert [found["id"] for found in launcher.resourcemanager.find([identity.tag])] == [report.application_id]
+    assert [found["id"] for found in launcher.session.resourcemanager.find([identity.tag])] == [report.application_id]
 
 
 def one_address_is_enough(access):
@@ -244,7 +244,7 @@ def nothing_is_lost_when_the_namenode_is_killed(access, launcher):
         )
         for client in clients.values():
             client.wait(60)
-        sweep_directories(launcher.staging(), launcher.resourcemanager)
+        sweep_directories(launcher.session.staging(), launcher.session.resourcemanager)
         assert directories(launcher) == []
         assert hadoop.active("nn") == after
     finally:

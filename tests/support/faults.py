@@ -232,9 +232,9 @@ class Rig:
 
     def traces(self):
         """Return the ids of all applications that YARN knows, in any state, or that have a directory."""
-        files = self.launcher.staging(self.launcher.cluster.user).filesystem
+        files = self.launcher.session.staging(self.launcher.cluster.user).filesystem
         names = {status.name for status in files.list(self.launcher.cluster.staging)}
-        known = {item["id"] for item in self.launcher.resourcemanager.find()}
+        known = {item["id"] for item in self.launcher.session.resourcemanager.find()}
         return known | {name for name in names if name.startswith("application_")}
 
     def left(self, *applications):
@@ -248,12 +248,12 @@ class Rig:
 
     def _found(self, application):
         try:
-            state = self.launcher.resourcemanager.get(application)["state"]
+            state = self.launcher.session.resourcemanager.get(application)["state"]
         except ApplicationNotFound:  # its id was reserved, and no more
             state = ENDED[0]
         found = [] if state in ENDED else [f"{application} is {state}"]
         found += [f"process {pid}: {words}" for pid, words in processes_of(application)]
-        files = self.launcher.staging(self.launcher.cluster.user).filesystem
+        files = self.launcher.session.staging(self.launcher.cluster.user).filesystem
         if files.status(f"{self.launcher.cluster.staging}/{application}"):
             found.append(f"the directory of {application}")
         return found

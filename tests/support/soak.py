@@ -227,13 +227,13 @@ class Soak:
         for thread in threads:
             thread.join()
         for identity in self.identities:
-            found = list(map(read_yarn_report, self.rig.launcher.resourcemanager.find(tags=[identity.tag])))
+            found = list(map(read_yarn_report, self.rig.launcher.session.resourcemanager.find(tags=[identity.tag])))
             trained = [report for report in found if not never_launched(report)]
             self.sums["application master that YARN could not launch", ""] += len(found) - len(trained)
             if len(trained) > 1:
                 ends = ", ".join(f"{report.application_id} {report.reason}: {report.message}" for report in trained)
                 self.wrong.append(f"{identity.key} trained {len(trained)} times: {ends}")
-        files = self.rig.launcher.staging(self.rig.launcher.cluster.user).filesystem
+        files = self.rig.launcher.session.staging(self.rig.launcher.cluster.user).filesystem
         left = [status.name for status in files.list(self.rig.launcher.cluster.staging)
                 if status.name.startswith("application_")]  # fmt: skip
         self.wrong += [f"left in HDFS: {name}" for name in left]

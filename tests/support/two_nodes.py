@@ -29,5 +29,5 @@ def submit(hadoop, *words, timeout=60):
 
 
 def directories(launcher):
-    files = launcher.staging(launcher.cluster.user).filesystem
+    files = launcher.session.staging(launcher.cluster.user).filesystem
     return [status.name for status in files.list(launcher.cluster.staging) if status.name.startswith("application_")]

@@ -111,7 +111,7 @@ def is_raced_for_and_attached_to(hadoop, launcher):
         first, second = pair.map(client, range(2))
     assert first == second and first.reason is Reason.SUCCEEDED
     assert launcher.ensure(job("sleep 1"), identity).application_id == first.application_id
-    assert [found["id"] for found in launcher.resourcemanager.find([identity.tag])] == [first.application_id]
+    assert [found["id"] for found in launcher.session.resourcemanager.find([identity.tag])] == [first.application_id]
 
 
 def runs_on_its_label(hadoop, launcher):

@@ -107,7 +107,7 @@ def end_abandoned(
     began, ended = time.monotonic(), []
     launchers: dict[str, Launcher] = {cluster.user: Launcher(cluster)}
     try:
-        found = launchers[cluster.user].resourcemanager.find([deployment_tag(deployment)], LIVE)
+        found = launchers[cluster.user].session.resourcemanager.find([deployment_tag(deployment)], LIVE)
         found = [application for application in found if application["id"] != besides]
         if most is not None:
             found = random.sample(found, min(most, len(found)))
@@ -117,7 +117,7 @@ def end_abandoned(
             user = str(application["user"])
             launcher = launchers.get(user) or launchers.setdefault(user, Launcher(cluster.acting_for(user)))
             try:
-                key = watching_caller(launcher.staging(), application)
+                key = watching_caller(launcher.session.staging(), application)
                 why = over(key) if key else ""
                 if why:
                     logger.warning("%s is ended: %s", application["id"], why)

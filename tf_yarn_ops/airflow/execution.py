@@ -380,7 +380,7 @@ class TaskExecution:
     def _notify(self, application_id: str) -> None:
         """Push the application id to Airflow before any file is staged."""
         spec, launcher = self._prepared()
-        resourcemanager = launcher.resourcemanager.addresses.current()
+        resourcemanager = launcher.session.resourcemanager.addresses.current()
         self.log.info("YARN application %s", application_id)
         if page := tracking_page(resourcemanager, application_id):
             self.log.info("tracking URL %s", page)
@@ -442,7 +442,7 @@ class TaskExecution:
         try:
             launcher = self._connect()
             # From any user: a job may run as another user, and YARN decides whether this user may kill it.
-            latest = latest_of(launcher.resourcemanager.find([self.identity.tag]), self.identity)
+            latest = latest_of(launcher.session.resourcemanager.find([self.identity.tag]), self.identity)
             if latest is None:
                 return report
             self._run.application_ids.append(latest["id"])

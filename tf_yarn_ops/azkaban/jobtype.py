@@ -115,6 +115,7 @@ class JobRun:
         from ..follow.lease import usual_lease
         from ..hadoop.cluster import discover
         from ..hadoop.site import find_site
+        from ..launch.claims import Claims
         from ..launch.launcher import Launcher
         from ..submit.preflight import check_environment
         from .previous import log_previous
@@ -151,7 +152,7 @@ class JobRun:
                 raise Cancelled(self._ending.why)
             patience = job.lease or usual_lease(cluster.site.unreachable_timeout)
             identity = execution.identity(request.previous, patience, folder)
-            log_previous(launcher, identity, job.user or cluster.user, self._echo)
+            log_previous(launcher.session, identity, job.user or cluster.user, self._echo)
             over = not execution.may_retry
             try:
                 report = self._run.train(launcher, job, identity)
@@ -161,7 +162,8 @@ class JobRun:
                 raise
             finally:
                 with suppress(TfYarnError):  # A newer execution that waits then waits until the lease runs out.
-                    launcher.end_run(identity, job.user, over or bool(self._ending.why))
+                    claims = Claims(launcher.session.staging(job.user), identity)
+                    (claims.end_run if over or self._ending.why else claims.renew_run)()
         path = self._environ.get("JOB_OUTPUT_PROP_FILE")
         if path and report.reason is Reason.SUCCEEDED:
             write_job_outputs(path, output_properties(report))

@@ -1,16 +1,16 @@
 """Lines for the log about what earlier attempts and other executions of a job have left in YARN.
 
-The identity of the training decides about them, see `launch.submission`.
+The identity of the training decides about them, see `launch.ensure`.
 """
 
 from collections.abc import Callable
 
 from ..errors import ClusterUnreachable, SubmissionRejected
 from ..follow.lease import with_holder
+from ..follow.session import Session
 from ..follow.yarn_report import read_yarn_report
 from ..hadoop.resourcemanager import ENDED
 from ..launch.identity import IGNORE, Identity, attempt_of, generation_of, order
-from ..launch.launcher import Launcher
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 
@@ -18,12 +18,12 @@ from ..runtime.common.report import JobReport
 _LONGEST = 400
 
 
-def log_previous(launcher: Launcher, identity: Identity, user: str, echo: Callable[[str], object]) -> None:
+def log_previous(session: Session, identity: Identity, user: str, echo: Callable[[str], object]) -> None:
     """Say what became of the previous attempt, and which other executions an execution runs beside.
 
     Parameters
     ----------
-    launcher : Launcher
+    session : Session
     identity : Identity
         That of this attempt.
     user : str
@@ -32,7 +32,7 @@ def log_previous(launcher: Launcher, identity: Identity, user: str, echo: Callab
         Writes a line into the job's log.
     """
     try:
-        found = sorted(launcher.resourcemanager.find([identity.tag], user=user), key=lambda one: order(one["id"]))
+        found = sorted(session.resourcemanager.find([identity.tag], user=user), key=lambda one: order(one["id"]))
     except (ClusterUnreachable, SubmissionRejected) as error:
         echo(f"what earlier attempts and executions have left is not known: {error}")
         return
@@ -41,7 +41,7 @@ def log_previous(launcher: Launcher, identity: Identity, user: str, echo: Callab
             one for one in found if generation_of(one) == identity.generation and attempt_of(one) < identity.attempt
         ]
         echo(
-            _attempt(attempt_of(earlier[-1]), with_holder(launcher.staging, read_yarn_report(earlier[-1])))
+            _attempt(attempt_of(earlier[-1]), with_holder(session.staging, read_yarn_report(earlier[-1])))
             if earlier
             else f"attempt {identity.attempt - 1} has left no application in YARN"
         )

@@ -56,7 +56,7 @@ def prune(unused_days: float | None, call: ClusterCall) -> None:
 
     days = UNUSED_DAYS if unused_days is None else unused_days
     with closing(call.launcher()) as launcher:
-        deleted = [*prune_cache(launcher.staging(), days), *prune_outputs(launcher, days)]
+        deleted = [*prune_cache(launcher.session.staging(), days), *prune_outputs(launcher.session, days)]
     if call.as_json:
         print_json([asdict(file) for file in deleted])
     for file in deleted:

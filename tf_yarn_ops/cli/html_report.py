@@ -44,7 +44,8 @@ def read_live_report(launcher: "Launcher", application_id: str, whole: bool) -> 
         except ValueError:
             record = None
     if record is None and whole and report.reason is None:
-        record = launcher.live.fetch_document(launcher.resourcemanager.get(application_id))
+        session = launcher.session
+        record = session.live.fetch_document(session.resourcemanager.get(application_id))
     ended = report.finished_at or report.started_at or 0.0
     return report, record or build_status(report, Facts(ended))
 

@@ -85,11 +85,13 @@ def logs(
                     ended = report.reason is not None
                     progress.show(report)
 
-                final = launcher.follow_logs(
+                final = launcher.wait(
                     application_id,
-                    tasks or _ALL,
                     on_change=on_change,
+                    poll_interval=1.0,
+                    ours=False,
                     on_line=lambda line: _show(line, chosen, call.as_json),
+                    tasks=tasks or _ALL,
                 )
         except Interrupted as interrupted:
             how = "has ended" if ended else "goes on"

@@ -192,7 +192,7 @@ class CommandLineRun:
                 client: "LocalTask | None" = None) -> JobReport:  # fmt: skip
         """Submit the job, or attach to its application, and follow it to its end."""
         if client is not None:
-            job = client.prepare(launcher.cluster, launcher.checkpoint)
+            job = client.prepare(launcher.cluster, launcher.session.checkpoint)
         with make_progress(plain=client is not None or bool(self._log_tasks)) as progress:
 
             def show(report: JobReport) -> None:

@@ -61,7 +61,7 @@ def check_application(known: KnownFacts) -> Finding:
 
 def _end_slow(launcher: Launcher, application_id: str, seconds: float) -> Finding:
     state = launcher.report(application_id).state
-    waits_for = str(launcher.resourcemanager.get(application_id).get("diagnostics") or "").strip()
+    waits_for = str(launcher.session.resourcemanager.get(application_id).get("diagnostics") or "").strip()
     launcher.kill(application_id, "Killed by ytf doctor: it has waited long enough")
     return ill(
         Symptom.APPLICATION_SLOW,

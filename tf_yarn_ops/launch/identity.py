@@ -3,7 +3,7 @@ next action.
 
 Schedulers retry, crash and run the same task twice. The identity of a training stands in the YARN tags of its
 applications, so that a later client finds the applications of an earlier one. Everything here is pure;
-`launch.submission` carries out the decisions.
+`launch.ensure` carries out the decisions.
 
 References
 ----------

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ApplicationNotFound
 from ..follow.kill import KILL_TIMEOUT, kill_application
-from ..follow.lease import Lease, lease_of, usual_lease
+from ..follow.lease import lease_of, usual_lease
 from ..follow.session import Session
 from ..follow.wait import wait_for
 from ..follow.yarn_report import read_yarn_report
@@ -19,10 +19,11 @@ from ..hadoop.resourcemanager import LIVE
 from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from .claims import Claims
+from ..submit.submitter import AUTO, SubmitMethod
 from .committed import committed_instead
+from .ensure import ensure
 from .identity import Identity, may_try_again
-from .submission import AUTO, Ensure, Route, Submission
+from .submission import submit_once
 
 if TYPE_CHECKING:
     from ..follow.log_stream import LogLine
@@ -44,7 +45,7 @@ def pause_before(retry: int) -> float:
     return RETRY_PAUSE * retry * random.uniform(0.5, 1.5)
 
 
-class Launcher(Session):
+class Launcher:
     """Submits, follows and kills applications of one cluster.
 
     Parameters
@@ -58,6 +59,11 @@ class Launcher(Session):
         For Skein's Java client and ``yarn logs``. Default: the process's environment.
     holder : str, optional
         The name of this client, for the report of a job whose lease has run out. Default ``a Python program``.
+
+    Attributes
+    ----------
+    session : Session
+        Its connections, for other parts of this package; it may change without notice.
     """
 
     def __init__(
@@ -69,13 +75,16 @@ class Launcher(Session):
         environ: Mapping[str, str] | None = None,
         holder: str = "a Python program",
     ):
-        super().__init__(cluster)
-        self._route = Route(
-            AUTO if cluster.is_local else submit_with or cluster.site.submit_with, strict_placement, environ
-        )
-        self._environ = environ
+        self.session = Session(cluster)
+        way = AUTO if cluster.is_local else submit_with or cluster.site.submit_with
+        self._method = SubmitMethod(way, strict_placement, environ)
         self._holder = holder
-        self._limits: dict[str, tuple[float, Lease | None]] = {}
+        self._jobs: dict[str, JobSpec] = {}  # by the ids of their applications
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster."""
+        return self.session.cluster
 
     def __repr__(self) -> str:
         return f"<Launcher of {self.cluster.user} on {', '.join(self.cluster.resourcemanagers)}>"
@@ -106,12 +115,9 @@ class Launcher(Session):
         Cancelled
             `cancel` was called; nothing is left.
         """
-        return self._started(Submission(self, self._route, spec, on_reserved), spec).application_id
-
-    def _started(self, submission: Submission, spec: JobSpec) -> JobReport:
-        report = submission.run()
-        self._limits[report.application_id] = spec.deadlines.queue, lease_of(spec, self._holder)
-        return report
+        application_id = submit_once(self.session, self._method, spec, on_reserved)
+        self._jobs[application_id] = spec
+        return application_id
 
     def log(self, application_id: str, task: str | None = None) -> Iterator[str]:
         """Yield a task's log in chunks of text.
@@ -125,46 +131,8 @@ class Launcher(Session):
         """
         from ..follow.log_reader import Logs
 
-        with closing(Logs(self.cluster, self.resourcemanager, environ=self._environ)) as logs:
+        with closing(Logs(self.cluster, self.session.resourcemanager, environ=self._method.environ)) as logs:
             yield from logs.read(application_id, task)
-
-    def follow_logs(
-        self,
-        application_id: str,
-        tasks: Sequence[str] = ("*:*",),
-        *,
-        on_line: Callable[["LogLine"], None],
-        on_change: Callable[[JobReport], None] | None = None,
-        poll_interval: float = 1.0,
-    ) -> JobReport:
-        """Follow the logs of many tasks at once, through restarts, until the application has ended.
-
-        Parameters
-        ----------
-        application_id : str
-        tasks : sequence of str, optional
-            Names of tasks, with ``*`` and ``?``: ``worker:*``, ``chief:0``; ``coordinator`` and ``master`` are the
-            logs of the application master. Default: all tasks.
-        on_line : callable
-            Called with each new whole line.
-        on_change, poll_interval : optional
-            As in `wait_for`. Default interval: 1 second.
-
-        Returns
-        -------
-        JobReport
-            With a reason, as `wait_for` returns it.
-
-        Raises
-        ------
-        SpecInvalid
-            The job has none of these tasks.
-        WaitTimeout, ClusterUnreachable, Cancelled
-            As in `wait_for`.
-        """
-        return self.wait(
-            application_id, on_change=on_change, poll_interval=poll_interval, on_line=on_line, tasks=tasks, ours=False
-        )
 
     @contextmanager
     def _reading(
@@ -184,20 +152,22 @@ class Launcher(Session):
 
         def cancelled() -> bool:
             nonlocal noticed
-            if self.cancelled and noticed is None:
+            if self.session.cancelled and noticed is None:
                 noticed = time.monotonic()
             return noticed is not None and time.monotonic() >= noticed + grace
 
         with (
-            closing(Logs(self.cluster, self.resourcemanager, environ=self._environ, cancelled=cancelled)) as logs,
+            closing(
+                Logs(self.cluster, self.session.resourcemanager, environ=self._method.environ, cancelled=cancelled)
+            ) as logs,
             closing(LogStream(logs, tasks)) as stream,
         ):
 
             def on_report(application: Mapping[str, Any], report: JobReport) -> None:
                 nonlocal noticed, grace
-                if self.cancelled and report.reason is None:
+                if self.session.cancelled and report.reason is None:
                     return  # it is killed now, and its last lines follow
-                noticed, grace = None, 0.0 if report.reason and not self.cancelled else LAST_LINES
+                noticed, grace = None, 0.0 if report.reason and not self.session.cancelled else LAST_LINES
                 for line in stream.poll(application, report):
                     if cancelled():
                         return
@@ -211,7 +181,7 @@ class Launcher(Session):
         Return None before the coordinator has published it, and after the end.
         """
         try:
-            document = self.live.fetch_document(self.resourcemanager.get(application_id))
+            document = self.session.live.fetch_document(self.session.resourcemanager.get(application_id))
         except ApplicationNotFound:
             return None
         return (document or {}).get("cluster_spec") or None
@@ -249,8 +219,11 @@ class Launcher(Session):
         ours : bool, optional
             Whether `cancel` and Ctrl-C kill the application, or only end the wait. Default: whether this launcher has
             submitted it.
-        on_line, tasks : optional
-            As in `follow_logs`. Default: nobody reads the logs.
+        on_line : callable, optional
+            Called with each new whole line of the tasks' logs, through restarts. Default: nobody reads the logs.
+        tasks : sequence of str, optional
+            Names of tasks, with ``*`` and ``?``: ``worker:*``, ``chief:0``; ``coordinator`` and ``master`` are the
+            logs of the application master. Default: all tasks.
 
         Returns
         -------
@@ -259,6 +232,8 @@ class Launcher(Session):
 
         Raises
         ------
+        SpecInvalid
+            The job has none of these tasks.
         WaitTimeout
             After ``timeout`` seconds; the application goes on.
         ClusterUnreachable
@@ -268,13 +243,12 @@ class Launcher(Session):
         KeyboardInterrupt, SystemExit
             As `Cancelled`. A second Ctrl-C gives the kill up; the log names the application.
         """
-        known_timeout, lease = self._limits.get(application_id, (0.0, None))
+        job = self._jobs.get(application_id)
         if queue_timeout is None:
-            queue_timeout = known_timeout
-        ours = application_id in self._limits if ours is None else ours
+            queue_timeout = job.deadlines.queue if job else 0.0
         with self._reading(on_line, tasks) as on_report:
             return wait_for(
-                self,
+                self.session,
                 application_id,
                 timeout=timeout,
                 on_change=on_change,
@@ -282,8 +256,8 @@ class Launcher(Session):
                 poll_interval=poll_interval,
                 queue_timeout=queue_timeout,
                 identity=identity,
-                lease=lease,
-                ours=ours,
+                lease=lease_of(job, self._holder) if job else None,
+                ours=job is not None if ours is None else ours,
             )
 
     def ensure(self, spec: JobSpec, identity: Identity, on_reserved: Callable[[str], None] | None = None) -> JobReport:
@@ -310,7 +284,9 @@ class Launcher(Session):
             As in `submit`. After ClusterUnreachable the next call continues the same submission. With Skein's Java
             client an application that it may have submitted is killed, and the next attempt submits a new one.
         """
-        return self._started(Ensure(self, self._route, spec, identity, on_reserved), spec)
+        report = ensure(self.session, self._method, spec, identity, on_reserved)
+        self._jobs[report.application_id] = spec
+        return report
 
     def run(
         self,
@@ -375,7 +351,7 @@ class Launcher(Session):
                     tasks=tasks,
                 )
             ended.append(report)
-        return committed_instead(self, spec, identity.tags if identity else (), ended[-1])
+        return committed_instead(self.session, spec, identity.tags if identity else (), ended[-1])
 
     def _pause_after(self, ended: Sequence[JobReport]) -> None:
         """Let time pass before the job is submitted again, because no task of it has run."""
@@ -384,30 +360,8 @@ class Launcher(Session):
         logger.info("%s: no task has run; submitting again in %.0f s: %s", latest.application_id, pause, latest.message)
         until = time.monotonic() + pause
         while (left := until - time.monotonic()) > 0:
-            self.checkpoint()
+            self.session.checkpoint()
             time.sleep(min(0.2, left))
-
-    def end_run(self, identity: Identity, user: str | None, over: bool) -> None:
-        """Record the end of an engine's attempt, for newer generations that wait for this one.
-
-        Parameters
-        ----------
-        identity : Identity
-        user : str or None
-            The application's user; None is the cluster's user.
-        over : bool
-            Whether no further attempt of this generation follows.
-
-        Raises
-        ------
-        SubmissionRejected, ClusterUnreachable
-            The file system does not allow it, or does not answer.
-        """
-        claims = Claims(self.staging(user), identity)
-        if over:
-            claims.end_run()
-        else:
-            claims.renew_run()
 
     def kill(
         self,
@@ -442,7 +396,7 @@ class Launcher(Session):
         ClusterUnreachable
             YARN has not answered, or the application has not ended in time.
         """
-        return kill_application(self, application_id, why, reason=reason, timeout=timeout)
+        return kill_application(self.session, application_id, why, reason=reason, timeout=timeout)
 
     def list(self, states: Iterable[str] = LIVE, user: str | None = None, concerns: bool = False) -> list[JobReport]:
         """Return the user's applications of type Skein in these states, the latest first.
@@ -466,8 +420,30 @@ class Launcher(Session):
         ClusterUnreachable
             YARN does not answer.
         """
-        found = self.resourcemanager.find(states=states, user=user or self.cluster.user)
+        found = self.session.resourcemanager.find(states=states, user=user or self.cluster.user)
         found = [item for item in found if str(item.get("applicationType", "")).lower() == "skein"]
-        known = self.concerns(found) if concerns else {}
+        known = self.session.concerns(found) if concerns else {}
         reports = [replace(read_yarn_report(item), concerns=known.get(str(item["id"]), ())) for item in found]
         return sorted(reports, key=lambda report: report.submitted_at or 0.0, reverse=True)
+
+    def report(self, application_id: str) -> JobReport:
+        """Return the present report of an application; its reason is LOST if YARN does not know it.
+
+        Raises
+        ------
+        ClusterUnreachable
+            No ResourceManager answers, or it was restarted and may still have to recover the application.
+        """
+        return self.session.report(application_id)
+
+    def cancel(self, why: str = "") -> None:
+        """End the call that this client is in; safe in a signal handler.
+
+        A submission ends before its next step, and its application is killed. The call raises `Cancelled`. YARN keeps
+        the sentence ``why`` with the kill.
+        """
+        self.session.cancel(why)
+
+    def close(self) -> None:
+        """Close the connections; they open again when they are needed."""
+        self.session.close()

@@ -88,7 +88,7 @@ class ActionRun:
         self._ending = ActionEnding(self._cluster, launched, launcher.cancel)
         self._ending.watch(self._interruption.wakeup())
         with self._interruption.on_signal(lambda: None):  # `ActionEnding` reacts, in its thread
-            listed = launcher.resourcemanager.find(tags=[launched.request_tag], user=launcher.cluster.user)
+            listed = launcher.session.resourcemanager.find(tags=[launched.request_tag], user=launcher.cluster.user)
             job = replace(job, tags=tuple(dict.fromkeys([*job.tags, *launched.tags])))
             # Oozie gives up after the last attempt of a launcher, and leaves its applications.
             return self._run.train(launcher, with_lease(launcher, job), launched.identify(listed))

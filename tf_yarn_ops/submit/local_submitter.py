@@ -99,6 +99,8 @@ class LocalSubmitter:
         A `LocalJobs`, which keeps the process.
     """
 
+    reserves = True
+
     def __init__(self, cluster: Cluster, resourcemanager: ResourceManager):
         assert isinstance(resourcemanager, LocalJobs)
         self._cluster, self._jobs = cluster, resourcemanager
@@ -157,8 +159,8 @@ class LocalSubmitter:
                 continue
         raise AssertionError("there is always a free number")
 
-    def submit(self, spec: JobSpec, application_id: str, tags: Iterable[str] = ()) -> None:
-        """Start a job under a reserved id, unless another client has started it."""
+    def submit(self, spec: JobSpec, application_id: str, tags: Iterable[str] = ()) -> str:
+        """Start a job under a reserved id, unless another client has started it; return the id."""
         folder = self._jobs.folder(application_id)
         directory = os.open(folder, os.O_RDONLY)
         try:
@@ -167,6 +169,7 @@ class LocalSubmitter:
                 self._start(spec, application_id, folder, tags)
         finally:
             os.close(directory)
+        return application_id
 
     def _start(self, spec: JobSpec, application_id: str, folder: Path, tags: Iterable[str]) -> None:
         shutil.rmtree(folder / FILES, ignore_errors=True)

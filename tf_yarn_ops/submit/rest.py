@@ -22,11 +22,10 @@ from ..errors import (
     ResourcesImpossible,
     SubmissionRejected,
 )
+from ..follow.session import Session
 from ..follow.sweep import sweep_ended
 from ..follow.yarn_report import read_yarn_report
-from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_skein
-from ..hadoop.resourcemanager import ResourceManager
 from ..hadoop.security.delegation import DelegationTokens, obtain
 from ..job.spec import JobSpec
 from ..runtime.common.contract import JOB_TAG, dump_job
@@ -59,30 +58,27 @@ class RestSubmitter:
 
     Parameters
     ----------
-    cluster : Cluster
-    resourcemanager : ResourceManager
-    staging : StagingDirectory
+    session : Session
+    user : str or None
+        The user of the job. None: the cluster's user.
     strict_placement : bool, optional
         Refuse a container that no running node could hold.
-    checkpoint : callable, optional
-        Called between the steps; an error that it raises ends the submission.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        resourcemanager: ResourceManager,
-        staging: StagingDirectory,
-        *,
-        strict_placement: bool = False,
-        checkpoint: Callable[[], None] = lambda: None,
-    ):
-        self._cluster = cluster
-        self._resourcemanager = resourcemanager
-        self._staging = staging
+    reserves = True
+
+    def __init__(self, session: Session, user: str | None, strict_placement: bool = False):
+        self._session = session
+        self._cluster = session.cluster.acting_for(user or session.cluster.user)
+        own = self._cluster is session.cluster
+        self._resourcemanager = session.resourcemanager if own else self._cluster.resourcemanager()
         self._strict_placement = strict_placement
-        self._checkpoint = checkpoint
+        self._checkpoint = session.checkpoint
         self._credentials: DelegationTokens | None = None
+
+    @property
+    def _staging(self) -> StagingDirectory:
+        return self._session.staging(self._cluster.user)
 
     def __enter__(self) -> "RestSubmitter":
         return self
@@ -134,8 +130,8 @@ class RestSubmitter:
         check_maximum(spec, maximum)
         return application_id
 
-    def submit(self, spec: JobSpec, application_id: str, tags: Iterable[str] = ()) -> None:
-        """Stage and submit a job under a reserved id; return when YARN has accepted it.
+    def submit(self, spec: JobSpec, application_id: str, tags: Iterable[str] = ()) -> str:
+        """Stage and submit a job under a reserved id; return the id when YARN has accepted it.
 
         A client may repeat it, also while another client submits the same id: YARN accepts one of them.
 
@@ -162,7 +158,7 @@ class RestSubmitter:
             _discard(directory)
             self._cancel_tokens()
             self._await_acceptance(application_id, None)
-            return
+            return application_id
         credentials, self._credentials = self._credentials, None
         try:
             self._resourcemanager.submit(body)
@@ -176,6 +172,7 @@ class RestSubmitter:
         finally:
             if credentials is not None:
                 credentials.close()
+        return application_id
 
     def _is_known(self, application_id: str) -> bool:
         try:

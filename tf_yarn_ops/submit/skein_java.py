@@ -21,15 +21,20 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import ApplicationNotFound, ClusterUnreachable, HadoopClientUnfit, SubmissionRejected, TfYarnError
+from ..follow.kill import take_back
+from ..follow.session import Session
+from ..follow.sweep import sweep_ended
 from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_skein
+from ..hadoop.resourcemanager import LIVE
 from ..hadoop.security.authentication import OTHER_USERS
 from ..hadoop.transport import RestUnavailable
 from ..job.spec import JobSpec
@@ -41,6 +46,7 @@ from ..staging.archive import pack
 from ..staging.staging_directory import StagingDirectory, plain_name
 from .application import JOB_SOURCE, RUNTIME_SOURCE, build, build_runtime_job, context_of
 from .certificate import mint
+from .placement import check_placement, read_surroundings
 from .preflight import local_path, with_absolute_sources
 from .runtime_zip import runtime_zip
 
@@ -48,6 +54,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds for the start of the JVM, the uploads and the submission.
 SUBMIT_TIMEOUT = 900.0
+#: Seconds after the end of Skein's client in which YARN may still list an application that it has submitted.
+_ORPHAN_SECONDS = 3.0
 #: Seconds between two checkpoints.
 _INTERVAL = 0.25
 #: Seconds for the deletion of an unfinished submission, and for the end of its processes, which delete it.
@@ -119,54 +127,111 @@ class SkeinJavaSubmitter:
 
     Parameters
     ----------
-    cluster : Cluster
+    session : Session
+    strict_placement : bool, optional
+        Refuse a container that no running node could hold.
     environ : mapping of str to str, optional
         For ``yarn``, JAVA_HOME and HADOOP_CONF_DIR. Default: the process's environment.
-    checkpoint : callable, optional
-        Called between the steps; raises an error to end the submission.
-
-    Attributes
-    ----------
-    uncertain : bool
-        Whether YARN may have an application whose id is unknown: Skein's client has run, without a clear answer.
+    refusal : RestUnavailable, optional
+        Why HTTP is closed, for messages. Default: it is not known to be.
     """
+
+    reserves = False
 
     def __init__(
         self,
-        cluster: Cluster,
-        *,
+        session: Session,
+        strict_placement: bool = False,
         environ: Mapping[str, str] | None = None,
-        checkpoint: Callable[[], None] = lambda: None,
+        refusal: RestUnavailable | None = None,
     ):
-        self._cluster = cluster
+        self._session, self._cluster, self._checkpoint = session, session.cluster, session.checkpoint
+        self._strict_placement, self._refusal = strict_placement, refusal
         self._environ = dict(os.environ if environ is None else environ)
-        self._checkpoint = checkpoint
-        self.uncertain = False
+        # Whether YARN may have an application whose id is unknown: Skein's client has run, without a clear answer.
+        self._uncertain = False
 
-    def submit(self, spec: JobSpec, tags: Iterable[str] = ()) -> str:
+    def __enter__(self) -> "SkeinJavaSubmitter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def check(self, spec: JobSpec) -> None:
+        """Check queues, labels and nodes before Skein's client starts.
+
+        If the ResourceManager can't be read, log it; YARN then checks the submission alone.
+        """
+        try:
+            around = read_surroundings(spec, self._session.resourcemanager)
+        except TfYarnError as error:
+            logger.log(
+                logging.WARNING if self._strict_placement else logging.DEBUG,
+                "submitting without a check of queues, labels and nodes: %s",
+                error,
+            )
+        else:
+            check_placement(spec, around, self._strict_placement)
+
+    def reserve(self, spec: JobSpec) -> str:
+        """Return no id: Skein's client has it only after YARN has accepted the application."""
+        return ""
+
+    def submit(self, spec: JobSpec, application_id: str = "", tags: Iterable[str] = ()) -> str:
         """Submit a job; return its application id when YARN has accepted it.
+
+        If the client or this process ends before that, find the application by all its tags, and kill it.
 
         Raises
         ------
+        HadoopClientUnfit
+            This machine has no Hadoop client, or one that can't submit.
         SubmissionRejected
-            This machine has no Hadoop client, or YARN refused the job.
+            YARN refused the job.
         ClusterUnreachable
             There was no answer in time, or this machine can't run the client.
         """
-        self._check_client()
+        # Another user's application may have the tags of an identity; nobody else has this one.
+        user = spec.user or self._cluster.user if tags else None
+        tags = tuple(tags) or (f"tfy-{secrets.token_hex(8)}",)
+        self._uncertain = False
         try:
+            self._check_client()
             with tempfile.TemporaryDirectory(prefix="ytf-") as name:
                 folder = Path(name)
                 self._write(spec, folder, tags)
+                with suppress(RestUnavailable):  # no file system over HTTP, nothing to sweep
+                    sweep_ended(self._session.staging(), self._session.resourcemanager, "")
                 self._checkpoint()
                 return self._run(folder)
-        except TfYarnError:
+        except BaseException as error:
+            if self._uncertain:
+                self._take_back(tags, user, error)
+            if isinstance(error, HadoopClientUnfit) and self._refusal is not None:
+                raise HadoopClientUnfit(
+                    f"{error}. Submission over HTTP is closed: {self._refusal}", http_closed=True
+                ) from error
+            if isinstance(error, OSError) and not isinstance(error, TfYarnError):
+                raise ClusterUnreachable(f"this machine can't run Skein's Java client: {error}") from error
             raise
-        except OSError as error:
-            raise ClusterUnreachable(f"this machine can't run Skein's Java client: {error}") from error
+
+    def _take_back(self, tags: Sequence[str], user: str | None, error: BaseException) -> None:
+        """Find and kill an application that Skein's client has submitted without returning its id."""
+        until = time.monotonic() + _ORPHAN_SECONDS
+        try:
+            while time.monotonic() < until:
+                for application in self._session.resourcemanager.find(tags=tags[:1], states=LIVE, user=user):
+                    if set(tags) <= set(application["applicationTags"].split(",")):
+                        take_back(self._session, application["id"], error)
+                        return
+                time.sleep(0.25)
+        except (SubmissionRejected, ClusterUnreachable) as second:
+            logger.warning("YARN may have accepted the application; it could not be asked: %s", second)
 
     def _check_client(self) -> None:
         """Raise HadoopClientUnfit if this machine lacks Hadoop's client, or its configuration is no cluster's."""
+        if sys.platform != "linux":
+            raise HadoopClientUnfit("Skein's Java client runs on Linux only")
         if shutil.which("yarn", path=self._environ.get("PATH")) is None:
             raise HadoopClientUnfit(
                 "submitting with Skein needs Hadoop's client: no 'yarn' on PATH. Put the bin folder of Hadoop there"
@@ -196,11 +261,11 @@ class SkeinJavaSubmitter:
         ]
         environ = self._environment(folder)
         with output.open("wb") as stdout, errors.open("wb") as stderr:
-            self.uncertain = True
+            self._uncertain = True
             try:
                 child = subprocess.Popen(command, env=environ, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr)
             except OSError:
-                self.uncertain = False  # it was not started
+                self._uncertain = False  # it was not started
                 raise
         try:
             self._await(child, folder / LOG)
@@ -215,11 +280,11 @@ class SkeinJavaSubmitter:
         everything = _read(errors) + _read(folder / LOG)
         word, _, answer = (_read(output).strip().splitlines() or [""])[-1].partition(" ")
         if word == "submitted":
-            self.uncertain = False
+            self._uncertain = False
             return answer
         if word in ("refused", "broken"):
             failure = ClusterUnreachable if word == "broken" else _failure(answer)
-            self.uncertain = failure is ClusterUnreachable
+            self._uncertain = failure is ClusterUnreachable
             hidden = _hidden_cause(answer + everything)
             if hidden:
                 raise HadoopClientUnfit(f"Skein's Java client could not submit ({answer}): {hidden}")

@@ -1,0 +1,312 @@
+"""`ensure`: exactly one application trains for an identity, also when several clients ask at the same time.
+
+It repeats "poll, decide, act" until the table of `identity` says attach or report. It acts on YARN's list and on the
+claims only; the process keeps no state of its own.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..errors import ApplicationNotFound, Cancelled, ClusterUnreachable, SubmissionRejected, Superseded
+from ..follow.kill import kill_application, take_back
+from ..follow.session import Session
+from ..follow.wait import wait_for
+from ..follow.yarn_report import lost_report, read_yarn_report
+from ..hadoop.resourcemanager import ENDED
+from ..hadoop.transport import RestUnavailable
+from ..job.spec import JobSpec
+from ..runtime.common.clock import local_time
+from ..runtime.common.reasons import Reason
+from ..runtime.common.report import JobReport
+from ..submit.submitter import SubmitMethod, Submitter
+from .claims import Claim, Claims
+from .committed import PlannedOutput
+from .identity import (
+    IGNORE,
+    WAIT,
+    Action,
+    Identity,
+    SubmissionDecision,
+    attempt_of,
+    decide_submission,
+    generation_of,
+    may_try_again,
+    old_tasks_end,
+)
+from .submission import announcing, prepare, reserve, send, set_limits
+
+logger = logging.getLogger(__name__)
+
+#: How often poll, decide, act is repeated. A repetition is needed only if another client was faster.
+_MAX_ATTEMPTS = 50
+#: Seconds between two polls of an older generation.
+_WAIT_INTERVAL = 5.0
+
+
+def ensure(
+    session: Session,
+    method: SubmitMethod,
+    spec: JobSpec,
+    identity: Identity,
+    on_reserved: Callable[[str], None] | None = None,
+) -> JobReport:
+    """Return the report of the one application of an identity, live or ended; see `Launcher.ensure`."""
+    identity.check(spec)
+    announce = announcing(on_reserved)
+    return method.use(session, spec, lambda submitter: _Ensuring(session, submitter, spec, identity, announce).run())
+
+
+class _Ensuring:
+    """One call of `ensure` over one way to YARN."""
+
+    def __init__(
+        self,
+        session: Session,
+        submitter: Submitter,
+        spec: JobSpec,
+        identity: Identity,
+        announce: Callable[[str], None],
+    ):
+        self._session, self._submitter, self._spec, self._identity = session, submitter, spec, identity
+        self._announce = announce
+        self._resourcemanager = session.resourcemanager
+        self._user = spec.user or session.cluster.user
+        self._submitted = ""
+        self._logged: set[str] = set()
+
+    def run(self) -> JobReport:
+        if self._identity.run is not None and self._submitter.reserves:
+            self._claims().start_run()  # the generations that wait for this one see it, before it polls for older ones
+        attempts = 0
+        while attempts < _MAX_ATTEMPTS:
+            self._session.checkpoint()
+            decision = self._decide()
+            if decision.action is Action.WAIT:
+                self._wait(decision.application_id)
+                continue
+            attempts += 1
+            for application_id in decision.kill:
+                self._kill(application_id, decision)
+            if decision.action is Action.SUPERSEDED:
+                self._raise_superseded(decision.application_id)
+            if decision.action in (Action.ATTACH, Action.REPORT):
+                return self._attach(decision)
+            if decision.action is Action.SUBMIT:
+                report = self._submit()
+                if report is not None:
+                    return report
+        raise ClusterUnreachable(
+            f"{_MAX_ATTEMPTS} attempts have not settled which application trains: other clients keep "
+            f"changing the applications with the tag {self._identity.tag}"
+        )
+
+    def _claims(self) -> Claims:
+        return Claims(self._session.staging(self._user), self._identity)
+
+    def _decide(self) -> SubmissionDecision:
+        found = self._resourcemanager.find(tags=[self._identity.tag], user=self._user)
+        decision = decide_submission(found, self._identity, self._user, self._spec.restart.allocation_retries)
+        if decision.action is Action.SUBMIT and self._old_tasks_run(found):
+            return SubmissionDecision(Action.WAIT)
+        if decision.action is not Action.SUBMIT or self._identity.previous != WAIT or not self._submitter.reserves:
+            return decision
+        runs = self._claims().older_runs(found)
+        for generation, until in runs.items():
+            self._log_once(
+                f"waiting for execution {generation} of this training, which may submit until {local_time(until)}"
+            )
+        return SubmissionDecision(Action.WAIT) if runs else decision
+
+    def _old_tasks_run(self, found: Sequence[Mapping[str, Any]]) -> bool:
+        """Return whether tasks of an earlier attempt may still train on nodes that YARN has lost."""
+        own = [a for a in found if self._identity.previous != IGNORE or generation_of(a) == self._identity.generation]
+        old = old_tasks_end(own, self._user, self._spec.deadlines, time.time())
+        if old is not None:
+            self._log_once(
+                f"waiting until {local_time(old[1])}: tasks of '{old[0]}' may still run on nodes that YARN has lost"
+            )
+        return old is not None
+
+    def _wait(self, application_id: str) -> None:
+        """Wait for the end of an older generation's application; without one, until the next poll."""
+        claims = self._claims()
+        if application_id:
+            self._log_once(
+                f"waiting for the end of '{application_id}', which an older execution of this training has left"
+            )
+            report = wait_for(
+                self._session,
+                application_id,
+                poll_interval=_WAIT_INTERVAL,
+                ours=False,
+                on_change=lambda report: claims.renew_run(),
+            )
+            reason = report.reason.value if report.reason else report.state
+            self._log_once(f"'{application_id}' has ended: {reason}: {report.message}")
+            return
+        claims.renew_run()
+        until = time.monotonic() + _WAIT_INTERVAL
+        while time.monotonic() < until:
+            self._session.checkpoint()
+            time.sleep(0.2)
+
+    def _log_once(self, line: str) -> None:
+        if line not in self._logged:
+            self._logged.add(line)
+            logger.info("%s", line)
+
+    def _raise_superseded(self, newer: str) -> None:
+        """Kill our own application and raise `Superseded`; leave the newer generation alone."""
+        if self._submitted:
+            kill_application(self._session, self._submitted, f"Superseded by {newer}", reason=Reason.SUPERSEDED)
+        if not newer:
+            raise Superseded(f"a newer generation than {self._identity.generation} of this training has taken over")
+        raise Superseded(
+            f"{newer} is of a newer generation than {self._identity.generation} of this training; "
+            "that one goes on, and this call leaves no application"
+        )
+
+    def _kill(self, application_id: str, decision: SubmissionDecision) -> None:
+        own = decision.action is Action.ATTACH
+        # An identity with a run is Azkaban's, whose generations are its executions.
+        word = "generation" if self._identity.run is None else "execution"
+        newer = f"{word} {self._identity.generation}" if decision.action is Action.KILL else f"a newer {word}"
+        why = f"Superseded by {decision.application_id or f'{newer} of the same training'}"
+        try:
+            # SUPERSEDED ends a generation for ever. Of two applications of one generation, the other one goes on.
+            kill_application(self._session, application_id, why, reason=Reason.KILLED if own else Reason.SUPERSEDED)
+        except ApplicationNotFound:
+            logger.debug("%s has gone by itself", application_id)
+
+    def _attach(self, decision: SubmissionDecision) -> JobReport:
+        self._announce(decision.application_id)
+        report = self._session.report(decision.application_id)
+        if decision.application_id != self._submitted:
+            logger.info("attached to %s (%s)", decision.application_id, report.state)
+        return report
+
+    def _submit(self) -> JobReport | None:
+        """Submit the job; return a report when an application has ended, None to poll again."""
+        self._spec = prepare(self._session, self._spec)
+        with self._submitter:
+            if self._submitter.reserves:
+                return self._submit_by_claim()
+            if self._submitted:
+                self._check_owner()
+            submit, identity = self._submitter, self._identity
+            application_id = reserve(self._session, submit, self._spec)
+            self._submitted = send(self._session, submit, self._spec, application_id, identity.tags, self._announce)
+        return None
+
+    def _check_owner(self) -> None:
+        """Kill our application if it runs as another user: no later poll would find it, so each would submit again."""
+        try:
+            application = self._resourcemanager.get(self._submitted)
+        except ApplicationNotFound:
+            return
+        if application["user"] != self._user:
+            error = SubmissionRejected(
+                f"{self._submitted} runs as {application['user']!r}, not as {self._user!r}: "
+                "the Hadoop client here submits as somebody else"
+            )
+            take_back(self._session, self._submitted, error)
+            raise error
+
+    def _submit_by_claim(self) -> JobReport | None:
+        claims = self._claims()
+        newer, claim = claims.newer(), claims.latest()
+        if newer is not None:
+            self._raise_superseded(newer.application_id)
+        committed = PlannedOutput(self._session, self._spec, self._identity.tags).find_report()
+        if committed is not None:  # also where YARN has forgotten the application
+            self._announce(committed.application_id)
+            return committed
+        if claim is not None:
+            own = claim.generation == self._identity.generation
+            application = self._get_application(claim)
+            if application is None and claim.submitted and own:
+                return lost_report(claim.application_id)
+            if application is not None and application["state"] not in ENDED:
+                return None
+            report = self._settled(application) if application is not None and own else None
+            if report is not None:
+                return report
+            if application is not None or not own:
+                claim = self._new_claim(claims, claim.number + 1)
+        else:
+            claim = self._new_claim(claims, 0)
+        if claim is not None:
+            self._announce(claim.application_id)
+            self._submit_claim(claims, claim)
+        return None
+
+    def _settled(self, application: Mapping[str, Any]) -> JobReport | None:
+        """Return the report of a claim's application that has ended; None if another submission may follow."""
+        report = read_yarn_report(application)
+        same_attempt = attempt_of(application) == self._identity.attempt
+        retries = self._spec.restart.allocation_retries
+        if report.reason is Reason.SUCCEEDED or (same_attempt and not may_try_again([report], retries)):
+            return self._session.report(report.application_id)
+        return None
+
+    def _new_claim(self, claims: Claims, number: int) -> Claim | None:
+        application_id = reserve(self._session, self._submitter, self._spec, self._identity.tags)
+        if not claims.make(number, application_id):
+            logger.info("another client of the same training was faster; polling again")
+            return None
+        return Claim(number, application_id, self._identity.generation, self._identity.attempt)
+
+    def _submit_claim(self, claims: Claims, claim: Claim) -> None:
+        """Submit a claimed id; another client may submit the same id at the same moment without harm."""
+        application_id = claim.application_id
+        try:
+            self._session.checkpoint()
+            self._submitter.submit(self._spec, application_id, self._identity.tags)
+            self._submitted = application_id
+            self._mark_submitted(claims, claim)
+            set_limits(self._session, self._spec, application_id)
+            self._session.checkpoint()
+        except RestUnavailable:
+            raise
+        except SubmissionRejected as error:
+            application = self._get_application(claim)
+            if application is None:
+                raise
+            report = read_yarn_report(application)
+            if application["state"] in ENDED:
+                self._session.forget(report)
+            if report.reason is error.reason:
+                raise
+            # Another client has submitted the id; the files of this one go with its application.
+            logger.info("another client of the same training was faster (%s); polling again", error)
+        except BaseException as error:
+            # A request to end (Airflow's alarm is a BaseException of its own): leave no application behind.
+            # After any other failure the next call continues the claim.
+            ends = isinstance(error, Cancelled) or not isinstance(error, Exception)
+            if ends and self._may_take_back(claim):
+                take_back(self._session, application_id, error)
+            raise
+
+    def _mark_submitted(self, claims: Claims, claim: Claim) -> None:
+        """Record that YARN has accepted the application; without the record a later client only polls once more."""
+        try:
+            claims.mark_submitted(claim.number)
+        except (SubmissionRejected, ClusterUnreachable) as error:
+            logger.warning("%s is submitted, but its claim could not be marked: %s", claim.application_id, error)
+
+    def _may_take_back(self, claim: Claim) -> bool:
+        """Return whether the claimed id is still ours: a later attempt may have submitted it meanwhile."""
+        try:
+            application = self._get_application(claim)
+        except ClusterUnreachable:
+            return True
+        return application is None or attempt_of(application) == self._identity.attempt
+
+    def _get_application(self, claim: Claim) -> Mapping[str, Any] | None:
+        """Return YARN's object of a claimed id; None if YARN does not know it."""
+        try:
+            return self._resourcemanager.get(claim.application_id)
+        except ApplicationNotFound:
+            return None

@@ -1,0 +1,82 @@
+"""`Submitter`: what each way to YARN can do; `SubmitMethod` chooses HTTP, Skein's Java client, or this machine."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from ..follow.session import Session
+from ..hadoop.transport import RestUnavailable
+from ..job.spec import JobSpec
+
+logger = logging.getLogger(__name__)
+
+SKEIN, AUTO = "skein", "auto"
+
+_T = TypeVar("_T")
+
+
+class Submitter(Protocol):
+    """A way to YARN. As a context manager it gives back what it holds for an application that YARN has not got."""
+
+    @property
+    def reserves(self) -> bool:
+        """Whether it reserves ids, so that clients of one identity can claim the same one."""
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def check(self, spec: JobSpec) -> None:
+        """Raise an error when the job could not run; reserve nothing."""
+
+    def reserve(self, spec: JobSpec) -> str:
+        """Reserve an application id; return an empty one if this way reserves none."""
+
+    def submit(self, spec: JobSpec, application_id: str, tags: Iterable[str] = ()) -> str:
+        """Submit a job under a reserved id; return its id when YARN has accepted it."""
+
+
+@dataclass(frozen=True)
+class SubmitMethod:
+    """How a client submits.
+
+    Parameters
+    ----------
+    way : {"auto", "rest", "skein"}
+        ``auto`` is HTTP, and Skein's Java client where HTTP is closed.
+    strict_placement : bool
+        Refuse a job with a container that no running node could hold.
+    environ : mapping of str to str or None
+        For Skein's Java client. None: the process's environment.
+    """
+
+    way: str
+    strict_placement: bool
+    environ: Mapping[str, str] | None
+
+    def use(self, session: Session, spec: JobSpec, work: Callable[[Submitter], _T]) -> _T:
+        """Return the result of ``work``, which is called again with Skein's Java client where HTTP is closed."""
+        refusal = None
+        if self.way != SKEIN:
+            try:
+                return work(make_submitter(session, spec, self.strict_placement))
+            except RestUnavailable as error:
+                if self.way != AUTO:
+                    raise
+                logger.info("submitting with Skein's Java client, because HTTP is closed: %s", error)
+                refusal = error
+        from .skein_java import SkeinJavaSubmitter
+
+        return work(SkeinJavaSubmitter(session, self.strict_placement, self.environ, refusal))
+
+
+def make_submitter(session: Session, spec: JobSpec, strict_placement: bool = False) -> Submitter:
+    """Return the submitter of a job over HTTP, or on this machine."""
+    if session.cluster.is_local:
+        from .local_submitter import LocalSubmitter
+
+        return LocalSubmitter(session.cluster, session.resourcemanager)
+    from .rest import RestSubmitter
+
+    return RestSubmitter(session, spec.user, strict_placement)
