@@ -1,9 +1,13 @@
 """A task's log, from whichever place has it; the places are on the wire or programs on PATH."""
 
+import contextlib
 import re
 import shlex
+import time
+import tracemalloc
+from contextlib import closing
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, count, pairwise
 
 import pytest
 from hypothesis import given
@@ -11,6 +15,7 @@ from hypothesis import strategies as st
 
 import tf_yarn_ops.follow.log_reader
 from support.fake_yarn import STAMP, application, verdict_text
+from support.http_server import Handler, running
 from support.records import add
 from support.tfile import file_of
 from tf_yarn_ops.errors import ApplicationNotFound, LogMissing, SpecInvalid, SubmissionRejected
@@ -396,3 +401,88 @@ def test_a_report_adds_no_argument_to_yarn_logs(yarn, yarn_program, field, hosti
             rf"logs -applicationId {ID} -containerId container_[\w-]+ -log_files \w[\w.-]* -appOwner ann ann\n", given
         ), given
         assert shlex.split(file.command())[1:] == given.split()[:7]
+
+
+@pytest.mark.parametrize("size", [1, 7, 60_000])
+def test_bytes_before_an_offset_are_not_held(size):
+    """A node that names a short log sends what it likes before the new bytes."""
+    head, length = framed("", length=10_000_000).split("\nEnd")[0].encode(), 10_000_000
+    parts = chain([head[:40], head[40:]], (b"x" * 60_000 for _ in count()))
+    tracemalloc.start()
+    found = grown(parts, length - size, length)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == (length, b"x" * size) and peak < 4_000_000
+
+
+def stranger(gateway, answer):
+    """Return a server whose `answer` writes to the socket, and the paths of its requests."""
+    asked = []
+
+    class Node(Handler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.close_connection = True
+            kind = "text/html" if gateway else "text/plain"
+            self.wfile.write(f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nConnection: close\r\n".encode())
+            with contextlib.suppress(OSError):
+                answer(self.wfile, len(asked))
+
+    return running(Node), asked
+
+
+def _longer_and_longer(wfile, number):
+    wfile.write(b"\r\n" + framed("x" * 100, length=10 ** (8 + number)).encode())
+
+
+def _drip(wfile, number):
+    wfile.write(b"\r\n" + framed("", length=1000).partition("\nEnd")[0].encode() + b"<pre>")
+    while True:
+        wfile.write(b"x")
+        wfile.flush()
+        time.sleep(0.05)
+
+
+def _drip_head(wfile, number):
+    while True:
+        wfile.write(b"A: b\r\n")
+        wfile.flush()
+        time.sleep(0.05)
+
+
+def _flood(wfile, number):
+    wfile.write(b"\r\n" + framed("", length=10**12).partition("\nEnd")[0].encode() + b"<pre>")
+    while True:
+        wfile.write(b"x\n" * 32768)
+
+
+@pytest.mark.parametrize("behind", ["node", "gateway"])
+@pytest.mark.parametrize("answer", [_longer_and_longer, _drip, _drip_head, _flood])
+def test_look_for_new_lines_ends_whatever_a_node_sends(yarn, answer, behind):
+    server, asked = stranger(behind == "gateway", answer)
+    with server as node:
+        url = f"http://127.0.0.1:{node.server_address[1]}"
+        address = f"{url}/gateway/default/yarn" if behind == "gateway" else yarn.url
+        cluster = Cluster((address,), "ann", "ann", "hdfs://n", "hdfs://n", "/user/{user}/.skein")
+        cluster = replace(cluster, site=replace(cluster.site, request_timeout=0.1))
+        file, began = LogFile(CONTAINER, "worker.log", url, "ann", ID), time.monotonic()
+        with closing(Logs(cluster, cluster.resourcemanager(), environ={"PATH": "/none"})) as reader:
+            found = reader.new_bytes(file, 0, reader.open_known())
+            assert len(found or b"") <= 4 << 20 and len(asked) <= 3
+            for _ in reader._from_node(file, reader.open_known(), 1000):
+                pass
+        assert time.monotonic() - began < 60
+
+
+def test_output_of_yarn_logs_comes_piece_by_piece(yarn, yarn_program):
+    """It was held in memory as a whole, and one without end filled it."""
+    (yarn_program / "output").write_text(framed("", length=10**12).partition("\nEnd")[0] + "x" * 100_000)
+    with (yarn_program / "yarn").open("a") as program:
+        program.write("exec cat /dev/zero\n")
+    reader, taken = logs(yarn, {"PATH": f"{yarn_program}:/bin:/usr/bin"}), 0
+    file = LogFile(CONTAINER, "worker.log", None, "ann", ID)
+    for _, part in reader._from_yarn(file, reader.open_known(), None):
+        taken += len(part)
+        if taken > 20_000_000:
+            return
+    raise AssertionError(f"{taken} bytes only")

@@ -1,5 +1,9 @@
 """Addresses behind a gateway: which URL is asked, and which one a user sees."""
 
+import html
+import itertools
+import tracemalloc
+from itertools import chain
 from urllib.parse import urlencode, urlsplit
 
 import pytest
@@ -145,3 +149,28 @@ def test_link_of_others_names_a_safe_node_or_none(link, scheme, host, port, path
 )
 def test_an_address_keeps_the_path_of_a_gateway_only(typed, url):
     assert parse_addresses(typed) == (url,)
+
+
+LINES = ('first <b> & "second"\n', "\u00fc\u20ac \U0001f600 &amp;\n", "&", "<", "</pr", "")
+
+
+@given(st.lists(st.sampled_from(LINES), max_size=6), st.integers(1, 9))
+def test_log_of_a_page_is_the_same_however_the_page_is_cut(lines, size):
+    log = "".join(lines)
+    page = f"<html><p>x<pre>{html.escape(log)}</pre><pr</p></html>".encode()
+    parts = [page[at : at + size] for at in range(0, len(page), size)]
+    assert b"".join(read_log_page(parts)).decode() == log
+
+
+@pytest.mark.parametrize("piece", [b"x" * 65536, b"&" * 65536, b"<" * 65536, b"\xff" * 65536, b"<pre></pre>" * 600])
+def test_log_of_a_page_without_end_comes_piece_by_piece(piece):
+    """The whole page was joined first."""
+    taken = itertools.count()
+    pages = chain([b"<pre>"], (piece for _ in iter(lambda: next(taken), 50)))
+    tracemalloc.start()
+    for _ in read_log_page(pages):
+        pass
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert next(taken) == 51 and peak < 1_500_000
+    assert list(read_log_page([b"<p>no log", b"</p>"])) == []

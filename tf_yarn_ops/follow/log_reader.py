@@ -30,8 +30,9 @@ from ..hadoop.filesystem import FileSystem
 from ..hadoop.local_jobs import LocalJobs
 from ..hadoop.resourcemanager import ENDED, ResourceManager
 from ..hadoop.security.authentication import OTHER_USERS, GatewayAuthentication, KerberosAuthentication
-from ..hadoop.transport import client_options
+from ..hadoop.transport import FILE_LIMITS, AnswerLimits, client_options
 from ..history.histories import with_recorded_tasks
+from ..programs import running_program
 from ..runtime.common.report import JobReport
 from .live_report import LiveReports
 from .yarn_report import read_yarn_report
@@ -60,6 +61,10 @@ _FILE_NAME = re.compile(r"\w[\w.-]*")
 _FRAME = 2048
 #: Bytes from the end of a log that a look for new lines asks for, and the most that it reads at once.
 _WINDOW, _AT_ONCE = 64 * 1024, 4 * 1024 * 1024
+#: Of a look for new lines. Its node, which a report names, may be another user's server.
+_LOOK_LIMITS = AnswerLimits(6, 2 * _AT_ONCE)
+#: Requests of a look; the second asks for as much as the first says that there is, and the log may grow meanwhile.
+_LOOKS = 3
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,7 @@ class LogFile:
         return ["logs", *chain.from_iterable(values.items())]
 
 
-def unframed(chunks: Iterable[bytes], window: int | None = None) -> Iterator[LogChunk]:
+def unframed(chunks: Iterable[bytes], window: int | None = None, *, always: bool = False) -> Iterator[LogChunk]:
     """Yield the content of a log with its place, without the lines that YARN adds before and after it.
 
     A node may answer with the log on its disk and then with the same log, aggregated; the length ends the first.
@@ -105,14 +110,16 @@ def unframed(chunks: Iterable[bytes], window: int | None = None) -> Iterator[Log
         The answer.
     window : int, optional
         Bytes from the end that were requested. Default: all.
+    always : bool, optional
+        Whether a text without YARN's lines is not a log. Default: it is that of another kind of server.
     """
     held, source = b"", iter(chunks)
     while _START not in held and len(held) <= _FRAME and (chunk := next(source, None)) is not None:
         held += chunk
     head, start, content = held.partition(_START)
     found = _LENGTH.search(head)
-    if not start or found is None:  # another kind of server, which adds no lines
-        yield from _placed(chain([held], source))
+    if not start or found is None:
+        yield from () if always else _placed(chain([held], source))
         return
     length = int(found[1])
     left = min(length, length if window is None else window)
@@ -156,7 +163,7 @@ def grown(chunks: Iterable[bytes], offset: int, window: int) -> tuple[int, bytes
         if chunk is None or len(held) > _FRAME:
             return -1, b""
         held += chunk
-    head, content = held.split(_START, 1)
+    head, first = held.split(_START, 1)
     found = _LENGTH.search(head)
     if found is None:
         return -1, b""
@@ -165,9 +172,17 @@ def grown(chunks: Iterable[bytes], offset: int, window: int) -> tuple[int, bytes
     skipped, wanted = offset - (length - sent), min(length - offset, _AT_ONCE)
     if skipped < 0 or wanted <= 0:
         return length, b""
-    while len(content) < skipped + wanted and (chunk := next(source, None)) is not None:
-        content += chunk
-    return length, content[skipped : skipped + wanted]
+    return length, b"".join(_slice(chain([first], source), skipped, wanted))
+
+
+def _slice(chunks: Iterable[bytes], begin: int, length: int) -> Iterator[bytes]:
+    """Yield so many bytes from a place on, and hold none of those before it."""
+    for chunk in chunks:
+        yield chunk[begin : begin + length]
+        length -= max(0, min(length, len(chunk) - begin))
+        begin = max(0, begin - len(chunk))
+        if not length:
+            return
 
 
 def _grown(chunks: Iterable[bytes], offset: int, window: int) -> Iterator[tuple[int, bytes]]:
@@ -202,7 +217,7 @@ class Logs:
         self._resourcemanager = resourcemanager
         self._environ = dict(os.environ if environ is None else environ)
         self._live = LiveReports(cluster)
-        self._clients: dict[str | None, Any] = {}
+        self._clients: dict[tuple[str | None, AnswerLimits | None], Any] = {}
         self._lock = threading.Lock()
         self._outages: dict[str, tuple[float, bool]] = {}  # by address: the end, and whether it has connected
         self._waiting: dict[str, float] = {}  # since when for the aggregation, by application
@@ -323,21 +338,21 @@ class Logs:
         address = self._resourcemanager.addresses.current()
         if gateway.is_gateway(address):
             url = gateway.log_page(address, file.node, f"{file.container_id}/{file.user}/{file.name}", offset)
-            chunks = list(self._fetch(url, "text/html", gateway.read_log_page, file.node))
-            return b"".join(chunks) if chunks else None
+            page = list(self._fetch(url, "text/html", _begin_of_page, file.node, limits=_LOOK_LIMITS))
+            return page[0] if page else None
         trusted = file.node if known.lists(file.node) else None
         window = _WINDOW
-        while True:
+        for _ in range(_LOOKS):
             url = f"{file.node}/ws/v1/node/containerlogs/{file.container_id}/{file.name}?size=-{window}"
-            parts = list(
-                self._fetch(url, "text/plain", partial(_grown, offset=offset, window=window), file.node, trusted)
-            )
+            read = partial(_grown, offset=offset, window=window)
+            parts = list(self._fetch(url, "text/plain", read, file.node, trusted, _LOOK_LIMITS))
             length, content = parts[0] if parts else (-1, b"")
             if length < 0:
                 return None
             if content or length <= offset:
                 return content
             window = length - offset + _WINDOW
+        return None
 
     def _from_node(self, file: LogFile, known: "LogSources", window: int | None) -> Iterator[LogChunk]:
         address = self._resourcemanager.addresses.current()
@@ -345,10 +360,9 @@ class Logs:
             yield from _read_local_log(self._resourcemanager, file, window)
         elif file.node and gateway.is_gateway(address):
             path = f"{file.container_id}/{file.user}/{file.name}"
-            page = self._fetch(
-                gateway.log_page(address, file.node, path), "text/html", gateway.read_log_page, file.node
-            )
-            yield from _placed(page)
+            url = gateway.log_page(address, file.node, path)
+            limits = _limits(window)
+            yield from _placed(self._fetch(url, "text/html", gateway.read_log_page, file.node, limits=limits))
         elif file.node:
             yield from self._fetch(
                 f"{file.node}/ws/v1/node/containerlogs/{file.container_id}/{file.name}{_size(window)}",
@@ -356,13 +370,16 @@ class Logs:
                 partial(unframed, window=window),
                 file.node,
                 file.node if known.lists(file.node) else None,
+                _limits(window),
             )
 
     def _from_server(self, file: LogFile, known: "LogSources", window: int | None) -> Iterator[LogChunk]:
         for server in self._cluster.log_services:
             found = False
             url = f"{server}/containerlogs/{file.container_id}/{file.name}{_size(window)}"
-            for chunk in self._fetch(url, "text/plain", partial(unframed, window=window), server):
+            for chunk in self._fetch(
+                url, "text/plain", partial(unframed, window=window), server, limits=_limits(window)
+            ):
                 found = True
                 yield chunk
             if found:
@@ -375,6 +392,7 @@ class Logs:
         read: Callable[[Iterable[bytes]], Iterator[LogPart]],
         server: str,
         node: str | None = None,
+        limits: AnswerLimits | None = None,
     ) -> Iterator[LogPart]:
         """Yield the parts of the log at a URL.
 
@@ -386,32 +404,38 @@ class Logs:
             Who answers; one that has not answered in time gets no request for `OUTAGE_TIME` seconds.
         node : str, optional
             May see a ticket as the configured addresses do.
+        limits : AnswerLimits, optional
+            Default: none, for a log that somebody reads as it comes.
         """
-        httpx = import_httpx()
+        httpx, begun = import_httpx(), False
         if self._outages.get(server, (0.0, False))[0] > time.monotonic():
             return
         try:
             url = httpx.URL(url).copy_merge_params(self._cluster.authentication.parameters())
-            with self._client(node).stream("GET", url, headers={"Accept": kind}) as answer:
+            with self._client(node, limits).stream("GET", url, headers={"Accept": kind}) as answer:
                 if answer.status_code == 200 and kind in answer.headers.get("content-type", ""):
-                    yield from read(answer.iter_bytes())
+                    for part in read(answer.iter_bytes()):
+                        begun = True
+                        yield part
                 else:
                     logger.debug("no log at %s: HTTP %s", url, answer.status_code)
         except (httpx.HTTPError, httpx.InvalidURL, TfYarnError) as error:
+            if begun:
+                logger.warning("the log at %s is cut, because its server does not end it: %s", server, error)
             logger.debug("no log at %s: %s", url, error)
             if isinstance(error, httpx.TimeoutException):
                 connected = isinstance(error, httpx.ReadTimeout)
                 self._outages[server] = time.monotonic() + OUTAGE_TIME, connected
 
-    def _client(self, node: str | None) -> Any:
-        site, httpx = self._cluster.site, import_httpx()
+    def _client(self, node: str | None, limits: AnswerLimits | None) -> Any:
+        site, httpx, trusted = self._cluster.site, import_httpx(), self._trusted(node)
         with self._lock:
-            if node not in self._clients:
+            if (node, limits) not in self._clients:
                 options = client_options(
-                    self._cluster.authentication, self._trusted(node), site.request_timeout, site.ca_file, limits=None
+                    self._cluster.authentication, trusted, site.request_timeout, site.ca_file, limits
                 )
-                self._clients[node] = httpx.Client(**options | {"follow_redirects": True})
-            return self._clients[node]
+                self._clients[node, limits] = httpx.Client(**options | {"follow_redirects": True})
+            return self._clients[node, limits]
 
     def close(self) -> None:
         """Close the connections; they open again when they are needed."""
@@ -455,15 +479,19 @@ class Logs:
         command = [program, *file.arguments, "-appOwner", file.user]
         environ = {name: value for name, value in self._environ.items() if name not in OTHER_USERS}
         environ["HADOOP_USER_NAME"] = self._cluster.login
+        quiet = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         try:
-            done = subprocess.run(
-                command, env=environ, capture_output=True, timeout=_YARN_TIMEOUT, check=False, stdin=subprocess.DEVNULL
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
+            with running_program(command, env=environ, stdout=subprocess.PIPE, **quiet) as process:
+                timer = threading.Timer(_YARN_TIMEOUT, process.kill)
+                assert process.stdout is not None
+                timer.start()
+                try:
+                    yield from unframed(iter(partial(process.stdout.read, _WINDOW), b""), always=True)
+                finally:
+                    timer.cancel()
+                    process.kill()
+        except OSError as error:
             logger.debug("%s: %s", file.command(), error)
-            return
-        if done.returncode == 0 and _START in done.stdout:
-            yield from unframed([done.stdout])
 
 
 class LogSources:
@@ -501,6 +529,17 @@ class LogSources:
     def close(self) -> None:
         """Close the file system."""
         self._stack.close()
+
+
+def _begin_of_page(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the log in a gateway's page once, at most 4 MiB of it; nothing if the page has none."""
+    if parts := list(_slice(gateway.read_log_page(chunks), 0, _AT_ONCE)):
+        yield b"".join(parts)
+
+
+def _limits(window: int | None) -> AnswerLimits | None:
+    """Return the limits of an answer: a log for a person comes as it is, the end of one within a time."""
+    return None if window is None else FILE_LIMITS
 
 
 def _size(window: int | None) -> str:

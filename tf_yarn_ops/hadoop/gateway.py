@@ -13,7 +13,9 @@ each string of one line that looks like a path or an address of YARN, such as ``
 
 import html
 import re
+from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -30,7 +32,8 @@ ADVICE = (
     "Let the gateway ask the active ResourceManager for every path (Knox: an HaProvider for YARNUI and "
     "RESOURCEMANAGER), or give each ResourceManager a path and name both: resourcemanager: [https://gateway/rm1, https://gateway/rm2]"
 )
-_CONTENT = re.compile(r"<pre>(.*?)(?:</pre>|\Z)", re.DOTALL)
+#: The begin of a tag or of a character's name at the end of a chunk, which the next one goes on with.
+_CUT, _LONGEST_NAME = re.compile(r"[<&][^;>]*\Z"), 40
 #: A number that is no character, and perhaps longer than Python reads.
 _NO_CHARACTER = re.compile(r"&#\w{9,};?")
 
@@ -141,9 +144,21 @@ def log_page(address: str, node: str, path: str, start: int = 0) -> str:
 
 
 def read_log_page(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the log in a NodeManager's page; nothing if the page has none."""
-    for content in _CONTENT.findall(b"".join(chunks).decode("utf-8", "replace")):
-        yield unescape_page(content).encode()
+    """Yield the log in a NodeManager's page piece by piece, as the page comes; nothing if it has none."""
+    decoder = getincrementaldecoder("utf-8")("replace")
+    held, within = "", False
+    for chunk in chain(chunks, [b""]):
+        held += decoder.decode(chunk, not chunk)
+        place = 0
+        while (found := held.find(tag := "</pre>" if within else "<pre>", place)) >= 0:
+            if within:
+                yield unescape_page(held[place:found]).encode()
+            within, place = not within, found + len(tag)
+        cut = _CUT.search(held, max(place, len(held) - _LONGEST_NAME)) if chunk else None
+        end = cut.start() if cut else len(held)
+        if within and (place < end or not chunk):
+            yield unescape_page(held[place:end]).encode()
+        held = held[end:]
 
 
 def unescape_page(text: str) -> str:
