@@ -2,6 +2,8 @@
 
 import pytest
 from airflow.sdk.log import mask_secret
+from hypothesis import given
+from hypothesis import strategies as st
 
 from support.airflow_task import ID, Running, task_log
 from support.node_logs import serve_logs
@@ -56,3 +58,17 @@ def test_unknown_task_of_a_job_is_reported(site, monkeypatch, capsys):
     site.end(ID, tasks=tasks_of(site.url, state="succeeded"))
     task.join(60)
     assert not task.is_alive() and task.error is None
+
+
+@given(st.lists(st.sampled_from(["x" * 40, "geheim-7" * 200, "y" * 3000]), max_size=30), st.integers(0, 1700))
+def test_long_line_is_masked_to_its_end_in_a_bounded_time(parts, begin):
+    """The masks ran over 64 KiB of each line, of which 2,000 characters are shown."""
+    text, taken = ("".join(parts))[begin:], []
+
+    def mask(line):
+        taken.append(len(line))
+        return line.replace("geheim-7" * 200, "***")
+
+    shown = log_lines.mask_line(text, mask)
+    assert mask(text).startswith(shown) and len(shown) <= log_lines.LONGEST
+    assert taken[0] <= 10_192 and (shown or len(text) > 10_000 or not text)

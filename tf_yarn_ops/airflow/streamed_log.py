@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between two looks, lines that a look may tell, and characters of a line.
 SCAN_SECONDS, MOST_LINES, LONGEST = 5.0, 200, 2000
+#: Characters behind the end of a shown line that are masked too, twice: a secret of so many may begin in the line.
+_OVERLAP = 4096
 _ALL, _CHIEF = "all", "chief"
 #: A triggerer may follow many tasks. asyncio's own pool has few threads, which their waits need.
 _READERS = ThreadPoolExecutor(8, thread_name_prefix="tf-yarn-lines")
@@ -118,7 +120,7 @@ class ProgramLines:
             lines.append(line)
             if len(lines) > MOST_LINES:  # the end of a log says why the job failed
                 left_out[lines.popleft().task] += 1
-        return [f"{line.task} | {self._mask(line.text)[:LONGEST]}" for line in lines], left_out
+        return [f"{line.task} | {mask_line(line.text, self._mask)}" for line in lines], left_out
 
     def close(self) -> None:
         """Close the connections."""
@@ -126,6 +128,21 @@ class ProgramLines:
             for one in (self._resourcemanager, self._live, self._logs, self._stream):
                 if one is not None:
                     stack.callback(one.close)
+
+
+def mask_line(text: str, mask: Callable[[str], str]) -> str:
+    """Return the begin of a line, at most `LONGEST` characters, without secrets; the time does not grow with the line.
+
+    Parameters
+    ----------
+    text : str
+    mask : callable
+        Masks the secrets of a text of at most 10,192 characters.
+    """
+    head = text[: LONGEST + 2 * _OVERLAP]
+    masked = mask(head)
+    # A secret that the cut has halved is not known by its half, and masks let it move to the front.
+    return masked[: LONGEST if head == text else max(0, min(LONGEST, len(masked) - _OVERLAP))]
 
 
 def _hide(line: str) -> str:
