@@ -76,7 +76,7 @@ async def figures(size: int) -> Figures:
     spec = JobSpec(command="true", tasks={"worker": TaskSpec(instances=size)})
     job = build_runtime_job(spec, JobContext(20000, user="bench"))
     coordinator = Coordinator(job, "application_1_1", SkeinContainers(job))
-    coordinator.known = {
+    coordinator.state.known = {
         f"worker_{number}": Container(f"worker_{number}", "worker", "RUNNING", "") for number in range(size)
     }
     peers: list[tuple[Any, Line]] = []
@@ -84,7 +84,7 @@ async def figures(size: int) -> Figures:
         line = Line()
         peers.append(
             (
-                await coordinator.on_connect(
+                await coordinator.agents.on_connect(
                     line,
                     {
                         "type": "register",
@@ -104,7 +104,7 @@ async def figures(size: int) -> Figures:
             )
         )  # type: ignore[arg-type]
     for peer, line in peers:
-        coordinator.on_message(peer, line, {"type": "running", "round": 1, "start": 1})  # type: ignore[arg-type]
+        coordinator.agents.on_message(peer, line, {"type": "running", "round": 1, "start": 1})  # type: ignore[arg-type]
     lines = [sample(step) for step in range(ROUNDS)]
     gc.collect()
     before = resident_mib()
@@ -112,7 +112,7 @@ async def figures(size: int) -> Figures:
     for text in lines:
         began = time.process_time()
         for peer, line in peers:
-            coordinator.on_message(peer, line, protocol.decode(text))  # type: ignore[arg-type]
+            coordinator.agents.on_message(peer, line, protocol.decode(text))  # type: ignore[arg-type]
         spent += time.process_time() - began
     grown = resident_mib() - before
     began = time.process_time()

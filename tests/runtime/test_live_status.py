@@ -21,10 +21,9 @@ from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport
-from tf_yarn_ops.runtime.master.containers import ContainerEnd
+from tf_yarn_ops.runtime.common.report import JobReport, yarn_times
+from tf_yarn_ops.runtime.master.containers import ContainerEnd, LostContainer
 from tf_yarn_ops.runtime.master.lifecycle import Expired
-from tf_yarn_ops.runtime.master.overseer import LostContainer
 from tf_yarn_ops.runtime.page.page import render_page
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
@@ -140,10 +139,10 @@ async def running(spec=None):
     coordinator, wires = coordinator_of(spec or wire_job()), {}
     for container in ("ps_0", "worker_0", "worker_1"):
         wires[container] = Wire()
-        peer = await coordinator.on_connect(wires[container], registration(container))
+        peer = await coordinator.agents.on_connect(wires[container], registration(container))
         wires[container].peer = peer
     for wire in wires.values():
-        coordinator.on_message(wire.peer, wire, {"type": "running", "round": 1, "start": 1})
+        coordinator.agents.on_message(wire.peer, wire, {"type": "running", "round": 1, "start": 1})
     return coordinator, wires["worker_0"]
 
 
@@ -154,12 +153,11 @@ def test_a_sigkill_of_a_full_container_is_out_of_memory(peak, reason):
     async def killed():
         coordinator, wire = await running(wire_job(restart=RestartPolicy(max_container_losses=0)))
         if peak:
-            coordinator.on_message(wire.peer, wire, sample(peak_memory_mib=peak))
+            coordinator.agents.on_message(wire.peer, wire, sample(peak_memory_mib=peak))
         end = ContainerEnd("Exception from container-launch. Exit code: 137 Exception message: Killed", exit_code=137)
-        coordinator.remove_containers(
-            [LostContainer("worker_0", Reason.CONTAINER_LOST, "Container failed")], {"worker_0": end}
-        )
-        return coordinator.state
+        lost = LostContainer("worker_0", Reason.CONTAINER_LOST, "Container failed")
+        coordinator.state.on_lost([lost], 0.0, {"worker_0": end})
+        return coordinator.state.lifecycle
 
     state = asyncio.run(killed())
     assert (state.verdict.reason, state.verdict.task) == (reason, TaskId("worker", 0))
@@ -169,11 +167,11 @@ def test_a_sigkill_of_a_full_container_is_out_of_memory(peak, reason):
 def test_a_sample_is_answered_and_a_late_one_changes_nothing():
     async def late():
         coordinator, wire = await running()
-        coordinator.on_message(wire.peer, wire, sample(metrics={"loss": [[1.0, 0.5]]}))
+        coordinator.agents.on_message(wire.peer, wire, sample(metrics={"loss": [[1.0, 0.5]]}))
         assert wire.last()[0] == "pong"
         first = coordinator.status()
-        coordinator.on_message(wire.peer, wire, exited(code=0))
-        coordinator.on_message(wire.peer, wire, sample(metrics={"loss": [[2.0, 9.0]]}))
+        coordinator.agents.on_message(wire.peer, wire, exited(code=0))
+        coordinator.agents.on_message(wire.peer, wire, sample(metrics={"loss": [[2.0, 9.0]]}))
         return first, coordinator.status()
 
     first, then = asyncio.run(late())
@@ -184,24 +182,24 @@ def test_a_sample_is_answered_and_a_late_one_changes_nothing():
 def test_a_log_is_asked_of_its_agent_and_only_its_answer_counts():
     async def ask_agent():
         coordinator, wire = await running()
-        asked = asyncio.ensure_future(coordinator.tail("worker:0"))
+        asked = asyncio.ensure_future(coordinator.agents.tail("worker:0"))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert wire.said[-1] == {"type": "tail", "id": 1}
-        other = coordinator.registry.peers["worker_1"]
-        coordinator.on_message(other, other.connection, {"type": "log", "id": 1, "text": "a lie"})
-        coordinator.on_message(wire.peer, wire, {"type": "log", "id": 1, "text": "the truth"})
-        return await asked, await coordinator.tail("worker:7")
+        other = coordinator.state.registry.peers["worker_1"]
+        coordinator.agents.on_message(other, other.connection, {"type": "log", "id": 1, "text": "a lie"})
+        coordinator.agents.on_message(wire.peer, wire, {"type": "log", "id": 1, "text": "the truth"})
+        return await asked, await coordinator.agents.tail("worker:7")
 
     assert asyncio.run(ask_agent()) == ("the truth", None)
 
 
 def test_live_job_has_the_queue_time_and_start_of_yarn():
     coordinator = coordinator_of(wire_job())
-    coordinator.take_times({"startedTime": 1_700_000_000_000, "launchTime": 1_700_000_000_040})
+    coordinator.state.times = yarn_times({"startedTime": 1_700_000_000_000, "launchTime": 1_700_000_000_040}, None)
     for document in (coordinator.status(), coordinator.live_report()):
         assert (document["queue_seconds"], document["started_at"]) == (0.04, 1_700_000_000.04)
-    coordinator.take_times({})
+    coordinator.state.times = yarn_times({}, None)
     assert coordinator.status()["queue_seconds"] is None
 
 

@@ -96,12 +96,12 @@ def test_no_message_of_an_agent_ends_the_coordinator(history):
     async def play():
         coordinator = coordinator_of(job())
         wire = Wire()
-        peer = await coordinator.on_connect(wire, registration())
-        await coordinator.on_connect(Wire(), registration("worker_1"))
-        await coordinator.on_connect(Wire(), registration("ps_0"))
-        assert coordinator.state.published
+        peer = await coordinator.agents.on_connect(wire, registration())
+        await coordinator.agents.on_connect(Wire(), registration("worker_1"))
+        await coordinator.agents.on_connect(Wire(), registration("ps_0"))
+        assert coordinator.state.lifecycle.published
         for message in history:
-            coordinator.on_message(peer, wire, message)
+            coordinator.agents.on_message(peer, wire, message)
         report = coordinator.report()
         assert json.loads(json.dumps(coordinator.status()))["application_id"] == "application_1_1"
         assert parse_diagnostics(compose_diagnostics(report), report.application_id)[0] == report

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,6 +50,7 @@ class LocalContainer:
     process: subprocess.Popen | None = None
     state: str = "REQUESTED"
     message: str = ""
+    started_at: float = 0.0
 
     @property
     def id(self):
@@ -198,7 +200,7 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
                 }
                 command = [self.python, "-I", "-S", RUNTIME_FILE, "agent", service, APPLICATION]
                 container.process = self.run(command, container.folder, env)
-                container.state = "RUNNING"
+                container.state, container.started_at = "RUNNING", time.time()
             return container
 
     def reap(self):
@@ -259,6 +261,7 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
                         instance=c.instance,
                         state=STATES.Value(c.state),
                         exit_message=c.message,
+                        start_time=int(1000 * c.started_at),
                         yarn_node_http_address=self.nodes.get(c.id, "127.0.0.1:8042") if c.process else "",
                     )
                     for c in self.containers

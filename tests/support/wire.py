@@ -1,9 +1,10 @@
-"""A coordinator without a network: what it says to its agents is kept."""
+"""A coordinator without a network, which keeps its messages to agents; and the state of a job alone."""
 
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.protocol import decode
 from tf_yarn_ops.runtime.master.containers import Container, SkeinContainers
 from tf_yarn_ops.runtime.master.coordinator import Coordinator
+from tf_yarn_ops.runtime.master.job_state import JobState
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
 
@@ -13,30 +14,52 @@ class Wire:
     address = "test"
 
     def __init__(self):
-        self.said = []
+        self.said, self.closed = [], False
 
     def send(self, line):
         self.said.append(decode(line))
 
     def close(self):
-        pass
+        self.closed = True
 
     def last(self):
         return self.said[-1]["type"], self.said[-1].get("round"), self.said[-1].get("start")
 
 
+def known_containers():
+    """Return the containers of `job`, and replacements, as Skein lists them."""
+    return {f"{name}_{n}": Container(f"{name}_{n}", name, "RUNNING", "") for name in ("worker", "ps") for n in range(3)}
+
+
 def coordinator_of(job):
     coordinator = Coordinator(job, "application_1_1", SkeinContainers(job))
-    coordinator.known = {
-        f"{name}_{n}": Container(f"{name}_{n}", name, "RUNNING", "") for name in ("worker", "ps") for n in range(3)
-    }
+    coordinator.state.known = known_containers()
     return coordinator
+
+
+def state_of(job, began=0.0):
+    """Return the state of a job that has just begun, without a coordinator around it."""
+    state = JobState(job, "application_1_1", began)
+    state.known = known_containers()
+    return state
+
+
+def join(state, *containers, now=0.0):
+    """Let the agents of these containers register, each over a connection of its own; return them."""
+    for container in containers:
+        state.on_connect(f"connection of {container}", registration(container), now)
+    return [state.registry.peers[container] for container in containers]
+
+
+def receive(state, peer, message, now=0.0):
+    """Let a message of an agent arrive over its present connection; return the effects."""
+    return state.on_message(peer, peer.connection, message, now)
 
 
 def answer(coordinator):
     """Let every agent show that it lives, as a coordinator asks after a failure."""
-    for peer in [peer for peer in coordinator.registry.peers.values() if peer.connection]:
-        coordinator.on_message(peer, peer.connection, {"type": "pong"})
+    for peer in [peer for peer in coordinator.state.registry.peers.values() if peer.connection]:
+        coordinator.agents.on_message(peer, peer.connection, {"type": "pong"})
 
 
 def job(**fields):

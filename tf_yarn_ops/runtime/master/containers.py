@@ -97,6 +97,15 @@ class Container(NamedTuple):
         return self.host or "a node that Skein does not name"
 
 
+class LostContainer(NamedTuple):
+    """A container that is lost for the job; `replace`: whether the coordinator must request another one."""
+
+    container: str
+    reason: Reason
+    cause: str
+    replace: bool = False
+
+
 class ContainerEnd(NamedTuple):
     """What the node of an ended container knows of it.
 
@@ -191,6 +200,15 @@ class Containers(Protocol):
     async def shutdown(self, succeeded: bool, diagnostics: str) -> None:
         """End the application with a final status and diagnostics."""
         ...
+
+
+async def show_page(containers: Containers, route: str, address: str, link: str) -> Optional[str]:
+    """Add a page below the tracking URL; return its URL, or log a failure, because the training needs no page."""
+    try:
+        return await containers.add_page(route, f"http://{address}", link)
+    except SkeinFailed as error:
+        logger.warning("%s has no page below the tracking URL: %s", link, error)
+        return None
 
 
 class SkeinContainers(Containers):

@@ -12,16 +12,14 @@ import select
 import signal
 import sys
 import time
-from typing import Any, List, Optional
+from typing import List, Optional
 
 from ..common.contract import VERDICT_SECRET, Job, read_job
 from ..common.local_job import is_local
-from ..common.mutual_tls import server_context
 from ..common.processes import set_parent_death_signal
 from ..common.reasons import Reason
 from ..common.report import JobReport, compose_diagnostics
 from . import record_writer as history
-from . import web
 from .containers import SkeinContainers, exit_now
 from .coordinator import Coordinator
 from .lifecycle import Expired
@@ -31,7 +29,6 @@ from .verdict import (
     UNSEEN_SECONDS,
     VerdictNotTaken,
     end_application,
-    fetch_application,
     kill_by_rest,
     knows_us,
     until_known,
@@ -91,47 +88,19 @@ async def send_heartbeats(descriptor: int) -> None:
 
 async def coordinate(coordinator: Coordinator, secret: str) -> None:
     """Coordinate the job and end the application with its verdict, which the secret proves; see `verdict_tag`."""
-    began = time.monotonic()
-    job, application_id, containers = coordinator.job, coordinator.application_id, coordinator.containers
+    began, loop = time.monotonic(), asyncio.get_running_loop()
+    job, application_id, containers = coordinator.state.job, coordinator.state.application_id, coordinator.containers
+    listener = None
     try:
         listener = listen_on_first_free(job.ports, "127.0.0.1" if is_local(application_id) else "")
         logger.info("Listening on port %d for %d tasks", listener.getsockname()[1], len(job.tasks()))
     except PortsTaken as error:
-        listener = None
         coordinator.apply(Expired(Reason.AM_FAILED, f"the coordinator cannot listen: {error}"))
-    context = server_context()
     await containers.connect()
-    reachable = asyncio.get_running_loop().run_in_executor(
-        None, knows_us, job.resourcemanagers, application_id, job.authorities
-    )
+    reachable = loop.run_in_executor(None, knows_us, job.resourcemanagers, application_id, job.authorities)
     reachable.add_done_callback(lambda known: warn_unless(known.result(), job))
-    times = asyncio.get_running_loop().run_in_executor(
-        None, fetch_application, job.resourcemanagers, application_id, job.authorities
-    )
-    times.add_done_callback(lambda known: coordinator.take_times(known.result()))
-    background: List["asyncio.Future[Any]"] = [asyncio.ensure_future(coordinator.watch())]
-    await coordinator.prepare_output()
-    if listener:
-        background.append(asyncio.ensure_future(coordinator.serve(listener, context)))
-    website = web.Website(coordinator.status, coordinator.tail, coordinator.live_report, coordinator.viewers)
-    _server, port = await web.serve_page(website)
-    background.append(asyncio.ensure_future(coordinator.show_page("ytf", f"127.0.0.1:{port}", "Training")))
-    background.append(asyncio.ensure_future(coordinator.offer_tensorboard()))
-    background.append(asyncio.ensure_future(coordinator.measure_output()))
-    snapshots = history.Snapshots(job, application_id, lambda: coordinator.state, coordinator.status)
-    background.append(asyncio.ensure_future(snapshots.leave()))
-    verdict = asyncio.ensure_future(coordinator.verdict())
-    while not verdict.done():
-        await asyncio.wait([verdict, *background], return_when=asyncio.FIRST_COMPLETED)
-        for task in [task for task in background if task.done()]:
-            background.remove(task)
-            fault = task.exception()
-            if fault:
-                logger.error("A part of the coordinator ended", exc_info=fault)
-                coordinator.failed(fault)
-    website.renew()
-    await coordinator.stop_tasks()
-    website.renew(final=True)
+    snapshots = history.Snapshots(job, application_id, lambda: coordinator.state.lifecycle, coordinator.status)
+    await coordinator.run(listener, snapshots.leave())
     report = coordinator.report()
     keeping = history.begin_record(job, application_id, coordinator.status(live=False), snapshots)
     seen = bool(await reachable)

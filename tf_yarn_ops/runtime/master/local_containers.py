@@ -178,11 +178,11 @@ async def _coordinate(job: Job, application_id: str, secret: str) -> None:
 
     def kill() -> None:
         containers.killed = True
-        coordinator.end(_killed(application_id))
+        coordinator.abort(_killed(application_id))
 
     def abandoned() -> None:
         loop.remove_reader(0)
-        coordinator.end(Expired(Reason.LEASE_EXPIRED, "The client that held the lease of the job has ended"))
+        coordinator.abort(Expired(Reason.LEASE_EXPIRED, "The client that held the lease of the job has ended"))
 
     loop.add_signal_handler(signal.SIGTERM, kill)
     if stat.S_ISFIFO(os.fstat(0).st_mode):  # the client holds the other end, and never writes

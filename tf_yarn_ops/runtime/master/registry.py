@@ -33,13 +33,15 @@ class Peer:
     host, port, yarn_container, node_http
         As in the agent's registration.
     connection : object
-        Has ``send(line)`` and ``close()``; None while the contact is lost.
+        None while the contact is lost.
     received_at : float
         Monotonic time of its last message.
     answered_at : float
         Monotonic time of its last answer to a ping, or of its connection.
     round, start : int
-        Of the last start that was sent to it.
+        Of the last start that was sent to it; 0 before the first, and after its task has been given to another agent.
+    starts_at : float
+        Monotonic time from which that start is due.
     confirmed : tuple of int
         Round and start of the last start that it has confirmed.
     started_at : float or None
@@ -62,6 +64,7 @@ class Peer:
     answered_at: float = 0.0
     round: int = 0
     start: int = 0
+    starts_at: float = 0.0
     confirmed: Tuple[int, int] = (0, 0)
     started_at: Optional[float] = None
     running: bool = False
@@ -72,21 +75,10 @@ class Peer:
         """``host:port`` in the cluster spec."""
         return f"{self.host}:{self.port}"
 
-    def connect(self, connection: Any) -> None:
-        """Use this connection from now on and close the one before."""
-        old, self.connection = self.connection, connection
-        self.received_at = self.answered_at = time.monotonic()
-        if old is not None:
-            old.close()
-
-    def send(self, kind: str, **fields: Any) -> None:
-        """Send a message of `protocol`. Without a connection, skip it: an agent that is back gets it again."""
-        if self.connection is not None:
-            self.connection.send(protocol.encode(kind, **fields))
-
-    def begin(self, round_number: int, start: int) -> None:
-        """Note the start that the coordinator sends next."""
-        self.round, self.start, self.running = round_number, start, True
+    def begin(self, round_number: int, at: float) -> None:
+        """Note the start that the coordinator sends next; starts are numbered from 1 in each round."""
+        self.start = self.start + 1 if self.round == round_number else 1
+        self.round, self.starts_at, self.running = round_number, at, True
 
     def renew(self, port: int) -> None:
         """Note the agent's port for the next round; its command has ended."""
@@ -177,8 +169,13 @@ class Registry:
             return None
         return TaskId(plan.type, own if own in free else free[0])
 
+    def expects(self, container: str) -> bool:
+        """Return whether a container has registered, or a task is free for it."""
+        return container in self.peers or self.free_task(container) is not None
+
     def vacate(self, peer: Peer) -> None:
-        """Remove a peer; its task waits for another container."""
+        """Remove a peer, whose messages count no more; its task waits for another container."""
+        peer.connection, peer.start = None, 0
         if self.peers.get(peer.container) is peer:
             del self.peers[peer.container]
         if self.serving.get(peer.task) is peer:

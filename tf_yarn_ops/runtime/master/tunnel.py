@@ -6,9 +6,14 @@ the job's viewers through YARN's proxy.
 
 import asyncio
 import logging
-import ssl
-from typing import Callable, Optional
+from typing import Optional
 
+from ..common.contract import TaskId
+from ..common.mutual_tls import client_context
+from ..common.roles import TENSORBOARD
+from .containers import Containers, last_line_of, show_page
+from .job_state import JobState
+from .lifecycle import FAILED
 from .viewers import Viewers
 from .web import TEXT, Admission, compose
 
@@ -18,6 +23,8 @@ logger = logging.getLogger(__name__)
 FRONT_CONNECT_SECONDS = 5.0
 FRONT_POLL_SECONDS = 0.5
 _PIECE = 64 * 1024
+#: The task of TensorBoard.
+_BOARD = TaskId(TENSORBOARD, 0)
 
 
 class Tunnel:
@@ -25,43 +32,51 @@ class Tunnel:
 
     Parameters
     ----------
-    context : ssl.SSLContext or None
-        How to speak to the front; None for plain HTTP.
-    why_silent : callable
-        Returns a sentence for a reader while TensorBoard does not answer.
+    state : JobState
+        Of a job with TensorBoard.
     viewers : Viewers
         Decides who may see it.
-
-    Attributes
-    ----------
-    address : str or None
-        ``host:port`` of the front; None until it has answered.
     """
 
-    def __init__(self, context: Optional[ssl.SSLContext], why_silent: Callable[[], str], viewers: Viewers):
-        self.address: Optional[str] = None
-        self._context = context
-        self._why_silent, self._viewers = why_silent, viewers
-        self._server: Optional[asyncio.base_events.Server] = None
+    def __init__(self, state: JobState, viewers: Viewers):
+        self._state, self._viewers = state, viewers
+        self._is_direct = state.job.tensorboard is not None and state.job.tensorboard.direct
+        self._context = None if self._is_direct else client_context()
+        self._address = ""
+        self._page: Optional[str] = None
         self._admission = Admission()
 
-    async def reach(self, address: str, wanted: Callable[[], bool]) -> bool:
-        """Wait until the front at an address accepts connections; return False once it is not ``wanted``."""
-        while wanted():
-            try:
-                _, writer = await self._connect(address)
-                writer.close()
-                self.address = address
-                return True
-            except (OSError, asyncio.TimeoutError):
-                await asyncio.sleep(FRONT_POLL_SECONDS)
-        return False
+    @property
+    def url(self) -> Optional[str]:
+        """The address of TensorBoard for its readers; None until it answers, and after it has failed."""
+        if not self._address or self._state.lifecycle.phases[_BOARD] == FAILED:
+            return None
+        return f"http://{self._address}" if self._is_direct else self._page
 
-    async def listen(self) -> int:
-        """Listen on the loopback interface; return the port, the same at each call."""
-        if self._server is None:
-            self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        return int(self._server.sockets[0].getsockname()[1])
+    async def run(self, containers: Containers) -> None:
+        """Add TensorBoard's page, and follow TensorBoard to its address: after a lost container it has another one."""
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._page = await show_page(
+            containers, "tensorboard", f"127.0.0.1:{server.sockets[0].getsockname()[1]}", "TensorBoard"
+        )
+        while True:
+            board = self._state.registry.serving.get(_BOARD)
+            if board is not None and board.running and board.address != self._address:
+                try:
+                    _, writer = await self._connect(board.address)
+                    writer.close()
+                    self._address = board.address
+                    logger.info("TensorBoard answers at %s", self.url)
+                except (OSError, asyncio.TimeoutError):
+                    pass
+            await asyncio.sleep(FRONT_POLL_SECONDS)
+
+    def _why_silent(self) -> str:
+        """Return a sentence for a reader while TensorBoard does not answer."""
+        reports = self._state.registry.reports(self._state.lifecycle.phases)
+        board = next(report for report in reports if report.task == str(_BOARD))
+        last = last_line_of(board.log_tail)[:300]
+        return f"TensorBoard does not answer; its task is {board.state}" + (f": {last}" if last else "")
 
     async def _connect(self, address: str) -> "tuple[asyncio.StreamReader, asyncio.StreamWriter]":
         host, _, port = address.rpartition(":")
@@ -88,7 +103,7 @@ class Tunnel:
     async def _pass_on(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Pass a request on, or say why TensorBoard does not answer."""
         try:
-            far_reader, far_writer = await self._connect(self.address or "")
+            far_reader, far_writer = await self._connect(self._address)
         except (OSError, ValueError, asyncio.TimeoutError):
             writer.write(compose("502 Bad Gateway", TEXT, f"{self._why_silent()}\n".encode(), "Refresh: 5"))
             return

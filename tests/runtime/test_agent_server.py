@@ -1,0 +1,120 @@
+"""Connections of agents to events, and effects to messages: without sockets, on connections that keep what is sent."""
+
+import asyncio
+
+import pytest
+
+from support.wire import Wire, coordinator_of, exited, job, registration
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.master import agent_server
+from tf_yarn_ops.runtime.master.agent_server import AgentServer
+from tf_yarn_ops.runtime.master.containers import LostContainer
+
+
+async def unanswered():
+    """Stand for a poll that changes nothing."""
+
+
+def server_of(coordinator, poll=unanswered):
+    return AgentServer(coordinator.state, poll, lambda: None, lambda error: None)
+
+
+@pytest.mark.parametrize(
+    "message, why",
+    [
+        ({"type": "ping"}, "the first message is not a registration"),
+        (registration("worker_9"), "Skein knows no live container 'worker_9'"),
+        (registration("worker_2"), "Skein knows no live container 'worker_2'"),
+        (registration(version=0), "it speaks version 0 of the protocol, the coordinator 1"),
+        (registration(port=0), "the registration has no address: host 'h', port 0"),
+    ],
+)
+def test_registration_that_is_not_of_a_live_container_is_refused(message, why):
+    async def play():
+        coordinator, wire = coordinator_of(job()), Wire()
+        coordinator.state.known["worker_2"] = coordinator.state.known["worker_2"]._replace(state="FAILED")
+        assert await server_of(coordinator).on_connect(wire, message) is None
+        return wire.said
+
+    assert asyncio.run(play()) == [{"type": "refused", "why": why}]
+
+
+def test_container_that_is_not_known_yet_is_polled_for():
+    async def play():
+        coordinator, wire = coordinator_of(job()), Wire()
+        known, coordinator.state.known = coordinator.state.known, {}
+
+        async def poll():
+            coordinator.state.known = known
+
+        peer = await server_of(coordinator, poll).on_connect(wire, registration())
+        return peer.container, wire.last()
+
+    assert asyncio.run(play()) == ("worker_0", ("welcome", 1, None))
+
+
+def test_replacement_waits_until_the_loss_before_it_is_known():
+    async def play():
+        coordinator, wire = coordinator_of(job()), Wire()
+        for name in ("worker_0", "worker_1", "ps_0"):
+            await coordinator.agents.on_connect(Wire(), registration(name))
+        waits = asyncio.ensure_future(coordinator.agents.on_connect(wire, registration("worker_2")))
+        await asyncio.sleep(0.01)
+        assert wire.said == [] and not waits.done()
+        coordinator.state.on_lost([LostContainer("worker_1", Reason.CONTAINER_LOST, "gone")], 0.0)
+        return str((await waits).task), wire.last()
+
+    assert asyncio.run(play()) == ("worker:1", ("welcome", 2, None))
+
+
+def test_replacement_without_a_loss_is_refused_in_the_end(monkeypatch):
+    monkeypatch.setattr(agent_server, "REPLACEMENT_SECONDS", 0.1)
+
+    async def play():
+        coordinator, wire = coordinator_of(job()), Wire()
+        for name in ("worker_0", "worker_1"):
+            await coordinator.agents.on_connect(Wire(), registration(name))
+        await coordinator.agents.on_connect(wire, registration("worker_2"))
+        return wire.said
+
+    assert asyncio.run(play()) == [{"type": "refused", "why": "no task is waiting for worker_2"}]
+
+
+def test_connection_that_another_one_replaces_is_closed_and_ignored():
+    async def play():
+        coordinator, first, second = coordinator_of(job()), Wire(), Wire()
+        peer = await coordinator.agents.on_connect(first, registration())
+        assert await coordinator.agents.on_connect(second, registration()) is peer
+        coordinator.agents.on_message(peer, first, {"type": "ping"})
+        assert first.said[-1]["type"] == "welcome"
+        coordinator.agents.on_disconnect(peer, first)
+        coordinator.agents.on_message(peer, second, {"type": "ping"})
+        return first.closed, second.closed, second.last()[0]
+
+    assert asyncio.run(play()) == (True, False, "pong")
+
+
+def test_tail_of_a_silent_agent_is_none(monkeypatch):
+    monkeypatch.setattr(agent_server, "TAIL_SECONDS", 0.05)
+
+    async def play():
+        coordinator = coordinator_of(job())
+        peer = await coordinator.agents.on_connect(Wire(), registration())
+        silent = await coordinator.agents.tail("worker:0")
+        coordinator.agents.on_message(peer, peer.connection, {"type": "log", "id": 1, "text": "too late"})
+        coordinator.agents.on_disconnect(peer, peer.connection)
+        return silent, await coordinator.agents.tail("worker:0")
+
+    assert asyncio.run(play()) == (None, None)
+
+
+def test_verdict_wakes_the_coordinator_and_no_message_before_does():
+    async def play():
+        coordinator = coordinator_of(job())
+        peers = [await coordinator.agents.on_connect(Wire(), registration(n)) for n in ("worker_0", "worker_1", "ps_0")]
+        coordinator.agents.on_message(peers[0], peers[0].connection, exited(code=0))
+        before = coordinator._changed.is_set()
+        coordinator.agents.on_message(peers[1], peers[1].connection, exited(code=0))
+        return before, coordinator._changed.is_set()
+
+    assert asyncio.run(play()) == (False, True)

@@ -1,0 +1,84 @@
+"""The shutdown after the verdict, without processes: who is stopped when, and how long each may linger."""
+
+import asyncio
+
+import pytest
+
+from support.wire import exited, join, receive, state_of
+from tf_yarn_ops.job.parts import Deadlines
+from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.runtime.master import shutdown
+from tf_yarn_ops.runtime.master.containers import Container
+from tf_yarn_ops.runtime.master.shutdown import Shutdown
+from tf_yarn_ops.submit.application import JobContext, build_runtime_job
+
+
+def shut_down(act, **deadlines):
+    """Let the worker of a job succeed, and shut down while `act(state, container, kind)` answers; return the messages."""
+    tasks = {"worker": TaskSpec(), "evaluator": TaskSpec(), "ps": TaskSpec()}
+    spec = JobSpec(command="x", tasks=tasks, deadlines=Deadlines(**{"stop_grace": 1, **deadlines}))
+    log = []
+
+    async def play():
+        state = state_of(build_runtime_job(spec, JobContext(20000, user="u")))
+        state.known["evaluator_0"] = Container("evaluator_0", "evaluator", "RUNNING", "")
+        worker, *_ = join(state, "worker_0", "evaluator_0", "ps_0", now=asyncio.get_running_loop().time())
+        receive(state, worker, exited(code=0))
+        changed = asyncio.Event()
+
+        def perform(effects):
+            for effect in effects:
+                container = effect.connection.removeprefix("connection of ")
+                log.append((container, effect.kind))
+                act(state, container, effect.kind)
+            changed.set()
+
+        async def commit():
+            log.append(("output", "commit"))
+
+        await asyncio.wait_for(Shutdown(state, perform, changed).run(commit), 60)
+
+    asyncio.run(play())
+    return log
+
+
+def end(state, container, _kind):
+    """End a command at once, as an agent reports it."""
+    peer = state.registry.peers[container]
+    if peer.running:
+        receive(state, peer, exited(code=0))
+
+
+def test_output_is_committed_between_evaluator_and_goodbye():
+    log = shut_down(end, evaluator_grace=600)
+    assert sorted(log[:2]) == [("evaluator_0", "trained"), ("ps_0", "stop")]
+    assert log[2:] == [("output", "commit"), *((name, "bye") for name in ("worker_0", "evaluator_0", "ps_0"))]
+
+
+def stop_only(state, container, kind):
+    if kind == "stop":
+        end(state, container, kind)
+
+
+@pytest.mark.parametrize("deadlines", [{"evaluator_grace": 0.2}, {"evaluator_grace": 600, "total": 0.2}])
+def test_evaluator_is_stopped_when_its_time_or_the_jobs_is_over(deadlines):
+    log = shut_down(stop_only, **deadlines)
+    assert log[2:4] == [("evaluator_0", "stop"), ("output", "commit")]
+
+
+def test_agent_that_is_lost_while_its_command_lingers_is_not_waited_for():
+    def leave(state, container, kind):
+        peer = state.registry.peers[container]
+        if kind == "trained":
+            peer.terminated, peer.connection = True, None
+        elif kind == "stop":
+            end(state, container, kind)
+
+    assert shut_down(leave, evaluator_grace=600)[2] == ("output", "commit")
+
+
+def test_command_that_does_not_end_is_given_up_after_its_grace(monkeypatch, caplog):
+    monkeypatch.setattr(shutdown, "AFTER_KILL", 0.1)
+    log = shut_down(lambda *_: None, evaluator_grace=0, stop_grace=0)
+    assert "Gave up waiting for ps:0" in caplog.text or "Gave up waiting for evaluator:0, ps:0" in caplog.text
+    assert ("output", "commit") in log

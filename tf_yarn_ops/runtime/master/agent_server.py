@@ -1,0 +1,121 @@
+"""The coordinator's server for agents: turns connections and messages into events, and effects into messages."""
+
+import asyncio
+import itertools
+import logging
+import socket
+import ssl
+import time
+from typing import Any, Awaitable, Callable, Dict, Optional, Tuple
+
+from ..common import protocol
+from .containers import FINISHED
+from .job_state import Close, Effects, JobState, LogTail, Send
+from .listener import Connection, Server
+from .registry import Peer, Refused
+
+logger = logging.getLogger(__name__)
+
+#: Seconds for which a replacement waits for the news that the container before it is lost.
+REPLACEMENT_SECONDS = 5.0
+#: Seconds within which an agent sends the end of its log, and the most requests for logs at a time.
+TAIL_SECONDS = 5.0
+MAX_TAILS = 32
+
+
+class AgentServer:
+    """Serves the agents of one job.
+
+    Parameters
+    ----------
+    state : JobState
+    poll : coroutine function
+        Updates the state's list of containers.
+    on_change : callable
+        Called after each event and its effects.
+    on_error : callable
+        Gets an error that neither an agent nor the network can cause.
+    """
+
+    def __init__(
+        self,
+        state: JobState,
+        poll: Callable[[], Awaitable[None]],
+        on_change: Callable[[], None],
+        on_error: Callable[[BaseException], None],
+    ):
+        self._state, self._poll, self._on_change = state, poll, on_change
+        limit = 2 * len(state.lifecycle.phases) + 64
+        self._server = Server(self.on_connect, self.on_message, self.on_disconnect, on_error, limit)
+        self._tails: Dict[Tuple[str, int], "asyncio.Future[str]"] = {}
+        self._numbers = itertools.count(1)
+
+    async def serve(self, listener: socket.socket, context: ssl.SSLContext) -> None:
+        """Accept agents until cancelled."""
+        await self._server.serve(listener, context)
+
+    async def on_connect(self, connection: Connection, message: Dict[str, Any]) -> Optional[Peer]:
+        """Accept a registration and return its peer, or refuse it with the reason and return None."""
+        container, state = str(message.get("container")), self._state
+        try:
+            if message["type"] != "register":
+                raise Refused("the first message is not a registration")
+            # A container that was known before it ran has no node yet, without which no failure of it would count.
+            if container not in state.known or (state.rules.exclude_node_after and not state.node_of(container)):
+                await self._poll()
+            if container not in state.known or state.known[container].state in FINISHED:
+                raise Refused(f"Skein knows no live container {container!r}")
+            if state.is_unwanted(container):
+                return None  # refused, it would count as lost; its container is about to be given back
+            until = time.monotonic() + REPLACEMENT_SECONDS
+            while not state.registry.expects(container) and time.monotonic() <= until:
+                await asyncio.sleep(0.1)
+            self.perform(state.on_connect(connection, message, time.monotonic()))
+        except Refused as refused:
+            logger.warning("Refused %s from %s: %s", message.get("container"), connection.address, refused)
+            connection.send(protocol.encode("refused", why=str(refused)))
+            return None
+        return state.registry.peers[container]
+
+    def on_message(self, peer: Peer, connection: Connection, message: Dict[str, Any]) -> None:
+        """Handle one message of a registered agent."""
+        self.perform(self._state.on_message(peer, connection, message, time.monotonic()))
+
+    def on_disconnect(self, peer: Peer, connection: Connection) -> None:
+        """Note that a connection has ended; the monitor finds out whether the task is lost."""
+        self._state.on_disconnect(peer, connection)
+        self._on_change()
+
+    def perform(self, effects: Effects) -> None:
+        """Carry out what follows from an event."""
+        for effect in effects:
+            if isinstance(effect, Send):
+                effect.connection.send(protocol.encode(effect.kind, **effect.fields))
+            elif isinstance(effect, Close):
+                effect.connection.close()
+            elif isinstance(effect, LogTail):
+                answer = self._tails.get((effect.container, effect.number))
+                if answer is not None and not answer.done():
+                    answer.set_result(effect.text)
+        self._on_change()
+
+    async def tail(self, name: str) -> Optional[str]:
+        """Return the end of a task's log from its agent; None if there is no such task, or no agent answers.
+
+        Parameters
+        ----------
+        name : str
+            ``worker:1``.
+        """
+        peer = next((peer for task, peer in self._state.registry.serving.items() if str(task) == name), None)
+        if peer is None or peer.connection is None or len(self._tails) >= MAX_TAILS:
+            return None
+        number = next(self._numbers)
+        answer = self._tails[peer.container, number] = asyncio.get_running_loop().create_future()
+        peer.connection.send(protocol.encode("tail", id=number))
+        try:
+            return await asyncio.wait_for(answer, TAIL_SECONDS)
+        except asyncio.TimeoutError:
+            return None
+        finally:
+            del self._tails[peer.container, number]

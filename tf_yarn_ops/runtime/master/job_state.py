@@ -1,0 +1,500 @@
+"""The state of a job, and what follows from each event: without connections, threads or a clock of its own.
+
+Events are messages and connections of agents, containers that have ended, and those of `lifecycle`, which decides. Each
+method that takes an event gets the present time (monotonic, seconds) and returns the effects: what the coordinator does
+next. No decision depends on the wall clock; its times are only recorded.
+"""
+
+import logging
+import time
+from types import MappingProxyType
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Union
+
+from ..common import protocol
+from ..common.contract import MAX_STRING, Job, TaskId, cluster_spec
+from ..common.frameworks import tf_config
+from ..common.reasons import Reason
+from ..common.report import Round
+from ..common.roles import EVALUATOR, TENSORBOARD
+from ..common.status import FAILED, LOST, STOPPED, SUCCEEDED
+from . import lifecycle
+from .containers import Container, ContainerEnd, LostContainer
+from .curves import Curves
+from .deferred import Deferred, DeferredFailures
+from .exits import explain_sigkill, read_exit
+from .lifecycle import Decision, Event, Expired, Lost, NodeFailures, Registered
+from .registry import Peer, Registry
+from .timeline import Timeline
+
+logger = logging.getLogger(__name__)
+
+
+class Send(NamedTuple):
+    """An effect: send a message of `protocol`."""
+
+    connection: Any
+    kind: str
+    fields: Mapping[str, Any]
+
+
+class Close(NamedTuple):
+    """An effect: close a connection that another one has replaced."""
+
+    connection: Any
+
+
+class LogTail(NamedTuple):
+    """An effect: the end of a log has arrived, which a reader has requested from this container by this number."""
+
+    container: str
+    number: int
+    text: str
+
+
+Effect = Union[Send, Close, LogTail]
+Effects = List[Effect]
+
+
+class JobState:
+    """All that the coordinator knows of one job.
+
+    Parameters
+    ----------
+    job : Job
+    application_id : str
+    now : float
+        Monotonic time, seconds, as in all methods.
+
+    Attributes
+    ----------
+    lifecycle : State
+        The state of `lifecycle.decide`, with the phases of the tasks and the verdict.
+    registry : Registry
+        The agents.
+    known : dict of str to Container
+        Skein's containers by id, as they were listed last.
+    to_replace : list of Container
+        Containers of no use, for which others must be requested.
+    deferred : DeferredFailures
+    began : float
+        When the coordinator began.
+    published_at : float or None
+        When the first cluster spec was published.
+    restarts_at : float
+        When the commands of this round may start at the earliest; 0 in the first round.
+    cluster : dict
+        The cluster spec of this round.
+    stopping : bool
+        Whether commands that run are to be stopped, because there is a verdict.
+    lingering : list of Peer
+        Agents whose commands may go on for a while after a success.
+    times : mapping
+        YARN's times of the submission and the launch, as in `report.yarn_times`.
+    """
+
+    def __init__(self, job: Job, application_id: str, now: float):
+        self.job, self.application_id, self.rules = job, application_id, lifecycle.rules_of(job)
+        self.lifecycle = lifecycle.begin(job)
+        self.registry = Registry(job)
+        self.known: Dict[str, Container] = {}
+        self.to_replace: List[Container] = []
+        self.deferred = DeferredFailures(job, self.rules)
+        self.began, self.started_at = now, time.time()
+        self.published_at: Optional[float] = None
+        self.restarts_at = 0.0
+        self.cluster: Dict[str, List[str]] = {}
+        self.rounds: List[Round] = []
+        self.timeline, self.curves = Timeline(job, self.started_at), Curves()
+        self.stopping = False
+        self.lingering: List[Peer] = []
+        self.linger_seconds = {EVALUATOR: job.deadlines["evaluator_grace"], TENSORBOARD: job.linger}
+        self.times: Mapping[str, Any] = {}
+        self._cause = "start"
+        self._effects: Effects = []
+        self._actions: Mapping[str, Callable[[Decision, float], None]] = {
+            "none": lambda _decision, _now: None,
+            "publish": self._publish,
+            "start": self._start_again,
+            "restart": self._restart,
+            "finish": self._finish,
+        }
+        self._handlers: Mapping[str, Callable[[Peer, Mapping[str, Any], float], None]] = {
+            "register": self._on_renewed,
+            "running": self._on_running,
+            "exited": self._on_exited,
+            "terminated": self._on_terminated,
+            "ping": self._on_ping,
+            "pong": self._on_pong,
+            "sample": self._on_sample,
+            "log": self._on_log,
+        }
+
+    @property
+    def has_succeeded(self) -> bool:
+        """Whether the verdict is a success."""
+        return self.lifecycle.verdict is not None and self.lifecycle.verdict.reason is Reason.SUCCEEDED
+
+    @property
+    def excluded(self) -> Dict[str, NodeFailures]:
+        """The nodes on which no task starts any more, by their addresses."""
+        return lifecycle.excluded_nodes(self.rules, self.lifecycle)
+
+    @property
+    def progress(self) -> float:
+        """The share of the awaited tasks that have succeeded, 0 to 1."""
+        awaited = [phase for task, phase in self.lifecycle.phases.items() if self.rules.roles[task.type].awaited]
+        return awaited.count(lifecycle.SUCCEEDED) / len(awaited) if awaited else 0.0
+
+    def node_of(self, container: str) -> str:
+        """Return the node of a container, as in `Container.node`."""
+        return self.known[container].node if container in self.known else ""
+
+    def is_unwanted(self, container: str) -> bool:
+        """Return whether a new container is on an excluded node, so that it is about to be given back."""
+        return container not in self.registry.peers and self.node_of(container) in self.excluded
+
+    def unregistered(self) -> List[Container]:
+        """Return the containers that run, and whose agents have not registered."""
+        return [
+            container
+            for container in self.known.values()
+            if container.state == "RUNNING"
+            and container.id not in self.registry.peers
+            and not self.is_unwanted(container.id)
+        ]
+
+    # -- events -----------------------------------------------------------------------------
+
+    def on_connect(self, connection: Any, message: Mapping[str, Any], now: float) -> Effects:
+        """Admit the agent that registers over a new connection; raise `Refused` if there is no task for it."""
+        peer, resumed = self.registry.admit(message)
+        if peer.connection is not None:
+            self._effects.append(Close(peer.connection))
+        peer.connection, peer.received_at, peer.answered_at = connection, now, now
+        logger.info(
+            "%s %s as %s on %s", peer.container, "is back" if resumed else "registered", peer.task, peer.address
+        )
+        if not resumed:
+            container = self.known.get(peer.container)
+            self.timeline.registered(
+                peer.task, peer.host, self.lifecycle.round, container.started_at if container else None
+            )
+        self._send(peer, "welcome", task=str(peer.task), round=self.lifecycle.round)
+        self._resync(peer, message, now)
+        return self._take_effects()
+
+    def on_message(self, peer: Peer, connection: Any, message: Mapping[str, Any], now: float) -> Effects:
+        """Handle a message of a registered agent; ignore unknown, malformed and late messages.
+
+        Late are those of a connection that another one has replaced, and of an agent whose task is lost.
+        """
+        handle = self._handlers.get(message["type"])
+        if peer.connection is connection:
+            peer.received_at = now
+            try:
+                if handle is not None:
+                    protocol.check_message(message, protocol.FROM_AGENT[message["type"]])
+                    handle(peer, message, now)
+            except protocol.ProtocolError as error:
+                logger.warning("Ignored a message %s of %s: %s", message["type"], peer.task, error)
+        return self._take_effects()
+
+    def on_disconnect(self, peer: Peer, connection: Any) -> None:
+        """Note that a connection has ended, which alone never fails a task."""
+        if peer.connection is connection:
+            peer.connection = None
+            logger.info("Contact to %s on %s is lost", peer.task, peer.host)
+
+    def on_lost(
+        self,
+        lost: Iterable[LostContainer],
+        now: float,
+        ends: Mapping[str, ContainerEnd] = MappingProxyType({}),
+    ) -> Effects:
+        """Remove containers from the job; their tasks are lost.
+
+        Parameters
+        ----------
+        lost : iterable of LostContainer
+        now : float
+        ends : mapping of str to ContainerEnd, optional
+            What the nodes know, by the id of the container.
+        """
+        for one in lost:
+            self._remove(one, ends.get(one.container, ContainerEnd()), now)
+        return self._take_effects()
+
+    def apply(self, event: Event, now: float) -> Effects:
+        """Let `lifecycle` decide on an event."""
+        self._decide(event, now)
+        return self._take_effects()
+
+    def apply_deferred(self, now: float) -> Effects:
+        """Apply the deferred failures that are due."""
+        self._decide_deferred(now)
+        return self._take_effects()
+
+    def abort(self, expired: Expired, now: float) -> Effects:
+        """End the job at the wish of a client, as YARN does: also a trained one in which commands still linger."""
+        if self.lingering:
+            self.lifecycle = self.lifecycle._replace(verdict=None)
+        return self.apply(expired, now)
+
+    # -- the shutdown -----------------------------------------------------------------------
+
+    def begin_shutdown(self) -> Effects:
+        """Stop the commands that run; after a success evaluators and TensorBoard linger, if they have time for it."""
+        self.stopping = True
+        for peer in self.registry.peers.values():
+            if self.has_succeeded and peer.running and self.linger_seconds.get(peer.task.type):
+                self.lingering.append(peer)
+                self._send(peer, "trained")
+            else:
+                self._stop(peer)
+        return self._take_effects()
+
+    def end_linger(self, task_type: str) -> Effects:
+        """Stop the commands of this type that linger."""
+        ended = [peer for peer in self.lingering if peer.task.type == task_type]
+        self.lingering = [peer for peer in self.lingering if peer.task.type != task_type]
+        for peer in ended:
+            self._stop(peer)
+        return self._take_effects()
+
+    def dismiss(self) -> Effects:
+        """Let all agents end."""
+        for peer in self.registry.peers.values():
+            self._send(peer, "bye")
+        return self._take_effects()
+
+    def has_left(self, peer: Peer, now: float) -> bool:
+        """Return whether a disconnected agent will not come back."""
+        heartbeat = self.job.deadlines["heartbeat"]
+        silent = heartbeat and now - peer.received_at > heartbeat
+        return peer.connection is None and bool(silent or peer.terminated)
+
+    # -- messages of agents -----------------------------------------------------------------
+
+    def _resync(self, peer: Peer, message: Mapping[str, Any], now: float) -> None:
+        """Repeat the messages that a new agent, or one that is back, may have missed."""
+        has_started = message["start"] > 0
+        if has_started and message["round"] != self.lifecycle.round:
+            self._send_renew(peer)
+        elif peer in self.lingering:
+            self._send(peer, "trained")
+        elif self.stopping:
+            self._send(peer, "stop", grace=self.job.deadlines["stop_grace"])
+        elif peer.running and peer.round == self.lifecycle.round:
+            self._on_running(peer, message, now)
+            self._send_start(peer, now)
+        elif not has_started:
+            peer.running = False
+            why = message["unfit"]
+            self._decide(
+                Expired(Reason.ENVIRONMENT_INVALID, f"{peer.task} on {peer.host}: {why}", peer.task)
+                if why
+                else Registered(peer.task),
+                now,
+            )
+
+    def _on_ping(self, peer: Peer, _message: Mapping[str, Any], _now: float) -> None:
+        self._send(peer, "pong")
+
+    def _on_pong(self, peer: Peer, _message: Mapping[str, Any], now: float) -> None:
+        peer.answered_at = now
+        self._decide_deferred(now)
+
+    def _on_sample(self, peer: Peer, message: Mapping[str, Any], _now: float) -> None:
+        """Take what a command uses and its new metrics; a late sample is about nothing that still runs."""
+        self._send(peer, "pong")
+        if peer.means(message) and peer.running:
+            self.timeline.measured(peer.task, message)
+            self.curves.take(str(peer.task), message)
+
+    def _on_log(self, peer: Peer, message: Mapping[str, Any], _now: float) -> None:
+        self._effects.append(LogTail(peer.container, message["id"], message["text"]))
+
+    def _on_terminated(self, peer: Peer, _message: Mapping[str, Any], _now: float) -> None:
+        peer.terminated = True
+
+    def _on_running(self, peer: Peer, message: Mapping[str, Any], _now: float) -> None:
+        """Note that a command began. Every message that shows it counts, because each may be lost."""
+        if peer.means(message) and self.registry.started(peer):
+            self.timeline.started(peer.task, peer.host, peer.round)
+
+    def _on_renewed(self, peer: Peer, message: Mapping[str, Any], now: float) -> None:
+        """Take the new port of an agent that has ended its command for this round."""
+        if message["round"] == self.lifecycle.round and 0 < message["port"] < 65536:
+            peer.renew(message["port"])
+            self.timeline.registered(peer.task, peer.host, self.lifecycle.round)
+            self._decide(Registered(peer.task), now)
+
+    def _on_exited(self, peer: Peer, message: Mapping[str, Any], now: float) -> None:
+        """Acknowledge the end of a command; handle it if it is the end of the last start."""
+        self._send(peer, "ack")
+        if not (peer.means(message) and peer.running):
+            return
+        if message["started_at"] is not None:
+            self._on_running(peer, message, now)
+        code, number, seconds, stopped = (message[name] for name in ("code", "signal", "seconds", "stopped"))
+        how = f"was ended by signal {number}" if number else f"ended with exit code {code}"
+        logger.info("%s %s after %s s%s", peer.task, how, seconds, " (stopped)" if stopped else "")
+        event = read_exit(self.job, peer, message, self.node_of(peer.container))
+        kind = STOPPED if stopped else FAILED if code or number else SUCCEEDED
+        self.timeline.note(
+            peer.task,
+            kind,
+            at=message["finished_at"],
+            host=peer.host,
+            round=peer.round,
+            exit_code=code,
+            signal=number,
+            cause=event.cause if kind == FAILED else None,
+        )
+        if stopped or self.lifecycle.verdict is not None:
+            self.registry.ended(peer, message, kind)
+            return
+        self.registry.ended(peer, message)
+        if isinstance(event, Lost):
+            self._decide(event, now)
+            return
+        if peer.task.type == TENSORBOARD:
+            logger.warning("TensorBoard %s; the training goes on", event.cause)
+        if not lifecycle.may_be_a_consequence(self.rules, self.lifecycle, event):
+            self._decide(event, now)
+            return
+        if self.deferred.defer(Deferred(now - message["late"], peer, message, event), now):
+            for other in self.registry.peers.values():
+                self._send(other, "ping")
+        self._decide_deferred(now)
+
+    def _remove(self, lost: LostContainer, end: ContainerEnd, now: float) -> None:
+        """Remove one container."""
+        container, peer = self.known.get(lost.container), self.registry.peers.get(lost.container)
+        reason, cause = lost.reason, f"{lost.cause}. YARN has the node as {end.node}" if end.node else lost.cause
+        if peer:
+            memory = self.job.services[peer.container.rpartition("_")[0]].memory
+            if end.killed:
+                reason, cause = explain_sigkill(memory, self.timeline.usage.get(str(peer.task)), cause)
+            self._send(peer, "bye")
+            self.registry.vacate(peer)
+            self.timeline.note(peer.task, LOST, host=peer.host, round=peer.round or None, cause=cause)
+            self._decide(Lost(peer.task, reason, f"{cause} (on {peer.host})", self.node_of(peer.container)), now)
+            if peer.task.type == TENSORBOARD and self.lifecycle.phases[peer.task] == lifecycle.FAILED:
+                small = f"{memory} MiB are too little, raise --tensorboard_memory: {cause}"
+                self.registry.failed_by_yarn(peer.task, small)
+                logger.warning("TensorBoard was ended by YARN: %s; the training goes on", cause)
+        elif container and container.state == "FAILED":
+            cause = cause if end.detail in cause else f"{cause} {end.detail}"
+            image = self.job.docker_image
+            fault = end.image_fault() if image else None
+            # A container without a log is of no use to those who look for one.
+            for task in self.registry.expect([container._replace(yarn_id="") if end.has_no_log else container]):
+                self.timeline.note(task, LOST, host=container.host or None, cause=cause)
+                invalid = f"{task} on {container.place}: the image {image}: {fault}"
+                self._decide(
+                    Expired(Reason.ENVIRONMENT_INVALID, invalid, task)
+                    if fault
+                    else Lost(task, reason, f"before its agent called: {cause}", container.node),
+                    now,
+                )
+        if lost.replace and container:
+            self.to_replace.append(container)
+
+    # -- decisions --------------------------------------------------------------------------
+
+    def _decide(self, event: Event, now: float) -> None:
+        """Let `lifecycle` decide on an event, and act on the decision."""
+        excluded = self.excluded
+        self.lifecycle, decision = lifecycle.decide(self.rules, self.lifecycle, event)
+        for node in self.excluded.keys() - excluded:
+            logger.warning("Node %s is excluded: %s", node, self.excluded[node])
+        if decision.leaves is not None:  # its container is given back like any other on an excluded node
+            self.registry.vacate(self.registry.serving[decision.leaves])
+        self._actions[decision.action](decision, now)
+
+    def _decide_deferred(self, now: float) -> None:
+        for failure in self.deferred.due(self.registry.peers.values(), now):
+            if failure.is_current:
+                self._decide(failure.event, now)
+
+    def _publish(self, _decision: Decision, now: float) -> None:
+        """Publish the cluster spec: start the command of every task that waits for it."""
+        self.cluster = cluster_spec(self.job, self.registry.addresses())
+        size = len(tf_config(self.cluster, "worker", 0))
+        if size > MAX_STRING:
+            large = f"TF_CONFIG would have {size} bytes, more than {MAX_STRING}"
+            self._decide(Expired(Reason.SPEC_INVALID, large), now)
+            return
+        self.published_at = now if self.published_at is None else self.published_at
+        self.rounds.append(Round(self.lifecycle.round, round(time.time(), 3), self._cause))
+        logger.info(
+            "Published the cluster spec, round %d, %d tasks: %s",
+            self.lifecycle.round,
+            len(self.lifecycle.phases),
+            ", ".join(f"{name} x {len(hosts)}" for name, hosts in self.cluster.items()),
+        )
+        for task, phase in self.lifecycle.phases.items():
+            if phase == lifecycle.RUNNING and task in self.registry.serving:
+                if self.lifecycle.round > 1:
+                    self.timeline.explain(task, self._cause)
+                self._start(task, self.restarts_at, now)
+
+    def _start_again(self, decision: Decision, now: float) -> None:
+        """Start the command of one task; the others go on."""
+        assert decision.task is not None
+        logger.info("Starting %s again in %.1f s: %s", decision.task, decision.delay, decision.cause)
+        self.timeline.explain(decision.task, decision.cause)
+        hosts, address = self.cluster.get(decision.task.type), self.registry.serving[decision.task].address
+        if hosts and hosts[decision.task.index] != address:
+            moved = [*hosts[: decision.task.index], address, *hosts[decision.task.index + 1 :]]
+            self.cluster = {**self.cluster, decision.task.type: moved}
+            for peer in self.registry.peers.values():
+                if peer.running:
+                    self._send_start(peer, now)
+        self._start(decision.task, now + decision.delay, now)
+
+    def _start(self, task: TaskId, at: float, now: float) -> None:
+        peer = self.registry.serving[task]
+        peer.begin(self.lifecycle.round, at)
+        self._send_start(peer, now)
+
+    def _restart(self, decision: Decision, now: float) -> None:
+        """Let all commands end; the agents take new ports and register for the next round."""
+        self._cause = decision.cause
+        self.deferred.waiting.clear()
+        self.restarts_at = now + decision.delay
+        logger.warning("Restarting the cluster as round %d: %s", self.lifecycle.round, decision.cause)
+        for peer in self.registry.peers.values():
+            self._send_renew(peer)
+
+    def _finish(self, _decision: Decision, _now: float) -> None:
+        assert self.lifecycle.verdict is not None
+        for failure in self.deferred.waiting:
+            if failure.is_current:
+                self.registry.ended(failure.peer, failure.message, FAILED)
+        self.deferred.waiting.clear()
+        logger.info("Verdict: %s: %s", self.lifecycle.verdict.reason.value, self.lifecycle.verdict.message)
+
+    # -- effects ----------------------------------------------------------------------------
+
+    def _send(self, peer: Peer, kind: str, **fields: Any) -> None:
+        """Send a message. Without a connection, skip it: an agent that is back gets it again."""
+        if peer.connection is not None:
+            self._effects.append(Send(peer.connection, kind, fields))
+
+    def _send_start(self, peer: Peer, now: float) -> None:
+        delay = round(max(0.0, peer.starts_at - now), 3)
+        task = str(peer.task)
+        self._send(peer, "start", round=peer.round, start=peer.start, task=task, cluster=self.cluster, delay=delay)
+
+    def _send_renew(self, peer: Peer) -> None:
+        self._send(peer, "renew", round=self.lifecycle.round, grace=self.job.deadlines["stop_grace"])
+
+    def _stop(self, peer: Peer) -> None:
+        if peer.running:
+            self._send(peer, "stop", grace=self.job.deadlines["stop_grace"])
+
+    def _take_effects(self) -> Effects:
+        effects, self._effects = self._effects, []
+        return effects

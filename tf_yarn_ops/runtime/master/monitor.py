@@ -1,0 +1,344 @@
+"""The monitor of containers: it detects what agents can't report, lost containers and passed deadlines.
+
+`ContainerMonitor` polls Skein's list of containers. `ContainerChecks` compares it with the state of the job and returns
+the consequences; it remembers only since when containers or tasks are missing.
+"""
+
+import asyncio
+import logging
+import time
+from typing import Callable, Dict, List, Optional, Sequence, Set
+
+from ..common.clock import utc_time
+from ..common.container_http import last_line_of_agent
+from ..common.contract import TaskId
+from ..common.reasons import Reason
+from ..common.report import list_names
+from ..common.status import Waiting
+from . import lifecycle
+from .containers import FINISHED, Container, ContainerEnd, Containers, LostContainer, cause_of
+from .deferred import ANSWER_SECONDS
+from .job_state import Effects, JobState
+from .lifecycle import Expired
+from .registry import Peer
+from .skein_calls import SkeinFailed
+
+logger = logging.getLogger(__name__)
+
+TICK_SECONDS = 0.5
+#: Seconds between two polls of Skein's containers while every agent is connected.
+STEADY_POLL_SECONDS = 2.0
+#: The most logs that are read for the cause of a missing registration.
+LOGS_READ = 3
+#: Containers whose nodes are asked why they ended, of those that end at the same time.
+MAX_EXPLAINED = 4
+#: Seconds between two log lines that name the missing tasks.
+LOG_SECONDS = 10.0
+#: Containers in a row that YARN may give on excluded nodes; it often gives the same one until heartbeats have drifted.
+MAX_UNWANTED = 60
+
+
+def time_ago(seconds_ago: float) -> str:
+    """Return the time that was so many seconds ago."""
+    return utc_time(time.time() - seconds_ago, seconds=True)
+
+
+class ContainerChecks:
+    """Checks one job; `now` is a monotonic clock, seconds.
+
+    Parameters
+    ----------
+    state : JobState
+    """
+
+    def __init__(self, state: JobState):
+        self._state, self._job = state, state.job
+        self._handled: Set[str] = set()
+        self._running_since: Dict[str, float] = {}
+        self._unwanted = 0
+        self._allocating_since = self._alone_since = self._incomplete_since = state.began
+        self._log_at = state.began + LOG_SECONDS
+
+    def find_exited(self) -> List[LostContainer]:
+        """Return the containers that have ended since the last check, with Skein's text as the cause."""
+        gone = []
+        for container in self._state.known.values():
+            if container.state in FINISHED and container.id not in self._handled:
+                self._handled.add(container.id)
+                text = " ".join(container.message.split()) or "no reason given"
+                logger.warning("Container %s has ended: %s", container.id, text)
+                gone.append(LostContainer(container.id, cause_of(container.message), text))
+        return gone
+
+    def find_unresponsive(self, now: float) -> List[LostContainer]:
+        """Return the containers whose agents have been silent for too long."""
+        limit = self._job.deadlines["heartbeat"]
+        gone = []
+        for peer in self._state.registry.peers.values():
+            quiet = now - peer.received_at
+            if peer.terminated and quiet > ANSWER_SECONDS:
+                reason, cause = Reason.CONTAINER_LOST, "its container was ended from outside"
+            elif limit and quiet > limit:
+                reason, cause = (
+                    Reason.HEARTBEAT_LOST,
+                    f"its agent was silent for {quiet:.0f} s, since {time_ago(quiet)}",
+                )
+            else:
+                continue
+            self._handled.add(peer.container)
+            gone.append(LostContainer(peer.container, reason, cause, replace=peer.container in self._state.known))
+        return gone
+
+    def find_on_excluded_nodes(self) -> List[Container]:
+        """Return the new containers on excluded nodes, which Skein can't keep YARN from giving."""
+        found = [
+            container
+            for container in self._state.known.values()
+            if container.state == "RUNNING"
+            and self._state.is_unwanted(container.id)
+            and container.id not in self._handled
+        ]
+        self._handled.update(container.id for container in found)
+        self._unwanted = self._unwanted + len(found) if self._pending() else 0
+        return found
+
+    def check_remaining_nodes(self, nodes: Optional[Set[str]]) -> Optional[Expired]:
+        """Return the end of the job, for the last failure's reason, if YARN has no other than excluded nodes.
+
+        Parameters
+        ----------
+        nodes : set of str or None
+            All nodes that run; None if they are not known.
+        """
+        excluded = self._state.excluded
+        if (nodes is None or nodes - {*excluded}) and self._unwanted < MAX_UNWANTED:
+            return None
+        last = list(excluded.values())[-1]
+        why = "every node" if nodes and not nodes - {*excluded} else f"{self._unwanted} containers in a row were there"
+        return Expired(
+            last.reason, f"{last.cause}; no node is left: excluded are {list_names([*excluded])} ({why})", last.task
+        )
+
+    def check_missing(self, now: float) -> Optional[Expired]:
+        """Return the end of the job if containers or registrations are missing for too long."""
+        requested = [
+            container for container in self._state.known.values() if container.state in ("WAITING", "REQUESTED")
+        ]
+        running = [container for container in self._state.known.values() if container.state == "RUNNING"]
+        for container in running:
+            self._running_since.setdefault(container.id, now)
+        if not requested:
+            self._allocating_since = now
+        pending = self._pending()
+        coming = requested or any(container.id not in self._state.registry.peers for container in running)
+        alone = [] if coming else [task for task in pending if task not in self._state.registry.serving]
+        if not alone:
+            self._alone_since = now
+        if not pending:
+            return None
+        return (
+            self._unallocated(requested, now) or self._orphaned(alone, now) or self._unregistered(running, pending, now)
+        )
+
+    def _unallocated(self, requested: Sequence[Container], now: float) -> Optional[Expired]:
+        """End the job, so that it releases its containers, if YARN did not allocate all of them in time."""
+        limit = self._job.deadlines["allocation"]
+        waited = now - self._allocating_since
+        if not limit or waited <= limit:
+            return None
+        return Expired(
+            Reason.ALLOCATION_TIMEOUT,
+            (
+                f"{len(requested)} of {len(self._state.lifecycle.phases)} containers were not allocated within "
+                f"{limit:g} s: "
+                f"{list_names([container.id for container in requested])} "
+                f"(asked for in queue {self._job.queue} since {time_ago(waited)})"
+            ),
+        )
+
+    def _orphaned(self, alone: Sequence[TaskId], now: float) -> Optional[Expired]:
+        """End the job if a task waits for a container and none is requested or about to register."""
+        if now - self._alone_since <= ANSWER_SECONDS:
+            return None
+        return Expired(Reason.CONTAINER_LOST, f"no container is left for {list_names(alone)}")
+
+    def _unregistered(self, running: Sequence[Container], pending: Sequence[TaskId], now: float) -> Optional[Expired]:
+        """End the job if an agent did not register in time, for the first or a later round."""
+        limit = self._job.deadlines["registration"]
+        if not limit:
+            return None
+        late = [
+            f"{container.id} (on {container.place} since {time_ago(now - self._running_since[container.id])})"
+            for container in running
+            if container.id not in self._state.registry.peers
+            and container.id not in self._handled
+            and now - self._running_since[container.id] > limit
+        ]
+        if not late and self._state.restarts_at and not self._state.lifecycle.published:
+            waited = now - self._state.restarts_at - self._job.deadlines["stop_grace"]
+            called = [task for task in pending if waited > limit and task in self._state.registry.serving]
+            late = [
+                self._describe(task) for task in called if not self._is_overdue(self._state.registry.serving[task], now)
+            ]
+        if not late:
+            return None
+        return Expired(Reason.REGISTRATION_TIMEOUT, f"no agent registered within {limit:g} s from {list_names(late)}")
+
+    def _is_overdue(self, peer: Peer, now: float) -> bool:
+        """Return whether an agent's heartbeat is overdue, so that the heartbeat's deadline decides on its task."""
+        return bool(self._job.deadlines["heartbeat"]) and now - peer.received_at > ANSWER_SECONDS
+
+    def check_deadlines(self, now: float) -> Optional[Expired]:
+        """Return the end of the job if a deadline of the whole job has passed; log the missing tasks."""
+        total, execution = self._job.deadlines["total"], self._job.deadlines["execution"]
+        if self._state.lifecycle.published:
+            self._incomplete_since = now
+        elif now >= self._log_at:
+            self._log_at = now + LOG_SECONDS
+            pending, tasks = self._pending(), len(self._state.lifecycle.phases)
+            logger.info(
+                "Waiting for all ports (%d/%d), missing: %s",
+                tasks - len(pending),
+                tasks,
+                list_names(pending, lambda task: self._describe(task)),
+            )
+        if total and now - self._state.began > total:
+            return Expired(Reason.TOTAL_TIMEOUT, f"the job took longer than {total:g} s; {self._unfinished(now)}")
+        if execution and self._state.published_at and now - self._state.published_at > execution:
+            return Expired(
+                Reason.EXECUTION_TIMEOUT,
+                f"the training took longer than {execution:g} s; {self._unfinished(now)}",
+            )
+        return None
+
+    def waiting(self, now: float) -> Optional[Waiting]:
+        """Return what the cluster spec of this round waits for, and since when; None if it is published."""
+        if self._state.lifecycle.published or self._state.lifecycle.verdict is not None:
+            return None
+        tasks = [self._describe(task) for task in self._pending()]
+        return Waiting(tasks, time.time() - (now - self._incomplete_since)) if tasks else None
+
+    def _pending(self) -> List[TaskId]:
+        """Return the tasks for which the publication of the cluster spec waits."""
+        return [
+            task
+            for task, phase in self._state.lifecycle.phases.items()
+            if phase in (lifecycle.PENDING, lifecycle.LOST) and lifecycle.needed(self._state.rules, task)
+        ]
+
+    def _unfinished(self, now: float) -> str:
+        """Return a text with the tasks that still run or are missing, where and since when."""
+        running = []
+        for task, phase in self._state.lifecycle.phases.items():
+            peer = self._state.registry.serving.get(task)
+            if phase == lifecycle.RUNNING and peer is not None:
+                since = time_ago(time.time() - peer.started_at if peer.started_at else 0)
+                running.append(f"{task} (on {peer.host} since {since})")
+        if running:
+            return f"running: {list_names(running)}"
+        missing = list_names(self._pending(), lambda task: self._describe(task))
+        return f"waiting since {time_ago(now - self._incomplete_since)} for: {missing}"
+
+    def _describe(self, task: TaskId) -> str:
+        """Return a text about a missing task: where its command ends, or the state of its container."""
+        peer = self._state.registry.serving.get(task)
+        if peer:
+            return f"{task} (ending its command on {peer.host})"
+        found = {
+            container.state.lower() + (f" on {container.place}" if container.node else "")
+            for container in self._state.known.values()
+            if container.id not in self._state.registry.peers
+            and container.id not in self._handled
+            and self._job.services[container.service].type == task.type
+        }
+        return f"{task} (container {' or '.join(sorted(found)) or 'unknown'})"
+
+
+class ContainerMonitor:
+    """Monitors the containers of one job.
+
+    Parameters
+    ----------
+    state : JobState
+    containers : Containers
+    perform : callable
+        Carries out the effects of an event.
+
+    Attributes
+    ----------
+    checks : ContainerChecks
+    """
+
+    def __init__(self, state: JobState, containers: Containers, perform: Callable[[Effects], None]):
+        self.checks = ContainerChecks(state)
+        self._state, self._containers, self._perform = state, containers, perform
+        self._polling = asyncio.Lock()
+        self._polled_at = self._check_at = 0.0
+        self._progress = -1.0
+
+    async def run(self) -> None:
+        """Check for lost containers and passed deadlines until there is a verdict."""
+        while self._state.lifecycle.verdict is None:
+            await asyncio.sleep(TICK_SECONDS)
+            try:
+                await self._check(time.monotonic())
+            except SkeinFailed as error:
+                logger.warning("Skein did not answer: %s", error)
+            now = time.monotonic()
+            self._perform(self._state.on_lost(self.checks.find_unresponsive(now), now))
+            self._perform(self._state.apply_deferred(now))
+            self._end_if(self.checks.check_deadlines(now))
+
+    async def poll(self) -> None:
+        """Update the state's list of containers; callers at the same time share one answer."""
+        requested = time.monotonic()
+        async with self._polling:
+            if self._polled_at < requested:
+                polled = time.monotonic()
+                self._state.known = {container.id: container for container in await self._containers.list()}
+                self._state.registry.expect(self._state.unregistered())
+                self._polled_at = polled
+
+    async def _check(self, now: float) -> None:
+        state = self._state
+        questions = any(peer.connection is None or peer.terminated for peer in state.registry.peers.values())
+        if questions or not state.lifecycle.published or now >= self._check_at:
+            self._check_at = now + STEADY_POLL_SECONDS
+            await self.poll()
+            exited = self.checks.find_exited()
+            self._perform(state.on_lost(exited, now, await self._explain_ends(exited)))
+            unwanted = self.checks.find_on_excluded_nodes()
+            if unwanted:
+                logger.info("Giving back %s, on excluded nodes", list_names([container.id for container in unwanted]))
+                state.to_replace += unwanted
+                self._end_if(self.checks.check_remaining_nodes(await self._containers.nodes()))
+            self._end_if(await self._explain_missing(self.checks.check_missing(now)))
+        while state.to_replace and state.lifecycle.verdict is None:
+            await self._containers.replace(state.to_replace[0])
+            state.to_replace.pop(0)
+        if state.progress != self._progress:
+            self._progress = state.progress
+            await self._containers.progress(self._progress)
+
+    async def _explain_ends(self, exited: List[LostContainer]) -> Dict[str, ContainerEnd]:
+        """Return what the nodes know of containers where Skein says too little."""
+        unclear = [one.container for one in exited if one.reason in (Reason.CONTAINER_LOST, Reason.NODE_LOST)]
+        unclear = unclear[:MAX_EXPLAINED]
+        ends = await asyncio.gather(*(self._containers.explain(self._state.known[one]) for one in unclear))
+        return {unclear[number]: end for number, end in enumerate(ends)}
+
+    async def _explain_missing(self, expired: Optional[Expired]) -> Optional[Expired]:
+        """Add the last line of an agent that can't register: it names what a firewall or DNS does."""
+        if expired is None or expired.reason is not Reason.REGISTRATION_TIMEOUT:
+            return expired
+        loop, registry = asyncio.get_running_loop(), self._state.registry
+        for task in registry.expect(self._state.unregistered())[:LOGS_READ]:
+            url = registry.log_url(task)
+            line = url and await loop.run_in_executor(None, last_line_of_agent, url, self._state.job.authorities)
+            if line:
+                return expired._replace(cause=f"{expired.cause}. The log of {task} ends with: {line}")
+        return expired
+
+    def _end_if(self, expired: Optional[Expired]) -> None:
+        if expired is not None:
+            self._perform(self._state.apply(expired, time.monotonic()))

@@ -1,0 +1,105 @@
+"""From the state of a job to its report and to the facts of ``status.json``: pure but for the time of day."""
+
+import platform
+import time
+from typing import Optional
+
+from ..common.report import JobReport, list_names
+from ..common.status import Facts, Waiting
+from . import lifecycle
+from .commit import OutputCommit
+from .job_state import JobState
+
+#: Seconds without a message of an agent, which sends one every 5 s, after which the status reports its silence.
+SILENT_AGENT_SECONDS = 10.0
+
+
+def build_report(
+    state: JobState,
+    output: Optional[OutputCommit],
+    tensorboard_url: Optional[str],
+    *,
+    live: bool = False,
+    every_tail: bool = False,
+) -> JobReport:
+    """Return the present report; it is final if there is a verdict.
+
+    Parameters
+    ----------
+    state : JobState
+    output : OutputCommit or None
+    tensorboard_url : str or None
+        Where TensorBoard answers.
+    live : bool, optional
+        True keeps the present states of the tasks. False (default) counts a task as lost that has not ended at the
+        verdict: its container ends with the job.
+    every_tail : bool, optional
+        True keeps the ends of the logs of tasks that did not fail. Default false: YARN's diagnostics are small.
+    """
+    job, board, verdict = state.job, state.job.tensorboard, state.lifecycle.verdict
+    failed = {failure.peer.task for failure in state.deferred.waiting if failure.is_current}
+    phases = {**state.lifecycle.phases, **dict.fromkeys(failed, lifecycle.FAILED)}
+    if verdict and not live:
+        phases = {task: lifecycle.LOST if phase == lifecycle.RUNNING else phase for task, phase in phases.items()}
+    final = "SUCCEEDED" if state.has_succeeded else "FAILED"
+    working = output.working_url if output else None
+    return JobReport(
+        application_id=state.application_id,
+        name=job.name,
+        queue=job.queue,
+        user=job.user,
+        state="FINISHED" if verdict else "RUNNING",
+        final_status=final if verdict else "UNDEFINED",
+        reason=verdict.reason if verdict else None,
+        message=verdict.message if verdict else _describe_progress(state),
+        tracking_url=job.lasting_page(state.application_id) if verdict else None,
+        started_at=round(state.started_at, 3),
+        finished_at=round(time.time(), 3) if verdict else None,
+        rounds=tuple(state.rounds),
+        tasks=state.registry.reports(phases, every_tail),
+        first_failure=str(verdict.task) if verdict and verdict.task else None,
+        metrics=state.registry.metrics(state.curves) or (output.metrics if output else None),
+        tensorboard_url=tensorboard_url,
+        output_path=(output and output.url) or job.output,
+        working_path=working,
+        working_bytes=output.working_bytes if output and working else None,
+        tensorboard_logdir=(board.logdir if board.logdir != job.output else working) if board else None,
+        excluded_nodes={node: str(failures) for node, failures in state.excluded.items()},
+        versions={"tf_yarn_ops": job.version_of_package, "python": platform.python_version()},
+    )
+
+
+def _describe_progress(state: JobState) -> str:
+    phases = list(state.lifecycle.phases.values())
+    if state.lifecycle.published:
+        return f"{phases.count(lifecycle.RUNNING)} of {len(phases)} tasks run."
+    return f"Waiting for {list_names(state.registry.missing(state.lifecycle.phases))}."
+
+
+def build_facts(state: JobState, waiting: Optional[Waiting], now: float) -> Facts:
+    """Return what the coordinator knows beyond the report; `now` is monotonic, seconds."""
+    wall = time.time()
+    began = {"total": state.began, "execution": state.published_at}
+    deadlines = {
+        name: (wall - now + since, wall - now + since + state.job.deadlines[name])
+        for name, since in began.items()
+        if since is not None and state.job.deadlines[name]
+    }
+    return Facts(
+        wall,
+        waiting,
+        state.timeline.events,
+        state.timeline.given,
+        state.timeline.usage,
+        state.curves.series(),
+        state.curves.left_out,
+        state.cluster,
+        state.job.options,
+        deadlines,
+        state.lifecycle.restarts_left if state.job.restart["max_restarts"] else None,
+        {
+            str(task): round(now - peer.received_at, 1)
+            for task, peer in state.registry.serving.items()
+            if now - peer.received_at >= SILENT_AGENT_SECONDS
+        },
+    )
