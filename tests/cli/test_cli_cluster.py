@@ -81,13 +81,15 @@ def test_submit_and_walk_away(run, tmp_path):
     command = """'python3' -c 'import sys; print("args:", *sys.argv[1:])' \\
         --job_name ${DTF_TASK_JOB_NAME} --task_index ${DTF_TASK_INDEX} \\
         --ps_hosts ${DTF_PS_HOSTS} --worker_hosts ${DTF_WORKER_HOSTS}
-        [ $DTF_TASK_JOB_NAME = worker ] || sleep 600; until [ -e %s ]; do sleep 0.1; done""" % (tmp_path / "listed")
+        [ $DTF_TASK_JOB_NAME = worker ] || exec python3 -c "import signal; signal.pause()"
+        until [ -e %s ]; do sleep 0.1; done""" % (tmp_path / "listed")
     done = run(SUBMIT, "-r", "ps:1,worker:4", *SMALL, command, check=0)
     application_id = done.stdout.rstrip("\n")
     assert APPLICATION.fullmatch(application_id), done.stdout
 
     assert application_id in run(YTF, "list", check=0).stdout
     assert application_id in [job["application_id"] for job in json.loads(run(YTF, "list", "--json").stdout)]
+    until(lambda: "<module>" in run(YTF, "stack", application_id, "ps:0").stdout, 60, what="the stack of the ps")
     (tmp_path / "listed").touch()
     waited = run(YTF, "wait", application_id, check=0)
     assert f"{application_id} SUCCEEDED" in waited.stderr and waited.stdout == ""

@@ -431,3 +431,37 @@ def test_job_of_this_machine_is_open_to_this_machine_only(call):
     listening = [row[1].partition(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes]
     assert len(listening) >= 2 and set(listening) == {"0100007F"}, "the page and the agents' port, on 127.0.0.1"
     assert call(YTF, "kill", application_id).returncode == 0
+
+
+#: Holds a lock of Python's in the main thread, so that no code of the program runs any more; beside it no Python.
+HANGING = """\
+import os, sys, threading, time
+
+def wait_for_the_others():
+    lock = threading.Lock()
+    lock.acquire()
+    print("hangs", flush=True)
+    lock.acquire()
+
+wait_for_the_others()
+"""
+
+
+def test_stack_shows_where_a_running_task_hangs(call, environ, tmp_path):
+    """Twice, because the first must not end the program; bash and sleep have no handler, and would end."""
+    (tmp_path / "hang.py").write_text(HANGING)
+    words = ["--local", "--env", "API_TOKEN=letmein", "-r", "worker:2", "-s", str(tmp_path / "hang.py")]
+    command = "sleep 600 & exec -a letmein python3 $DTF_TASK_SCRIPT; true"
+    with subprocess.Popen([*SUBMIT, *words, command], env=environ, text=True, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as client:  # fmt: skip
+        application_id = re.search(r"local_\d+_\d+", next(line for line in client.stdout if "local_" in line))[0]
+        for _ in range(2):
+            shown = until(
+                lambda: "wait_for_the_others" in (found := call(YTF, "stack", application_id, "worker:1").stdout) and found
+            )
+        assert "hang.py" in shown and "sleep 600" in shown and "letmein" not in shown
+        missing = call(YTF, "stack", application_id, "worker:7")
+        assert (missing.returncode, "running: worker:0, worker:1" in missing.stderr) == (2, True), missing.stderr
+        assert json.loads(call(YTF, "stack", "--json", application_id, "worker:0").stdout)["task"] == "worker:0"
+        assert call(YTF, "kill", application_id).returncode == 0
+        client.communicate(timeout=60)

@@ -32,8 +32,8 @@ def series(task, step, *, at=NOW, name="loss", value=0.5, since=None):
             {"usage": {"worker:1": usage(idle=1440), "worker:0": usage(), "worker:2": usage()}},
             [
                 (
-                    "worker:1: no CPU, no output and no metrics for 24 min 0 s, while 2 other tasks go on. Poll at the log; the program "
-                    "may hang.",
+                    "worker:1: no CPU, no output and no metrics for 24 min 0 s, while 2 other tasks go on. The program may "
+                    "hang; ytf stack shows where.",
                     ["worker:1"],
                 )
             ],
@@ -42,7 +42,7 @@ def series(task, step, *, at=NOW, name="loss", value=0.5, since=None):
             {"usage": dict.fromkeys(("worker:0", "worker:1", "worker:2"), usage(idle=400))},
             [
                 (
-                    "worker:0, worker:1, worker:2: no CPU, no output and no metrics for 6 min 40 s. Poll at the log; the program may hang.",
+                    "worker:0, worker:1, worker:2: no CPU, no output and no metrics for 6 min 40 s. The program may hang; ytf stack shows where.",
                     ["worker:0", "worker:1", "worker:2"],
                 )
             ],

@@ -91,7 +91,7 @@ def test_a_worker_sees_the_seeds_and_tensorflows_variables():
         "YTF_PORT": "2002",
         "TF_GRPC_REUSE_PORT": "true",
         "PATH": "/opt/tf/bin:/bin",
-        "PYTHONPATH": "/job",
+        "PYTHONPATH": "/job/.ytf.zip/program:/job",
         "HOME": "/h",
         "K": "of workers",
         "L": "é\n",

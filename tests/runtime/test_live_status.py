@@ -194,6 +194,18 @@ def test_a_log_is_asked_of_its_agent_and_only_its_answer_counts():
     assert asyncio.run(ask_agent()) == ("the truth", None)
 
 
+def test_stacks_are_requested_by_their_own_message():
+    async def ask_agent():
+        coordinator, wire = await running()
+        asked = asyncio.ensure_future(coordinator.agents.tail("worker:0", "stack"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        coordinator.agents.on_message(wire.peer, wire, {"type": "log", "id": 1, "text": "File"})
+        return wire.said[-1], await asked
+
+    assert asyncio.run(ask_agent()) == ({"type": "stack", "id": 1}, "File")
+
+
 def test_live_job_has_the_queue_time_and_start_of_yarn():
     coordinator = coordinator_of(wire_job())
     coordinator.state.times = yarn_times({"startedTime": 1_700_000_000_000, "launchTime": 1_700_000_000_040}, None)

@@ -206,6 +206,20 @@ def test_open_log_keeps_its_text_when_its_agent_ends(browser, browsing):
         assert page.inner_text("#log") == "step 7\n"
 
 
+def test_button_shows_the_stacks_of_a_task_once(browser, browsing):
+    asked = []
+    with served(status, lambda name: asked.append(name) or f"answer {name}") as url, browsing(browser) as page:
+        page.goto(url)
+        page.click("button[data-stack='worker:1']")
+        until(lambda: "answer worker:1 by stack" in page.inner_text("#log"), 60)
+        assert page.inner_text("#logbox h2") == "Stacks of worker:1"
+        page.click("button[data-log='worker:1']")
+        until(lambda: page.inner_text("#log") == "answer worker:1", 60)
+        assert asked.count("worker:1 by stack") == 1
+        page.click("button[data-log='worker:1']")
+        assert not page.is_visible("#logbox")
+
+
 def test_silent_proxy_is_reported_until_it_answers_again(browser, browsing):
     with proxied() as proxy, browsing(browser) as page:
         page.clock.install()

@@ -8,6 +8,7 @@ import pytest
 
 from tf_yarn_ops.job.spec import JobSpec
 from tf_yarn_ops.runtime.common.contract import JOB_FILE, PROGRAM_PATH, RUNTIME_FILE, dump_job
+from tf_yarn_ops.runtime.common.processes import STACK_SIGNAL
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 from tf_yarn_ops.submit.runtime_zip import runtime_zip
 
@@ -82,6 +83,11 @@ def test_tensorflow_is_imported_without_garbage_collection(container, tmp_path, 
     assert container(f"import gc; {before}import tensorflow; print(gc.isenabled())", tmp_path / "own").startswith(
         printed
     )
+
+
+def test_signal_of_the_agent_is_that_of_the_program(container):
+    program = f"import os, signal; os.kill(os.getpid(), {STACK_SIGNAL}); print('alive')"
+    assert "most recent call first" in (printed := container(program)) and "alive" in printed
 
 
 def test_import_that_fails_leaves_garbage_collection_on(container, tmp_path):

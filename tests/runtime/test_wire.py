@@ -70,7 +70,8 @@ def test_a_real_run_sends_the_messages_of_the_table_and_no_others(tmp_path):
             ),
             60,
         )
-        assert urllib.request.urlopen(am.pages["ytf"] + "/log.txt?task=worker:0", timeout=60).status == 200
+        for page in ("log.txt", "stack.txt"):
+            assert urllib.request.urlopen(f"{am.pages['ytf']}/{page}?task=worker:0", timeout=60).status == 200
         go.touch()
         am.log_says("evaluator:0 stays for 600 s")
         until(lambda: ("coordinator", {"type": "trained"}) in recorder.messages, 60)

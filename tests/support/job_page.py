@@ -94,8 +94,8 @@ def served(document, log=lambda name: f"log of {name}\n"):
 def coordinated(document, log=lambda name: f"log of {name}\n"):
     """Do as `served`; yield the address, and the function that the coordinator calls at the verdict."""
 
-    async def tail(name):
-        return log(name)
+    async def tail(name, what):
+        return log(name if what == "tail" else f"{name} by {what}")
 
     website = Website(document, tail, document, Viewers(wire.job(), ""))
     loop = asyncio.new_event_loop()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import __version__
-from ..errors import TfYarnError, WaitTimeout, did_you_mean
+from ..errors import ClusterUnreachable, SpecInvalid, TfYarnError, WaitTimeout, did_you_mean
+from ..follow.live_report import STACK
 from ..runtime.common.clock import duration, local_time
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
@@ -175,6 +176,29 @@ def wait(obj: Any, application_id: str, timeout: float | None, call: ClusterCall
     if call.as_json:
         print_json(final.to_dict())
     return final.exit_code
+
+
+@_command
+@_application
+@click.argument("task")
+def stack(application_id: str, task: str, call: ClusterCall) -> None:
+    """Print what the processes of a running task do: the stacks of its Python programs.
+
+    TASK is such as worker:0. The stacks are in the task's log, too.
+    """
+    launcher = call.launcher()
+    session = launcher.session
+    found = session.live.fetch_log(session.resourcemanager.get(application_id), task, STACK)
+    if found is None:
+        running = [one.task for one in launcher.report(application_id).tasks if one.state == "running"]
+        if task not in running:
+            known = f"; running: {', '.join(running)}" if running else ": none of its tasks runs"
+            raise SpecInvalid(f"{task} of {application_id} does not run{did_you_mean(task, running)}{known}")
+        raise ClusterUnreachable(f"{task} of {application_id} does not answer. {session.live.obstacle}".rstrip())
+    if call.as_json:
+        print_json({"application_id": application_id, "task": task, "stack": found})
+    else:
+        show(found, data=True, nl=False)
 
 
 @_command

@@ -17,7 +17,7 @@ from ..runtime.common.values import parse_json
 logger = logging.getLogger(__name__)
 
 #: The pages below the tracking URL that the coordinator serves.
-PAGE, LOG = "pages/ytf/status.json", "pages/ytf/log.txt"
+PAGE, LOG, STACK = "pages/ytf/status.json", "pages/ytf/log.txt", "pages/ytf/stack.txt"
 #: Seconds that the page may be silent; without it a report still has YARN's own data.
 _TIMEOUT = 2.0
 _MAX_HOPS = 3
@@ -71,14 +71,17 @@ class LiveReports:
         """
         return self._fetch(application)
 
-    def fetch_log(self, application: Mapping[str, Any], task: str) -> str | None:
-        """Return the end of the log of a task, ``worker:1``; None if the coordinator or its agent does not answer."""
-        page = self._get_page(application, PAGE, only="report")
-        if self._read(page, application) is None:
+    def fetch_log(self, application: Mapping[str, Any], task: str, page: str = LOG) -> str | None:
+        """Return the end of the log of a task, ``worker:1``, or with `STACK` the stacks of its processes.
+
+        None if the coordinator or the task's agent does not answer.
+        """
+        status = self._get_page(application, PAGE, only="report")
+        if self._read(status, application) is None:
             return None
         # The text names no application: only the place of the application's own report may give it.
-        place = str(page.url.copy_with(query=None)).removesuffix(PAGE)
-        answer = self._get_page({**application, "trackingUrl": place}, LOG, task=task)
+        place = str(status.url.copy_with(query=None)).removesuffix(PAGE)
+        answer = self._get_page({**application, "trackingUrl": place}, page, task=task)
         return answer.text if answer is not None and answer.status_code == 200 else None
 
     def _fetch(self, application: Mapping[str, Any], **query: str) -> dict[str, Any] | None:

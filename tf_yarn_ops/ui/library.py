@@ -142,12 +142,12 @@ class Library:
         record = self.record(application_id, str(application.get("user"))) if ended else None
         return record or self._seen(_short(application))
 
-    def log_end(self, application_id: str, task: str) -> str | None:
-        """Return the end of the log of a task that runs; None if the coordinator or the agent does not answer."""
+    def log_end(self, application_id: str, task: str, page: str) -> str | None:
+        """Return the end of the log of a task that runs, or with ``page`` its stacks; None without an answer."""
         if self._reader and self.document(application_id) is None:
             return None
         application = self._application(application_id)
-        return self._session.live.fetch_log(application, task) if application else None
+        return self._session.live.fetch_log(application, task, page) if application else None
 
     def _seen(self, document: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         return document if document and self._may_see(document) else None

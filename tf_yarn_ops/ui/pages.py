@@ -25,6 +25,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..errors import TfYarnError
+from ..follow.live_report import LOG, STACK
 from ..history.compare import compare
 from ..history.query import STATES, Query, parse_states
 from ..runtime.common.clock import DAY, duration, utc_time
@@ -178,7 +179,8 @@ def build_application(
         "/": _list,
         "/jobs/{application_id}": _job,
         "/jobs/{application_id}/parts.json": _updates,
-        "/jobs/{application_id}/log.txt": _log_end,
+        "/jobs/{application_id}/log.txt": functools.partial(_log_end, LOG),
+        "/jobs/{application_id}/stack.txt": functools.partial(_log_end, STACK),
         "/compare": _compare,
         "/reasons": _reasons,
         "/queues": _queues,
@@ -333,8 +335,8 @@ def _updates(library: Library, request: Request) -> Response:
     return JSONResponse(changed_parts(parts, query.get("marks", "")), media_type=DOCUMENT_TYPE)
 
 
-def _log_end(library: Library, request: Request) -> Response:
-    text = library.log_end(request.path_params["application_id"], request.query_params.get("task", ""))
+def _log_end(page: str, library: Library, request: Request) -> Response:
+    text = library.log_end(request.path_params["application_id"], request.query_params.get("task", ""), page)
     if text is None:
         return PlainTextResponse("The task has no agent that answers.\n", 404)
     return PlainTextResponse(escape_controls(text))

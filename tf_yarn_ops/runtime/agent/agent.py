@@ -157,6 +157,7 @@ class Agent:
             "ack": self.on_ack,
             "bye": self.on_bye,
             "tail": self.on_tail,
+            "stack": self.on_stack,
             "ping": self.on_ping,
             "trained": self.on_trained,
         }
@@ -357,8 +358,18 @@ class Agent:
         os.close(os.open(os.path.join(self.folder, TRAINED_FILE), os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o666))
 
     def on_tail(self, message: Message) -> None:
-        """Send the end of the log, without the values of secret variables; nothing if the job shows no logs."""
-        text = mask_output(read_log_end(TAIL_CHARACTERS), self.secrets) if self.job.report_log_tail else ""
+        """Send the end of the log; nothing if the job shows no logs."""
+        self.send_text(message, read_log_end(TAIL_CHARACTERS) if self.job.report_log_tail else "")
+
+    def on_stack(self, message: Message) -> None:
+        """Send the stacks of the command's processes."""
+        from .stacks import read_stacks  # few jobs need it
+
+        self.send_text(message, read_stacks(TAIL_CHARACTERS) if self.command else "no command runs\n")
+
+    def send_text(self, message: Message, text: str) -> None:
+        """Answer a message with a text without the values of secret variables; of one that is too long send the end."""
+        text = mask_output(text, self.secrets)
         line = protocol.encode("log", id=message["id"], text=text)
         while len(line) >= protocol.MAX_PROTOCOL_LINE:
             text = text[len(text) // 2 + 1 :]

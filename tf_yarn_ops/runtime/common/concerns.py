@@ -102,7 +102,7 @@ def _silent(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
         yield Concern(
             "silent",
             f"{list_names(silent)}: no CPU, no output and no metrics for {least}{while_others}. "
-            "Poll at the log; the program may hang.",
+            "The program may hang; ytf stack shows where.",
             tuple(silent),
         )
 

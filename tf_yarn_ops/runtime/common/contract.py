@@ -21,7 +21,7 @@ JOB_FILE = ".ytf.job.json"
 RUNTIME_FILE = ".ytf.zip"
 #: The command of tasks that only serve: TensorFlow's server.
 SERVER_COMMAND = "ytf-server"
-#: Where Python finds our `sitecustomize`, by which a program opens ``hdfs://``.
+#: Where Python finds our `sitecustomize`, by which a program opens ``hdfs://`` and writes its stacks.
 PROGRAM_PATH = RUNTIME_FILE + "/program"
 #: The variable with the name of a job's script.
 SCRIPT_VARIABLE = "DTF_TASK_SCRIPT"
@@ -434,8 +434,7 @@ def task_environment(
     path = [os.path.join(folder, entry) for entry in job.path]
     env["PATH"] = ":".join([*path, env.get("PATH") or "/usr/local/bin:/usr/bin:/bin"])
     # YARN links files from its cache, and Python looks for modules next to the target of a link: name the folder.
-    ours = os.path.join(folder, PROGRAM_PATH) if job.namenodes else ""
-    env["PYTHONPATH"] = ":".join(filter(None, [ours, folder, env.get("PYTHONPATH")]))
+    env["PYTHONPATH"] = ":".join(filter(None, [os.path.join(folder, PROGRAM_PATH), folder, env.get("PYTHONPATH")]))
     host, _, port = address.rpartition(":")
     framework = FRAMEWORKS[job.framework]
     position = find_position(cluster, task.type, task.index, application_id, round_number)

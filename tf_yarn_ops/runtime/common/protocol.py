@@ -19,7 +19,7 @@ From the agent:
   number?, gpu_uuids text?, metrics object, left_out int. What the command uses, and the points that its program has
   added to YTF_METRICS_FILE since the sample before: by name ``[step, value]``, and the number of lines that were left
   out. A sample takes the place of a ping, at most every 5 s while the command runs, and comes once more with the end.
-- ``log``: id int, text text. The answer to ``tail``.
+- ``log``: id int, text text. The answer to ``tail`` and ``stack``.
 - ``terminated``. YARN ends the container.
 - ``ping``. The agent is alive.
 - ``pong``. The answer to ``ping`` while the command runs.
@@ -33,6 +33,7 @@ From the coordinator:
 - ``stop``: grace number. End the command and report it.
 - ``trained``. The training has succeeded; the command may go on for a while.
 - ``tail``: id int. Send the end of the log.
+- ``stack``: id int. Send the stacks of the command's processes.
 - ``ack``. The message ``exited`` has arrived.
 - ``bye``. The agent kills the processes that still run, and ends.
 - ``ping``. Another task has failed; does the command of this one run?
@@ -113,6 +114,7 @@ FROM_COORDINATOR: Mapping[str, Mapping[str, str]] = {
     "stop": {"grace": "number"},
     "trained": {},
     "tail": {"id": "int"},
+    "stack": {"id": "int"},
     "ack": {},
     "bye": {},
     "ping": {},

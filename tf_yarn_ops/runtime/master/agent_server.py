@@ -99,20 +99,22 @@ class AgentServer:
                     answer.set_result(effect.text)
         self._on_change()
 
-    async def tail(self, name: str) -> Optional[str]:
+    async def tail(self, name: str, what: str = "tail") -> Optional[str]:
         """Return the end of a task's log from its agent; None if there is no such task, or no agent answers.
 
         Parameters
         ----------
         name : str
             ``worker:1``.
+        what : str, optional
+            The message to the agent: ``tail``, or ``stack`` for the stacks of the task's processes.
         """
         peer = next((peer for task, peer in self._state.registry.serving.items() if str(task) == name), None)
         if peer is None or peer.connection is None or len(self._tails) >= MAX_TAILS:
             return None
         number = next(self._numbers)
         answer = self._tails[peer.container, number] = asyncio.get_running_loop().create_future()
-        peer.connection.send(protocol.encode("tail", id=number))
+        peer.connection.send(protocol.encode(what, id=number))
         try:
             return await asyncio.wait_for(answer, TAIL_SECONDS)
         except asyncio.TimeoutError:

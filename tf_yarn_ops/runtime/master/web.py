@@ -2,7 +2,7 @@
 
 Below ``<tracking URL>/pages/ytf/``: the page itself, ``status.json`` for programs, ``status.json?only=report`` for
 those that need the report only, ``parts.json`` with which the page renews itself, ``log.txt?task=worker:1`` with the
-end of a task's log. However many people look, a document is made at most once a second.
+end of a task's log, ``stack.txt?task=worker:1`` with its stacks. However many people look, a document is made at most once a second.
 
 ``parts.json?hold=2&news=0&marks=...&find=worker:7`` has only the parts that the page does not have yet. It is answered
 after 2 s, or at once when the job is decided: an open page has a request pending and gets the verdict before the
@@ -35,6 +35,8 @@ PACKED_BYTES = 1024
 HOLD_SECONDS = 5
 MAX_LONG_POLLS = 16
 _HTML, TEXT = "text/html; charset=utf-8", "text/plain; charset=utf-8"
+#: The texts of a task's agent, and the messages that request them.
+_TEXTS = {"log.txt": "tail", "stack.txt": "stack"}
 #: The policy of answers that are no page.
 NOTHING_POLICY = "default-src 'none'"
 #: What leads to the report.
@@ -88,7 +90,7 @@ class Website:
     status : callable
         Returns the document of ``status.json``.
     tail : coroutine function
-        Returns the end of the log of a task, or None.
+        Returns the end of the log of a task, or with ``stack`` the stacks of its processes; or None.
     report : callable
         Returns the report alone, which costs less.
     viewers : Viewers
@@ -100,7 +102,7 @@ class Website:
     def __init__(
         self,
         status: Callable[[], Dict[str, Any]],
-        tail: Callable[[str], Awaitable[Optional[str]]],
+        tail: Callable[[str, str], Awaitable[Optional[str]]],
         report: Callable[[], Dict[str, Any]],
         viewers: Viewers,
         clock: Callable[[], float] = time.monotonic,
@@ -120,9 +122,9 @@ class Website:
         """Return the answer to the target of a request, ``/log.txt?task=worker:1``."""
         url = urlsplit(target)
         name = url.path.rpartition("/")[2]
-        if name == "log.txt":
+        if name in _TEXTS:
             task = parse_qs(url.query).get("task", [""])[0]
-            text = await self._tail(task)
+            text = await self._tail(task, _TEXTS[name])
             if text is None:
                 return "404 Not Found", TEXT, b"The task has no agent that answers.\n"
             return "200 OK", TEXT, escape_controls(text).encode()

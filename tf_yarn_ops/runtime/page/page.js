@@ -1,7 +1,7 @@
 (function () {
   "use strict";
   var body = document.body, tip = document.getElementById("tip"), stale = document.getElementById("stale");
-  var shown = {marks: body.dataset.marks || ""}, failures = 0, hold = 2, task = null, ended = false;
+  var shown = {marks: body.dataset.marks || ""}, failures = 0, hold = 2, task = null, stacks = false, ended = false;
   var order = {}, find = "", smooth = 0;
 
   function all(root, selector) { return Array.from(root.querySelectorAll(selector)); }
@@ -189,7 +189,7 @@
       stale.append(", or open ", Object.assign(document.createElement("a"), home
         ? {href: home.dataset.home, textContent: "the job's page"} : {href: answer.url, textContent: "YARN's page"}));
     }
-    all(document, "button[data-log]").forEach(function (button) { button.remove(); });
+    all(document, "button[data-log], button[data-stack]").forEach(function (button) { button.remove(); });
     if (document.querySelector("#verdict > div")) return;
     document.title = document.title.replace(/[^:]*$/, " ENDED");
     var badge = body.querySelector(".badge");
@@ -237,25 +237,28 @@
   };
 
   function readLog() {
-    var name = task;
+    var name = task, kind = stacks, wanted = function () { return name === task && kind === stacks; };
     if (!name) return;
     var log = document.getElementById("log"), title = document.getElementById("logname");
-    get("log.txt?task=" + encodeURIComponent(name), "text/plain", 15).then(function (text) {
-      if (name !== task) return;
+    get((kind ? "stack.txt?task=" : "log.txt?task=") + encodeURIComponent(name), "text/plain", 15).then(function (text) {
+      if (!wanted()) return;
       var atEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 4;
       title.textContent = name;
       log.textContent = text || "(nothing yet)";
       if (atEnd) log.scrollTop = log.scrollHeight;
     }).catch(function () {
-      if (name === task) title.textContent = name + ": its agent does not answer";
+      if (wanted()) title.textContent = name + ": its agent does not answer";
     }).then(function () {
-      setTimeout(function () { if (name === task && !ended) readLog(); }, 5000);
+      setTimeout(function () { if (wanted() && !kind && !ended) readLog(); }, 5000);
     });
   }
   document.addEventListener("click", function (event) {
-    var button = event.target.closest("button[data-log]");
+    var button = event.target.closest("button[data-log], button[data-stack]");
     if (!button || ended) return;
-    task = button.getAttribute("data-log") === task ? null : button.getAttribute("data-log");
+    var name = button.dataset.stack || button.dataset.log, kind = "stack" in button.dataset;
+    task = name === task && kind === stacks ? null : name;
+    stacks = kind;
+    document.getElementById("logkind").textContent = kind ? "Stacks" : "End of the log";
     document.getElementById("logbox").hidden = !task;
     document.getElementById("logname").textContent = task || "";
     document.getElementById("log").textContent = "";

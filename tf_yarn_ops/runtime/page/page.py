@@ -331,7 +331,8 @@ def _task(task: Mapping[str, Any], live: bool, gpus: bool, attributes: str = "")
     url = safe_url(task.get("log_url"))
     link = f'<a href="{text(url)}" aria-label="whole log of {name}">all</a> ' if url else ""
     end = (
-        f'<button type="button" data-log="{name}" aria-label="end of the log of {name}">end</button>'
+        f'<button type="button" data-log="{name}" aria-label="end of the log of {name}">end</button> '
+        f'<button type="button" data-stack="{name}" aria-label="stacks of {name}">stack</button>'
         if live and task.get("host")
         else ""
     )

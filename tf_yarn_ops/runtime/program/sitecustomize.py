@@ -1,9 +1,11 @@
 """Python imports this module at its start, from the runtime zip on PYTHONPATH; then it imports the environment's own.
 
 When the program imports one of `_LIBRARIES`, that library learns to open ``hdfs://``, and no garbage is collected
-meanwhile. Every release of Python can read this file; an old one gets nothing.
+meanwhile. At a signal of the agent the program writes its stacks into its log. Every release of Python can read this
+file; an old one gets nothing.
 """
 
+import faulthandler
 import gc
 import os
 import sys
@@ -12,6 +14,8 @@ import sys
 _LIBRARIES = {"fsspec": "fsspec_files", "pyarrow.fs": "pyarrow_files", "tensorflow": "tensorflow_files"}
 #: libhdfs needs a CLASSPATH, and serves these libraries.
 _OF_LIBHDFS = ("fsspec", "pyarrow.fs")
+#: `common.processes.STACK_SIGNAL`, whose module would load ctypes.
+_STACK_SIGNAL = 50
 
 
 def _serve(module):  # type: ignore[no-untyped-def]  # readable by Python 2
@@ -63,6 +67,10 @@ def _start():  # type: ignore[no-untyped-def]
     import importlib.util
     import types
 
+    try:
+        faulthandler.register(_STACK_SIGNAL, file=2)
+    except (OSError, ValueError):
+        pass  # a program without standard error
     own = os.path.dirname(__file__)
     runtime = types.ModuleType("_ytf_runtime")
     runtime.__path__ = [os.path.join(os.path.dirname(own), "tf_yarn_ops", "runtime")]
