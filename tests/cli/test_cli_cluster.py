@@ -19,6 +19,7 @@ import pytest
 
 from support.events import event_file, see_charts
 from support.programs import ROOT, SUBMIT, YTF
+from support.surroundings import PROGRAM, check_temporary_folder
 from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import discover
 
@@ -81,9 +82,11 @@ def test_submit_and_walk_away(run, tmp_path):
     command = """'python3' -c 'import sys; print("args:", *sys.argv[1:])' \\
         --job_name ${DTF_TASK_JOB_NAME} --task_index ${DTF_TASK_INDEX} \\
         --ps_hosts ${DTF_PS_HOSTS} --worker_hosts ${DTF_WORKER_HOSTS}
-        [ $DTF_TASK_JOB_NAME = worker ] || exec python3 -c "import signal; signal.pause()"
+        [ $DTF_TASK_INDEX$DTF_TASK_JOB_NAME = 1worker ] && (python3 around.py || true)
+        [ $DTF_TASK_JOB_NAME = worker ] || exec python3 -c "import time; time.sleep(600)"
         until [ -e %s ]; do sleep 0.1; done""" % (tmp_path / "listed")
-    done = run(SUBMIT, "-r", "ps:1,worker:4", *SMALL, command, check=0)
+    (tmp_path / "around.py").write_text(PROGRAM)
+    done = run(SUBMIT, "-r", "ps:1,worker:4", "--file", "around.py", *SMALL, command, check=0)
     application_id = done.stdout.rstrip("\n")
     assert APPLICATION.fullmatch(application_id), done.stdout
 
@@ -108,6 +111,12 @@ def test_submit_and_walk_away(run, tmp_path):
     assert said and len(said[1].split(",")) == 1 and len(said[2].split(",")) == 4
     assert len({*said[1].split(","), *said[2].split(",")}) == 5, "each task has a port of its own"
     assert len(run(YTF, "logs", application_id, "--task", "worker:2", "--tail", "1", check=0).stdout.splitlines()) == 1
+    found = json.loads(
+        re.search("found: (.*)", run(YTF, "logs", application_id, "--task", "worker:1", check=0).stdout)[1]
+    )
+    check_temporary_folder(found)
+    assert (found["USER"], found["LOGNAME"], found["HOME"]) == ("root", "root", "/home/"), found
+    until(lambda: not os.path.exists(found["place"]), 60, what="the end of the temporary folder")
     none = run(YTF, "logs", application_id, "--task", "wroker:2")
     assert none.returncode == 2 and "did you mean 'worker:2'?" in none.stderr
 

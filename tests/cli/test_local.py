@@ -15,6 +15,7 @@ import pytest
 
 from support.programs import SUBMIT, YTF
 from support.secret_spellings import job_of_secrets
+from support.surroundings import PROGRAM, check_temporary_folder
 from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import local
 from tf_yarn_ops.hadoop.local_jobs import LocalJobs
@@ -457,7 +458,9 @@ def test_stack_shows_where_a_running_task_hangs(call, environ, tmp_path):
         application_id = re.search(r"local_\d+_\d+", next(line for line in client.stdout if "local_" in line))[0]
         for _ in range(2):
             shown = until(
-                lambda: "wait_for_the_others" in (found := call(YTF, "stack", application_id, "worker:1").stdout) and found
+                lambda: (
+                    "wait_for_the_others" in (found := call(YTF, "stack", application_id, "worker:1").stdout) and found
+                )
             )
         assert "hang.py" in shown and "sleep 600" in shown and "letmein" not in shown
         missing = call(YTF, "stack", application_id, "worker:7")
@@ -465,3 +468,17 @@ def test_stack_shows_where_a_running_task_hangs(call, environ, tmp_path):
         assert json.loads(call(YTF, "stack", "--json", application_id, "worker:0").stdout)["task"] == "worker:0"
         assert call(YTF, "kill", application_id).returncode == 0
         client.communicate(timeout=60)
+
+
+def test_temporary_files_of_a_killed_task_are_deleted(call, environ, tmp_path):
+    (tmp_path / "around.py").write_text(PROGRAM)
+    done = call(SUBMIT, "--local", "-r", "worker:1", "-s", str(tmp_path / "around.py"), "exec python3 $DTF_TASK_SCRIPT")
+    assert done.returncode == 1 and "signal 9" in done.stderr, done.stderr
+    found = json.loads(re.search("found: (.*)", done.stdout)[1])
+    check_temporary_folder(found)
+    mask = os.umask(0)
+    os.umask(mask)
+    assert not Path(found["place"]).exists() and found["umask"] == mask
+    assert [found[name] for name in ("HOME", "LANG")] == [environ.get("HOME"), environ.get("LANG")]
+    other = call(SUBMIT, "--local", "--env", f"TMPDIR={tmp_path}", "-r", "worker:1", "echo in $TMPDIR")
+    assert f"in {tmp_path}" in other.stdout

@@ -66,7 +66,9 @@ def test_the_page_can_only_be_read(method, code, content):
     assert answer.headers.get("allow") == ("GET, HEAD" if code == 405 else None)
 
 
-@pytest.mark.parametrize("target", ["/", "/status.json", "/parts.json", "/log.txt?task=worker:0", "/stack.txt?task=worker:0", "/nothing"])
+@pytest.mark.parametrize(
+    "target", ["/", "/status.json", "/parts.json", "/log.txt?task=worker:0", "/stack.txt?task=worker:0", "/nothing"]
+)
 def test_each_answer_of_the_page_has_policy_headers(target):
     async def tail(name, what):
         return "<html>"

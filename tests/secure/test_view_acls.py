@@ -15,7 +15,15 @@ from support.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
-PATHS = ("", "status.json", "status.json?only=report", "parts.json", "log.txt?task=worker:0", "stack.txt?task=worker:0", "no-such-page")
+PATHS = (
+    "",
+    "status.json",
+    "status.json?only=report",
+    "parts.json",
+    "log.txt?task=worker:0",
+    "stack.txt?task=worker:0",
+    "no-such-page",
+)
 ROUTES = (*(f"pages/ytf/{path}" for path in PATHS), "pages/tensorboard/", "pages/tensorboard/data/runs")
 NAME = "a-name-that-no-page-shows"
 

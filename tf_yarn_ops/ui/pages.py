@@ -175,7 +175,7 @@ def build_application(
     folder : str, optional
         With a key: where the pages lie, ``/folder``. Default: a random one.
     """
-    pages = {
+    pages: dict[str, Callable[[Library, Request], Response]] = {
         "/": _list,
         "/jobs/{application_id}": _job,
         "/jobs/{application_id}/parts.json": _updates,

@@ -21,6 +21,7 @@ from ..common.contract import (
     MAX_RESULT,
     METRICS_FILE,
     RESULT_FILE,
+    TEMPORARY_FOLDER,
     TRAINED_FILE,
     VERSION,
     ClusterSpec,
@@ -404,6 +405,11 @@ class Agent:
             message, self.next_start = self.next_start, None
             self.launch(message)
 
+    def temporary_folder(self) -> str:
+        """Return a name of the container's temporary folder that is short enough for sockets in it (108 bytes)."""
+        os.makedirs(TEMPORARY_FOLDER, exist_ok=True)
+        return "/proc/%d/cwd/%s" % (os.getpid(), TEMPORARY_FOLDER)
+
     def launch(self, message: Message) -> None:
         """Start the user's command."""
         task = TaskId.parse(message["task"])
@@ -413,7 +419,7 @@ class Agent:
             self.job,
             task,
             self.cluster,
-            {**os.environ, **self.hadoop},
+            {**os.environ, **self.hadoop, "TMPDIR": self.temporary_folder()},
             application_id=self.application_id,
             round_number=self.round,
             address=address,

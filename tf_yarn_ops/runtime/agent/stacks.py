@@ -4,7 +4,6 @@
 C library answers, too.
 """
 
-import os
 import select
 import time
 
@@ -23,10 +22,15 @@ def _read(path: str) -> str:
         return ""
 
 
+def _status_of(pid: int, name: str) -> str:
+    """Return a value of a process's status; empty if it has ended."""
+    lines = _read("/proc/%d/status" % pid).splitlines()
+    return next((line[len(name) :].strip() for line in lines if line.startswith(name)), "")
+
+
 def _has_handler(pid: int) -> bool:
     """Return whether a process handles the signal, which would end another one (proc(5), SigCgt)."""
-    caught = next((line.split()[1] for line in _read("/proc/%d/status" % pid).splitlines() if line[:7] == "SigCgt:"), "0")
-    return bool(int(caught, 16) >> (STACK_SIGNAL - 1) & 1)
+    return bool(int(_status_of(pid, "SigCgt:") or "0", 16) >> (STACK_SIGNAL - 1) & 1)
 
 
 def read_stacks(limit: int) -> str:
@@ -37,10 +41,8 @@ def read_stacks(limit: int) -> str:
     until = time.monotonic() + _SECONDS
     parts = []
     for pid in descendants():
-        status = _read("/proc/%d/status" % pid)
-        state = next((line.split(None, 1)[1] for line in status.splitlines() if line[:6] == "State:"), "")
         words = _read("/proc/%d/cmdline" % pid).replace("\0", " ").strip()
-        parts.append("process %d, %s: %s\n" % (pid, state, " ".join(words.split())[:200]))
+        parts.append("process %d, %s: %s\n" % (pid, _status_of(pid, "State:"), " ".join(words.split())[:200]))
         if not _has_handler(pid):
             continue
         start = size = log_size()

@@ -35,6 +35,8 @@ KEY_FILE = ".skein.pem"
 PYTHON_OUTPUT = {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
 #: How the agent's own lines in a task's log begin, and those of them that a reader of the program needs, too.
 AGENT_LINE, AGENT_WARNING = "tf_yarn_ops agent: ", "tf_yarn_ops agent: warning: "
+#: The folder of temporary files in the working directory, which YARN makes and deletes with it.
+TEMPORARY_FOLDER = "tmp"
 #: The folder in the working directory into which YARN unpacks an archive environment.
 ENVIRONMENT_FOLDER = "environment"
 #: The name of a function's value among the metrics of the report.

@@ -5,7 +5,7 @@ import os
 import signal
 from typing import Dict, Iterable, List, Optional
 
-#: The signal at which a Python program writes its stacks: in the middle of the real-time signals, which few programs use.
+#: The signal at which a Python program writes its stacks: a real-time signal, which few programs use.
 STACK_SIGNAL = 50
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36

@@ -8,6 +8,7 @@ import asyncio
 import functools
 import logging
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -15,7 +16,16 @@ import sys
 import time
 from typing import Dict, List, Set
 
-from ..common.contract import CERTIFICATE_FILE, JOB_FILE, KEY_FILE, RUNTIME_FILE, VERDICT_SECRET, Job, read_job
+from ..common.contract import (
+    CERTIFICATE_FILE,
+    JOB_FILE,
+    KEY_FILE,
+    RUNTIME_FILE,
+    TEMPORARY_FOLDER,
+    VERDICT_SECRET,
+    Job,
+    read_job,
+)
 from ..common.local_job import CONTAINERS, FILES, KILL_FILE, LOGS, write_application
 from ..common.processes import set_parent_death_signal
 from ..common.reasons import Reason
@@ -98,6 +108,7 @@ class LocalContainers(Containers):
         except ProcessLookupError:
             pass
         process.wait()
+        shutil.rmtree(os.path.join(CONTAINERS, self._containers[name].yarn_id, TEMPORARY_FOLDER), ignore_errors=True)
         self._containers[name] = self._containers[name]._replace(state=state, message=message)
 
     async def list(self) -> List[Container]:

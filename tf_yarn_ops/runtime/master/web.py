@@ -2,7 +2,8 @@
 
 Below ``<tracking URL>/pages/ytf/``: the page itself, ``status.json`` for programs, ``status.json?only=report`` for
 those that need the report only, ``parts.json`` with which the page renews itself, ``log.txt?task=worker:1`` with the
-end of a task's log, ``stack.txt?task=worker:1`` with its stacks. However many people look, a document is made at most once a second.
+end of a task's log, ``stack.txt?task=worker:1`` with its stacks. However many people look, a document is made at most
+once a second.
 
 ``parts.json?hold=2&news=0&marks=...&find=worker:7`` has only the parts that the page does not have yet. It is answered
 after 2 s, or at once when the job is decided: an open page has a request pending and gets the verdict before the
