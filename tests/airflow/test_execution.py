@@ -16,6 +16,7 @@ from support import airflow_setup
 from support.airflow_task import ID, SECOND, Running, deferral, first_event, resume, run
 from support.waiting import until
 from tf_yarn_ops.airflow import TfYarnInfrastructureError, execution
+from tf_yarn_ops.airflow.kill_state import KillOutcome
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +46,10 @@ def test_wait_that_sees_the_kill_at_once_says_was_killed(site, monkeypatch):
 
     def start_and_lag(thread):
         start(thread)
-        if task.operator._execution.killed and threading.current_thread() is threading.main_thread():
+        if (
+            task.operator.kill_state.outcome is not KillOutcome.NONE
+            and threading.current_thread() is threading.main_thread()
+        ):
             task.join(60)
 
     def kill_and_lag(*arguments, **options):

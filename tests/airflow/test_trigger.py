@@ -20,8 +20,8 @@ from tf_yarn_ops.airflow import TensorFlowYarnTrigger
 from tf_yarn_ops.airflow import following as progress
 from tf_yarn_ops.airflow import pauses as pauses_module
 from tf_yarn_ops.airflow import trigger as trigger_module
+from tf_yarn_ops.airflow.fast_kill import KILL_LIMIT
 from tf_yarn_ops.airflow.following import cluster_from_dict, cluster_to_dict
-from tf_yarn_ops.airflow.hasty_kill import KILL_LIMIT
 from tf_yarn_ops.airflow.pauses import Pauses
 from tf_yarn_ops.follow import watch
 from tf_yarn_ops.hadoop.cluster import Cluster, current_user, discover

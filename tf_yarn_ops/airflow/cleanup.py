@@ -64,7 +64,8 @@ def over(key: str) -> str:
     key : str
         See `task_instance.identity_of`.
     """
-    from .task_instance import FINAL, state_by_key
+    from .kill_state import FINAL
+    from .task_instance import state_by_key
 
     state = state_by_key(key)
     if state not in FINAL:

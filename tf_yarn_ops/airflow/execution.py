@@ -27,10 +27,11 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from .cleanup import end_some
 from .exceptions import TfYarnInfrastructureError
+from .fast_kill import KILL_LIMIT, kill_now
 from .following import HOLDER, Followed, cluster_to_dict, follow_in_thread, lease_to_dict
-from .hasty_kill import KILL_LIMIT, kill_now
 from .hook import YarnHook
 from .job import operator_job
+from .kill_state import DECIDED, KillOutcome, KillState, TaskSignal
 from .links import urls_of_ended
 from .masks import hand_over, job_secrets, masking
 from .outcome import (
@@ -43,7 +44,6 @@ from .outcome import (
     to_xcom,
 )
 from .task_instance import (
-    DECIDED,
     answer_within,
     deployment_id,
     identity_of,
@@ -83,7 +83,7 @@ class Operator(Protocol):
     execution_timeout: timedelta | None
     renamed_options: Mapping[str, str]
     do_xcom_push: bool
-    kill_requested: bool
+    kill_state: KillState
     tf_yarn_links: dict[str, str] | None
     job_paths: tuple[str | None, str | None] | None
 
@@ -132,17 +132,12 @@ class TaskExecution:
         )
         #: Made here: a signal may come before the options are read.
         self._run = EngineRun(self._echo, self._notify, float(operator.poll_interval))
-        self.killed = False
-        self.left = operator.kill_policy == "leave"
-        #: The state of the task, if it shows that no person ended this try.
-        self._undecided: str | None = None
         self._spec: JobSpec | None = None
         self._cluster: Cluster | None = None
         self._launcher: Launcher | None = None
         self._submitting = False
-        self._killing: threading.Event | None = None  # set when `_kill_now` has ended
-        self._kill_until = 0.0  # the end of the budget of `kill`, monotonic
-        self._outcome = "was killed"
+        #: What waits for the kill that was sent last.
+        self._await_kill: Callable[[], object] = lambda: None
 
     @property
     def application_id(self) -> str:
@@ -258,54 +253,49 @@ class TaskExecution:
             self._check_killed()
             time.sleep(_AGAIN)
 
-    def kill(self, *, surely: bool = False) -> None:
-        """Kill the application, or cancel its submission. Called in a signal handler: within five seconds.
-
-        Airflow sends the same signal when a worker is shut down, and to a worker that it takes for lost: after an
-        outage of the API server, or after the scheduler has given the task to another try. Then the application is left
-        to the next try, which attaches.
+    def kill(self, *, confirmed: bool = False) -> None:
+        """Kill the application, or cancel its submission, or leave it. Called in a signal handler: within five seconds.
 
         Parameters
         ----------
-        surely : bool, optional
+        confirmed : bool, optional
             Whether a person or a time limit has decided: Ctrl-C, the task's ``execution_timeout``, its state. Default
-            False: ask Airflow for the state.
+            False: request the state from Airflow.
         """
-        self._kill_until = time.monotonic() + KILL_LIMIT
-        if has_worker(self.ti) and not (self.left or surely):
-            state = self._query_state()
-            if not self._ends_in(state):
-                self.left, self._undecided = True, state
-        cluster, done = self._cluster if self.application_id and not self.left else None, threading.Event()
-        if cluster is not None:
-            self._outcome, self._killing = "may still run (its end is not confirmed)", done
-        self.killed = True  # a wait that sees it also sees what to wait for
-        if self._launcher is not None and not self.left:
+        until, before = time.monotonic() + KILL_LIMIT, self.operator.kill_state
+        leaves = self.operator.kill_policy == "leave"
+        asks = has_worker(self.ti) and not (leaves or confirmed or before.outcome is KillOutcome.LEFT)
+        cluster = self._cluster if self.application_id else None
+        after = before.on_signal(
+            TaskSignal(
+                leaves,
+                has_application=cluster is not None,
+                state=self._query_state() if asks else None,
+                last_try=self._is_last_try(),
+                leased=self._spec is not None and bool(self._spec.lease),
+            )
+        )
+        thread = None
+        if after.outcome is KillOutcome.SENT and cluster is not None:
+            done = threading.Event()
+            # In a thread: the interrupted code may hold a lock.
+            thread = threading.Thread(target=self._kill_now, args=(cluster, until, done), daemon=True)
+            self._await_kill = lambda: done.wait(max(0.0, until - time.monotonic()))
+        self.operator.kill_state = after  # a wait that sees it also sees what to wait for
+        if self._launcher is not None and after.outcome is not KillOutcome.LEFT:
             self._launcher.cancel()
-        if cluster is None:
-            return
-        # In a thread: the interrupted code may hold a lock.
-        threading.Thread(target=self._kill_now, args=(cluster, done), daemon=True).start()
-        if not self._submitting:
-            self._await_kill()
+        if thread is not None:
+            thread.start()
+            if not self._submitting:
+                self._await_kill()
 
-    def _kill_now(self, cluster: Cluster, done: threading.Event) -> None:
+    def _kill_now(self, cluster: Cluster, until: float, done: threading.Event) -> None:
+        operator, seconds = self.operator, until - time.monotonic()
         try:
-            if kill_now(
-                cluster,
-                self.application_id,
-                KILLED_BY_AIRFLOW,
-                self._kill_until - time.monotonic(),
-                attempt=self.identity.attempt,
-            ):
-                self._outcome = "was killed"
+            accepted = kill_now(cluster, self.application_id, KILLED_BY_AIRFLOW, seconds, attempt=self.identity.attempt)
+            operator.kill_state = operator.kill_state.on_answer(accepted)
         finally:
             done.set()
-
-    def _await_kill(self) -> None:
-        """Wait for the kill until Airflow's limit; the question for the state has used a part of it."""
-        if self._killing is not None:
-            self._killing.wait(max(0.0, self._kill_until - time.monotonic()))
 
     def _query_state(self) -> str:
         """Return the state of the task, ``replaced`` if another try has its place; empty without an answer in time."""
@@ -316,13 +306,6 @@ class TaskExecution:
             return "replaced" if replaced else state
 
         return answer_within(_ANSWER, query)
-
-    def _ends_in(self, state: str) -> bool:
-        """Return whether no later try attaches to the application of a task in this state."""
-        if state in DECIDED:
-            return True
-        leased = self._spec is not None and bool(self._spec.lease)
-        return self._is_last_try() and (state == "running" or (not state and not leased))
 
     def _is_last_try(self) -> bool:
         return int(self.ti.try_number) > int(self.ti.max_tries)
@@ -517,24 +500,17 @@ class TaskExecution:
 
     def _check_killed(self) -> None:
         """Raise a retryable error after `kill`; Airflow also calls it when it shuts down the worker."""
-        if self.killed or self.operator.kill_requested:
+        if self.operator.kill_state.outcome is not KillOutcome.NONE:
             self._await_kill()
-            fate = "was left alone" if self.left else self._outcome
-            why = "Airflow ended the task or its worker"
-            if self._undecided is not None:
-                why += (
-                    f" (state of the task: {self._undecided or 'Airflow did not answer'}); the next try attaches to it"
-                )
-            raise TfYarnInfrastructureError(
-                f"{self.application_id or 'The submission'} {fate}: {why}", Reason.KILLED.value, self.application_id
-            )
+            text = self.operator.kill_state.describe(self.application_id)
+            raise TfYarnInfrastructureError(text, Reason.KILLED.value, self.application_id)
 
     def _check_state(self) -> None:
         """Kill the application if Airflow has ended this try: after the handover no signal reaches this process."""
         state = present_state(self.ti)
         if state in DECIDED:
             self.log.warning("Airflow has set the state of this task to %s in the meantime", state)
-            self.kill(surely=True)
+            self.kill(confirmed=True)
             self._check_killed()
 
     def _close(self) -> None:

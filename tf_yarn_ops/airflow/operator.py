@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import did_you_mean
 from ..job.declaration import OPERATOR
 from ..job.options import options_of
+from .kill_state import KillState, TaskSignal
 from .links import TensorBoardLink, TrainingLink, YarnApplicationLink, YarnLogsLink
 from .versions import (
     AirflowTaskTimeout,
@@ -176,9 +177,9 @@ class TensorFlowYarnOperator(BaseOperator):
         self.tf_yarn_links: dict[str, str] | None = None
         #: The job's input and output path, once they are known.
         self.job_paths: tuple[str | None, str | None] | None = None
-        #: Whether Airflow has called `on_kill`.
-        self.kill_requested = False
-        #: Whether something else than Airflow's supervisor asks for the kill.
+        #: Changed by `on_kill`.
+        self.kill_state = KillState()
+        #: Whether something else than Airflow's supervisor requests the kill.
         self._kill_confirmed = False
         self._execution: TaskExecution | None = None
 
@@ -257,8 +258,10 @@ class TensorFlowYarnOperator(BaseOperator):
     def on_kill(self) -> None:
         """Kill the application within five seconds; called in a signal handler."""
         if self._execution is not None:
-            self._execution.kill(surely=self._kill_confirmed)
-        self.kill_requested = True  # for an execution that does not exist yet: its imports alone take a second
+            self._execution.kill(confirmed=self._kill_confirmed)
+        else:  # for an execution that does not exist yet: its imports alone take a second
+            signal = TaskSignal(self.kill_policy == "leave", has_application=False)
+            self.kill_state = self.kill_state.on_signal(signal)
 
     def get_openlineage_facets_on_start(self) -> Any:
         """Return the input and the output path as datasets; called by Airflow's provider for OpenLineage."""

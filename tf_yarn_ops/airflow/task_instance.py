@@ -20,13 +20,6 @@ logger = logging.getLogger(__name__)
 
 #: The part of a generation that one clear of the DAG run adds; the rest is the task's ``max_tries``.
 CLEAR = 1_000_000
-#: States of a task instance that no try follows, unless a person clears it; a try after a clear trains anew.
-FINAL = ("failed", "success", "skipped", "upstream_failed", "removed")
-#: States that a person or a time limit has set: the application of the present try ends. Airflow sets ``restarting``
-#: only when a person clears a running task. In any other state a try goes on or follows, and attaches.
-DECIDED = (*FINAL, "restarting", "deleted")
-
-
 #: The variable in Airflow's database with the name of this Airflow among all that use the cluster.
 DEPLOYMENT_VARIABLE = "tf_yarn_deployment_id"
 #: Seconds after which the name that a task has given is read again: another task may give one at the same time.

@@ -122,7 +122,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
         kill.result()
 
     def _kill(self, ask: bool) -> None:
-        from .hasty_kill import kill_now
+        from .fast_kill import kill_now
         from .outcome import KILLED_BY_AIRFLOW
 
         followed = self._followed()

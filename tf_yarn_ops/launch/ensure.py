@@ -35,7 +35,7 @@ from .identity import (
     may_try_again,
     old_tasks_end,
 )
-from .submission import announcing, prepare, reserve, send, set_limits
+from .submission import notifying, prepare, reserve, send, set_limits
 
 logger = logging.getLogger(__name__)
 
@@ -54,8 +54,8 @@ def ensure(
 ) -> JobReport:
     """Return the report of the one application of an identity, live or ended; see `Launcher.ensure`."""
     identity.check(spec)
-    announce = announcing(on_reserved)
-    return method.use(session, spec, lambda submitter: _Ensuring(session, submitter, spec, identity, announce).run())
+    notify = notifying(on_reserved)
+    return method.use(session, spec, lambda submitter: _Ensuring(session, submitter, spec, identity, notify).run())
 
 
 class _Ensuring:
@@ -67,10 +67,10 @@ class _Ensuring:
         submitter: Submitter,
         spec: JobSpec,
         identity: Identity,
-        announce: Callable[[str], None],
+        notify: Callable[[str], None],
     ):
         self._session, self._submitter, self._spec, self._identity = session, submitter, spec, identity
-        self._announce = announce
+        self._notify = notify
         self._resourcemanager = session.resourcemanager
         self._user = spec.user or session.cluster.user
         self._submitted = ""
@@ -181,7 +181,7 @@ class _Ensuring:
             logger.debug("%s has gone by itself", application_id)
 
     def _attach(self, decision: SubmissionDecision) -> JobReport:
-        self._announce(decision.application_id)
+        self._notify(decision.application_id)
         report = self._session.report(decision.application_id)
         if decision.application_id != self._submitted:
             logger.info("attached to %s (%s)", decision.application_id, report.state)
@@ -197,7 +197,7 @@ class _Ensuring:
                 self._check_owner()
             submit, identity = self._submitter, self._identity
             application_id = reserve(self._session, submit, self._spec)
-            self._submitted = send(self._session, submit, self._spec, application_id, identity.tags, self._announce)
+            self._submitted = send(self._session, submit, self._spec, application_id, identity.tags, self._notify)
         return None
 
     def _check_owner(self) -> None:
@@ -221,7 +221,7 @@ class _Ensuring:
             self._raise_superseded(newer.application_id)
         committed = PlannedOutput(self._session, self._spec, self._identity.tags).find_report()
         if committed is not None:  # also where YARN has forgotten the application
-            self._announce(committed.application_id)
+            self._notify(committed.application_id)
             return committed
         if claim is not None:
             own = claim.generation == self._identity.generation
@@ -238,7 +238,7 @@ class _Ensuring:
         else:
             claim = self._new_claim(claims, 0)
         if claim is not None:
-            self._announce(claim.application_id)
+            self._notify(claim.application_id)
             self._submit_claim(claims, claim)
         return None
 

@@ -25,27 +25,27 @@ def submit_once(
     session: Session, method: SubmitMethod, spec: JobSpec, on_reserved: Callable[[str], None] | None = None
 ) -> str:
     """Return the id of the application that YARN has accepted; see `Launcher.submit`."""
-    prepared, announce = prepare(session, spec), announcing(on_reserved)
+    prepared, notify = prepare(session, spec), notifying(on_reserved)
 
     def submit(submitter: Submitter) -> str:
         with submitter:
-            return send(session, submitter, prepared, reserve(session, submitter, prepared), (), announce)
+            return send(session, submitter, prepared, reserve(session, submitter, prepared), (), notify)
 
     return method.use(session, prepared, submit)
 
 
-def announcing(on_reserved: Callable[[str], None] | None) -> Callable[[str], None]:
+def notifying(on_reserved: Callable[[str], None] | None) -> Callable[[str], None]:
     """Return a function that calls ``on_reserved`` with an application id, unless it was the last one."""
     last = ""
 
-    def announce(application_id: str) -> None:
+    def notify(application_id: str) -> None:
         nonlocal last
         if application_id != last:
             last = application_id
             if on_reserved is not None:
                 on_reserved(application_id)
 
-    return announce
+    return notify
 
 
 def prepare(session: Session, spec: JobSpec) -> JobSpec:
@@ -85,15 +85,15 @@ def send(
     spec: JobSpec,
     application_id: str,
     tags: Iterable[str],
-    announce: Callable[[str], None],
+    notify: Callable[[str], None],
 ) -> str:
     """Submit a job that no other client submits; kill its application if an exception ends this call."""
     if application_id:
-        announce(application_id)
+        notify(application_id)
     try:
         session.checkpoint()
         application_id = submitter.submit(spec, application_id, tags)
-        announce(application_id)
+        notify(application_id)
         set_limits(session, spec, application_id, priority=not submitter.reserves)
         session.checkpoint()
     except BaseException as error:

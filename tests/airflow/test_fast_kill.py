@@ -11,8 +11,8 @@ from support.airflow_task import ID, Running
 from support.fake_yarn import FakeYarn, application, serving, slowly
 from support.waiting import until
 from tf_yarn_ops.airflow import TfYarnInfrastructureError
+from tf_yarn_ops.airflow.fast_kill import kill_now
 from tf_yarn_ops.airflow.following import cluster_from_dict
-from tf_yarn_ops.airflow.hasty_kill import kill_now
 
 pytestmark = pytest.mark.slow
 
