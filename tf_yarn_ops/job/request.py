@@ -15,6 +15,7 @@ from ..validation import ValueFault, check_faults, kind_of, noting, parse_count,
 from .declaration import OPERATOR, Option
 from .options import options_of
 from .requirement import NotationFault, canonical_type, parse_cluster_requirement, parse_overrides
+from .shell_commands import hiding_end
 from .spec import JobFault, JobSpec
 
 _OPTIONS = options_of(OPERATOR, submission=False)
@@ -109,7 +110,8 @@ def find_job_warnings(job: JobSpec) -> list[str]:
     """Return warnings about valid values that are probably mistakes.
 
     These are a URL with a folder in place of its host, a script that no command runs, a command that names a script
-    that was not given, memory in MiB that looks like GiB, and workers that may only serve a chief.
+    that was not given, a command whose end hides a failure, memory in MiB that looks like GiB, and workers that may
+    only serve a chief.
     """
     doubts = []
     for name, task in job.tasks.items():
@@ -133,6 +135,15 @@ def find_job_warnings(job: JobSpec) -> list[str]:
         )
     if not script and any(SCRIPT_VARIABLE in command for command in commands if command):
         doubts.append(f"script: missing, although a command names {SCRIPT_VARIABLE}, which is empty without it")
+    for where, command in (
+        ("command", job.command),
+        *((f"tasks.{name}.command", task.command) for name, task in job.tasks.items()),
+    ):
+        if hidden := hiding_end(command or ""):
+            doubts.append(
+                f"{where}: {hidden!r} at its end hides a failure of what stands before it: the task would succeed. "
+                "Leave it out, or put 'set -e;' first"
+            )
     worker = job.tasks.get("worker")
     undecided = worker and worker.awaited is None and job.role_of("worker").awaited and job.success == "all_workers"
     if undecided and {"chief", "ps"} <= set(job.tasks):
