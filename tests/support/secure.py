@@ -22,7 +22,7 @@ def shared_cluster(shared):
     """Give the running secured `HadoopCluster` with pairs whose folder lies in ``shared``; the last worker that used it ends it."""
     from support.hadoop import HadoopCluster
 
-    cluster = HadoopCluster(shared / "secure-cluster", kerberos=True, https=True, ha=True, properties=EXPIRY)
+    cluster = HadoopCluster(shared / "secure-cluster", kerberos=True, https=True, ha=True, kms=True, properties=EXPIRY)
     with (shared / "secure-cluster.users").open("a") as users:
         fcntl.flock(users, fcntl.LOCK_SH)
         try:

@@ -301,9 +301,10 @@ class HadoopCluster(MiniCluster):
             check_programs(os.environ)
         if self._wanted.get("docker", False):
             docker.check_engine()
-        secured = any(self._wanted.get(name) for name in ("kerberos", "https", "ha", "light"))
-        if secured and (self._wanted.get("kms") or self._wanted.get("knox")):
-            raise MiniClusterError("--kms and --knox run with a plain cluster only: without Kerberos, HTTPS and pairs")
+        if self._wanted.get("knox") and any(self._wanted.get(name) for name in ("kerberos", "https", "ha", "light")):
+            raise MiniClusterError("--knox runs with a plain cluster only: without Kerberos, HTTPS and pairs")
+        if self._wanted.get("kms") and self._wanted.get("light"):
+            raise MiniClusterError("--kms needs HDFS, which a light cluster leaves out")
 
     def _missing(self, settings: HadoopSettings) -> str | None:
         for name in settings.resourcemanagers if settings.ha else ():
@@ -332,7 +333,8 @@ class HadoopCluster(MiniCluster):
             health.put(settings, f"/user/{user}", {"op": "SETOWNER", "owner": user})
         put_labels(settings)
         if settings.kms:
-            make_zone(settings, f"/user/{settings.user}")
+            superuser = os.environ | (get_ticket(settings, os.environ, HDFS) if settings.kerberos else {})
+            make_zone(settings, settings.zone, superuser)
         if settings.docker:
             owner = {"op": "SETOWNER", "owner": docker.USER, "user.name": settings.superuser}
             health.put(settings, f"/user/{docker.USER}", owner)

@@ -70,7 +70,7 @@ _OPTIONS = [
         ["--kms"],
         is_flag=True,
         default=None,
-        help="Run Hadoop's key server; your home directory, with all that jobs stage, is an encryption zone.",
+        help="Run Hadoop's key server; your home directory (with --kerberos: that of gateway) is an encryption zone.",
     ),
     click.Option(
         ["--hosts"],

@@ -1,15 +1,20 @@
 """Hadoop's key server: its files, and the encryption zone of a cluster with one."""
 
-import json
-import os
+from __future__ import annotations
+
 import subprocess
-import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tf_yarn_ops.errors import MiniClusterError
-from tf_yarn_ops.minicluster.daemon_settings import Settings, render_xml
+from tf_yarn_ops.minicluster.daemon_settings import render_xml
 
+from .kerberos import HTTP
 from .server_jars import fetch_jars
+
+if TYPE_CHECKING:
+    from .settings import HadoopSettings
 
 KMS = "kms"
 #: The key of the zones.
@@ -30,12 +35,12 @@ def build_kms_properties(address: str) -> dict[str, str]:
     }
 
 
-def build_kms_files(settings: Settings, folder: Path) -> dict[str, str]:
+def build_kms_files(settings: HadoopSettings, folder: Path) -> dict[str, str]:
     """Return the files of the KMS by name: its configuration, in which everybody may use and make keys."""
     site = {
         "hadoop.kms.key.provider.uri": f"jceks://file@{folder}/keys.jceks",
         "hadoop.security.keystore.java-keystore-provider.password-file": "kms-password",
-        "hadoop.kms.authentication.type": "simple",
+        "hadoop.kms.authentication.type": "kerberos" if settings.kerberos else "simple",
         "hadoop.kms.http.host": settings.host,
         "hadoop.kms.http.port": str(settings.ports[KMS]),
         # A key that was given a moment ago must not hide that the KMS is away.
@@ -43,37 +48,45 @@ def build_kms_files(settings: Settings, folder: Path) -> dict[str, str]:
         # A KMS makes 150 encrypted keys at the first request for one, and the NameNode 150 more.
         "hadoop.security.kms.encrypted.key.cache.size": "4",
     }
+    core = {"hadoop.tmp.dir": f"{folder}/tmp"}
+    if settings.kerberos:
+        realm = settings.realm
+        core["hadoop.security.authentication"] = "kerberos"
+        site |= {
+            "hadoop.kms.authentication.kerberos.principal": realm.principal(HTTP),
+            "hadoop.kms.authentication.kerberos.keytab": str(realm.keytab(HTTP)),
+        }
     acls = {"default.key.acl.MANAGEMENT": "*", "default.key.acl.GENERATE_EEK": "*", "default.key.acl.DECRYPT_EEK": "*",
             "default.key.acl.READ": "*"}  # fmt: skip
     return {
-        "core-site.xml": render_xml({"hadoop.tmp.dir": f"{folder}/tmp"}),
+        "core-site.xml": render_xml(core),
         "kms-site.xml": render_xml(site),
         "kms-acls.xml": render_xml(acls),
         "kms-password": "minicluster",
     }
 
 
-def make_zone(settings: Settings, path: str) -> None:
-    """Make an empty folder of HDFS an encryption zone, unless it is one.
+def make_zone(settings: HadoopSettings, path: str, environ: Mapping[str, str]) -> None:
+    """Make an empty folder of HDFS an encryption zone, unless it is one; ``environ`` is that of HDFS's superuser.
 
     Raises
     ------
     MiniClusterError
         Hadoop refused; the message has its answer.
     """
-    url = f"http://{settings.address(KMS)}/kms/v1/keys?user.name={settings.user}"
-    body = json.dumps({"name": KEY, "cipher": "AES/CTR/NoPadding", "length": 128}).encode()
-    request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method="POST")
     mark = settings.directory / "kms" / "zone"
     if mark.exists():
         return
-    settings.send(request, 60).close()
-    command = [
-        f"{settings.java_home}/bin/java", *settings.client_flags, "-cp",
-        ":".join([*(f"{jars}/*" for jars in settings.client_jars), str(settings.configuration)]),
-        "org.apache.hadoop.hdfs.tools.CryptoAdmin", "-createZone", "-keyName", KEY, "-path", path,
-    ]  # fmt: skip
-    ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=os.environ, timeout=120)
-    if ran.returncode != 0:
-        raise MiniClusterError(f"{path} is no encryption zone (exit {ran.returncode}): {ran.stderr.strip()[-2000:]}")
+    jars = ":".join([*(f"{jars}/*" for jars in settings.client_jars), str(settings.configuration)])
+    java = [f"{settings.java_home}/bin/java", *settings.client_flags, "-cp", jars]
+    for command in (
+        ["org.apache.hadoop.crypto.key.KeyShell", "create", KEY, "-size", "128"],
+        ["org.apache.hadoop.hdfs.tools.CryptoAdmin", "-createZone", "-keyName", KEY, "-path", path],
+    ):
+        ran = subprocess.run([*java, *command], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environ,
+                             timeout=120)  # fmt: skip
+        if ran.returncode != 0:
+            raise MiniClusterError(
+                f"{path} is no encryption zone (exit {ran.returncode}): {ran.stderr.strip()[-2000:]}"
+            )
     mark.touch()

@@ -21,7 +21,7 @@ from .certificates import Stores, build_https_properties
 from .class_archive import DAEMONS, MASTER, class_path, use_archive
 from .docker import DOCKERD, USER, Engine, build_docker_properties
 from .high_availability import NAMENODES, RESOURCEMANAGERS, SERVICE, ZOOKEEPER
-from .kerberos import HDFS, USERS, YARN, Realm, build_kerberos_properties
+from .kerberos import HDFS, PROXY_USER, USERS, YARN, Realm, build_kerberos_properties
 from .kms import KMS, build_kms_properties
 from .knox_server import KNOX, KnoxHome
 from .versions import find_version
@@ -70,7 +70,7 @@ class HadoopSettings(Settings):
     docker : bool
         Run containers in a Docker engine of the cluster's own, where a job asks for it.
     kms : bool
-        Run a key server; the home directory of the cluster's user is an encryption zone.
+        Run a key server; the home directory of the cluster's user, with Kerberos that of gateway, is an encryption zone.
     knox : bool
         Run an Apache Knox before the daemons.
     classes : Path, optional
@@ -126,6 +126,11 @@ class HadoopSettings(Settings):
     def realm(self) -> Realm:
         """The Kerberos realm of a secured cluster."""
         return Realm(self.directory / "kerberos")
+
+    @property
+    def zone(self) -> str:
+        """The encryption zone of a cluster with a key server: a home directory."""
+        return f"/user/{PROXY_USER}" if self.kerberos else f"/user/{self.user}"
 
     @property
     def stores(self) -> Stores:
