@@ -18,6 +18,7 @@ from support.waiting import until
 from tf_yarn_ops.job.parts import TensorBoard
 from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.runtime.common.committed_output import WORK, CommitPlan, Success, dump_success
+from tf_yarn_ops.runtime.common.contract import DOCUMENT_TYPE
 from tf_yarn_ops.runtime.common.file_storage import LocalFolder
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.tensorboard import page_script
@@ -191,6 +192,8 @@ class Upstream(Handler):
         headers = (
             {"Location": f"http://127.0.0.1:{self.server.server_port}/there/?a=1"} if self.path == "/moved" else {}
         )
+        if self.path == "/data/runs":
+            headers["Content-Type"] = "application/json; charset=utf-8"
         status = {"/moved": 302, "/none": 204}.get(self.path, 200)
         self.reply(status, {**headers, "Content-Security-Policy": "script-src 'self'"}, body)
 
@@ -229,6 +232,7 @@ def test_large_answers_redirects_and_refusals_pass(front):
     assert ask(front, "/large")[2] == b"x" * 300_000
     assert ask(front, "/moved")[1]["Location"] == "there/?a=1"
     assert ask(front, "/none")[0] == 204
+    assert ask(front, "/data/runs")[1]["Content-Type"] == DOCUMENT_TYPE
     assert ask(front, "/x", "POST", b"", {"Content-Length": "99999999999"})[0] == 413
     assert ask(front, "/x", "PUT", b"no json", {"Content-Type": "text/plain"})[0] == 501  # as TensorBoard answers it
 

@@ -30,11 +30,12 @@ from ..history.compare import compare
 from ..history.query import STATES, Query, parse_states
 from ..runtime.common.clock import DAY, duration, utc_time
 from ..runtime.common.concerns import STEPS
+from ..runtime.common.contract import DOCUMENT_TYPE
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.report import run_seconds
 from ..runtime.common.web_address import safe_url
 from ..runtime.page.drawing import draw_curves
-from ..runtime.page.page import DOCUMENT_TYPE, SMOOTH, asset, changed_parts, page_policy, render_page, render_parts
+from ..runtime.page.page import SMOOTH, asset, changed_parts, page_policy, render_page, render_parts
 from ..runtime.tensorboard.tensorboard_program import with_relative_fonts
 from ..validation import parse_since
 from . import figures

@@ -43,6 +43,9 @@ ENVIRONMENT_FOLDER = "environment"
 RETURNED = "returned"
 #: The folder with a job's function, and the file in it.
 FUNCTION_FOLDER, FUNCTION_PICKLE = "ytf_function", "function.pkl"
+#: The type of JSON below the tracking URL. Knox rewrites what looks like one of YARN's paths in each string of
+#: application/json.
+DOCUMENT_TYPE = "application/vnd.tf-yarn-ops+json"
 #: TensorBoard's page below the tracking URL.
 TENSORBOARD_PAGE = "pages/tensorboard/"
 #: The form of the id of an application in YARN, and of a job on this machine: a time in milliseconds, a number.

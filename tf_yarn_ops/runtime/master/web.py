@@ -18,8 +18,9 @@ import time
 from typing import Any, AsyncIterator, Awaitable, Callable, Dict, Mapping, Optional, Set, Tuple, TypeVar, cast
 from urllib.parse import parse_qs, urlsplit
 
+from ..common.contract import DOCUMENT_TYPE
 from ..common.escaping import escape_controls
-from ..page.page import DOCUMENT_TYPE, changed_parts, page_policy, render_page, render_parts
+from ..page.page import changed_parts, page_policy, render_page, render_parts
 from .viewers import Viewers
 
 #: Seconds for which an answer is given again.

@@ -23,9 +23,6 @@ from ..common.web_address import safe_url
 from . import drawing
 from .drawing import text
 
-#: The type of the documents that the page asks for. Knox rewrites what looks like one of YARN's paths in each string of
-#: application/json.
-DOCUMENT_TYPE = "application/vnd.tf-yarn-ops+json"
 #: Rows of tasks and groups that the page shows; the other tasks stand in status.json, and the filter finds them.
 MAX_TASKS = 100
 #: Metrics that the page shows.

@@ -18,6 +18,7 @@ import ssl
 from typing import Any, Dict, Optional, Tuple
 from urllib.parse import urlsplit
 
+from ..common.contract import DOCUMENT_TYPE
 from . import page_script
 
 #: Seconds that a client may take for a request, and TensorBoard for each piece of an answer.
@@ -138,6 +139,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _pass_back(self, answer: http.client.HTTPResponse, is_page: bool) -> None:
         headers = {name: value for name, value in answer.getheaders() if name.lower() not in _OWN}
+        if headers.get("Content-Type", "").partition(";")[0].strip().lower() == "application/json":
+            headers["Content-Type"] = DOCUMENT_TYPE  # TensorBoard's page reads it as JSON all the same
         if "Location" in headers:
             headers["Location"] = self._relative(headers["Location"])
         if is_page and answer.status == 200:
