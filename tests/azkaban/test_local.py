@@ -30,7 +30,7 @@ def start(tmp_path):
 
 
 def states(folder):
-    return [(job["state"], job["finalStatus"]) for job in local(folder).resourcemanager().find()]
+    return [(job["state"], job["finalStatus"]) for job in local(folder).backend().find()]
 
 
 def test_training_ends_with_its_outputs_and_the_bare_id(start, tmp_path):

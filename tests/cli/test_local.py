@@ -326,7 +326,7 @@ def test_local_and_a_resourcemanager_exclude_each_other(call):
 def test_address_may_name_a_folder(call, tmp_path):
     done = call(SUBMIT, "--wait", "--resourcemanager", f"local://{tmp_path}/jobs here", "-r", "worker:1", "true")
     assert done.returncode == 0, done.stderr
-    with_folder = local(f"{tmp_path}/jobs here").resourcemanager()
+    with_folder = local(f"{tmp_path}/jobs here").backend()
     assert isinstance(with_folder, LocalJobs)
     assert [job["finalStatus"] for job in with_folder.find()] == ["SUCCEEDED"]
 

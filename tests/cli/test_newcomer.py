@@ -244,7 +244,7 @@ def environ(tmp_path):
 
 def jobs_below(folder):
     """Return the final states of the jobs of this machine."""
-    return [job["finalStatus"] for job in local(folder / "state" / "tf_yarn_ops").resourcemanager().find()]
+    return [job["finalStatus"] for job in local(folder / "state" / "tf_yarn_ops").backend().find()]
 
 
 @pytest.fixture

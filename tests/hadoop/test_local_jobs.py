@@ -5,9 +5,8 @@ import os
 
 import pytest
 
-from tf_yarn_ops.errors import ApplicationNotFound, SubmissionRejected
+from tf_yarn_ops.errors import ApplicationNotFound
 from tf_yarn_ops.hadoop.local_jobs import LocalJobs, parse_folder
-from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.runtime.common.local_job import KILL_FILE, LOCK_FILE, write_application
 
 ID = "local_1700000000000_0001"
@@ -24,7 +23,7 @@ RUNNING = {
 
 @pytest.fixture
 def jobs(tmp_path):
-    return LocalJobs(f"local://{tmp_path}", SimpleAuthentication("ann", "ann"))
+    return LocalJobs(f"local://{tmp_path}")
 
 
 @pytest.fixture
@@ -100,8 +99,3 @@ def test_first_kill_counts(jobs, folder):
 )
 def test_jobs_are_found_by_tag_and_state(jobs, folder, tags, states, found):
     assert len(jobs.find(tags, states)) == found
-
-
-def test_request_to_a_resourcemanager_is_refused(jobs):
-    with pytest.raises(SubmissionRejected, match="has no ResourceManager to answer GET /conf"):
-        jobs.request("GET", "/conf")

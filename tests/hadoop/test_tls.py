@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-from functools import partial
 from urllib.parse import urlsplit
 
 import pytest
@@ -21,7 +20,6 @@ from tf_yarn_ops.follow.log_reader import Logs
 from tf_yarn_ops.follow.watch import Watcher
 from tf_yarn_ops.hadoop.cluster import Cluster, discover
 from tf_yarn_ops.hadoop.site import Site
-from tf_yarn_ops.hadoop.transport import Failover
 from tf_yarn_ops.runtime.common.report import JobReport
 
 ID = f"application_{STAMP}_0001"
@@ -197,17 +195,9 @@ def test_port_with_https_is_reported(secure, authority):
     )
 
 
-def ask_the_watcher(cluster):
-    asyncio.run(Watcher(cluster)._asker.get("/ws/v1/cluster/info", {}))
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "ask", [lambda cluster: cluster.resourcemanager(0.5).info(), ask_the_watcher], ids=["call", "watcher"]
-)
-def test_a_refusal_is_explained_once_however_often_it_was_tried(monkeypatch, ask):
+def test_a_refusal_is_explained_once_however_often_it_was_tried():
     """The explanation connects again, which may take 3 s; the address is no server of TLS, so each try fails at once."""
-    monkeypatch.setattr("tf_yarn_ops.follow.watch.Failover", partial(Failover, patience=0.5))
     made = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -221,7 +211,7 @@ def test_a_refusal_is_explained_once_however_often_it_was_tried(monkeypatch, ask
         threading.Thread(target=serve, daemon=True).start()
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(ClusterUnreachable, match=f"no ResourceManager answers at {url}: Server disconnected"):
-            ask(Cluster((url,), "ann", "ann", "hdfs://n", "hdfs://n", "/"))
+            Cluster((url,), "ann", "ann", "hdfs://n", "hdfs://n", "/").resourcemanager(0.5).info()
     assert made.count(b"GET") > 1 and len(made) == made.count(b"GET") + 1
 
 

@@ -43,7 +43,7 @@ def start(tmp_path):
 
 
 def states(folder):
-    return [(job["state"], job["finalStatus"]) for job in local(folder).resourcemanager().find()]
+    return [(job["state"], job["finalStatus"]) for job in local(folder).backend().find()]
 
 
 def test_each_start_trains_and_prints_the_outputs(start, tmp_path):

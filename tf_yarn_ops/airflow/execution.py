@@ -363,7 +363,7 @@ class TaskExecution:
     def _notify(self, application_id: str) -> None:
         """Push the application id to Airflow before any file is staged."""
         spec, launcher = self._prepared()
-        resourcemanager = launcher.session.resourcemanager.addresses.current()
+        resourcemanager = launcher.session.resourcemanager.address
         self.log.info("YARN application %s", application_id)
         if page := tracking_page(resourcemanager, application_id):
             self.log.info("tracking URL %s", page)

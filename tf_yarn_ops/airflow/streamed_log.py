@@ -54,7 +54,7 @@ class ProgramLines:
         self._masking = masking
         self._mask: Callable[[str], str] = _hide
         self._log = log
-        self._resourcemanager = cluster.resourcemanager()
+        self._resourcemanager = cluster.backend()
         self._live = LiveReports(cluster)
         self._logs = Logs(cluster, self._resourcemanager)
         self._stream: LogStream | None = None

@@ -92,7 +92,7 @@ def _complete(cluster: "Cluster") -> None:
     from ..follow.sweep import keep_missing_records
     from ..staging.staging_directory import StagingDirectory
 
-    resourcemanager = cluster.resourcemanager(_PATIENCE)
+    resourcemanager = cluster.backend(_PATIENCE)
     try:
         keep_missing_records(StagingDirectory(cluster), resourcemanager, _HOURS)
     except TfYarnError as error:

@@ -149,10 +149,10 @@ class CommandLineRun:
 
         self._user = job.user
         cluster = discover(self.settings["resourcemanager"], user=job.user)
-        if standard and not cluster.is_local:
-            echo(f"each task gets {TaskSpec().memory} MiB of memory, as --task_memory is not given")
         launcher = Launcher(cluster, submit_with=self.settings["submit_with"],
                             strict_placement=bool(self.settings["strict_placement"]), holder="ytf-submit")  # fmt: skip
+        if standard and launcher.session.resourcemanager.allocates:
+            echo(f"each task gets {TaskSpec().memory} MiB of memory, as --task_memory is not given")
 
         def cancel() -> None:
             # This runs in a signal handler: sys.stderr may be in the middle of a line.

@@ -186,7 +186,7 @@ def check_identity(known: KnownFacts) -> Finding:
 
 def _configuration(session: Session) -> Configuration:
     try:
-        return Configuration.from_conf(session.resourcemanager.conf())
+        return Configuration.from_conf(session.yarn.conf())
     except (TfYarnError, ValueError):  # the cluster may keep it to itself
         return Configuration({})
 

@@ -54,7 +54,7 @@ def check_submission(known: KnownFacts) -> Finding:
     if not known.tokens:
         return _with_skein(known, "the cluster gives no tokens over HTTP")
     try:
-        _, maximum = known.session.resourcemanager.new_application()
+        _, maximum = known.session.yarn.new_application()
     except RestUnavailable as error:
         if way == "rest":
             return ill(Symptom.REST_NEEDED, error=error)
@@ -79,7 +79,7 @@ def _with_skein(known: KnownFacts, why: str) -> Finding:
 def check_queue(known: KnownFacts) -> Finding:
     """Tell whether the queue takes applications of ours, and its limits."""
     queue, user = known.question.queue, known.session.cluster.user
-    resourcemanager = known.session.resourcemanager
+    resourcemanager = known.session.yarn
     scheduler = resourcemanager.scheduler()
     learned = {"scheduler": scheduler}
     queues = read_queues(scheduler)
@@ -195,7 +195,7 @@ def _names(access_list: str, user: str) -> bool:
 def check_queue_acl(known: KnownFacts) -> Finding:
     """Tell whether any user may kill applications of the queue."""
     queue = known.question.queue
-    right = check_right(known.session.resourcemanager, queue, ADMINISTER, ANYBODY)
+    right = check_right(known.session.yarn, queue, ADMINISTER, ANYBODY)
     lists = _lists(_path_to(queue, known.scheduler), ADMINISTER)
     unknown = right in (Right.REFUSED, Right.UNKNOWN)
     if right is Right.GRANTED or (
@@ -213,7 +213,7 @@ def check_queue_acl(known: KnownFacts) -> Finding:
 def examine_nodes(known: KnownFacts) -> Finding:
     """Count the running nodes, and ask some NodeManagers."""
     cluster = known.session.cluster
-    nodes = known.session.resourcemanager.nodes()
+    nodes = known.session.yarn.nodes()
     if not nodes:
         return ill(Symptom.NO_NODES)
     versions = sorted({str(node["version"]) for node in nodes if node.get("version")})

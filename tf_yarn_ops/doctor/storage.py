@@ -91,9 +91,7 @@ def check_tokens(known: KnownFacts) -> Finding:
     if not known.http_storage:
         return skip("Skein's Java client gets them itself: the file system is closed over HTTP")
     try:
-        credentials = obtain(
-            cluster, session.resourcemanager, session.staging().filesystem, (), [cluster.default_filesystem]
-        )
+        credentials = obtain(cluster, session.yarn, session.staging().filesystem, (), [cluster.default_filesystem])
     except TokensUnavailable as error:
         if known.site.submit_with == "rest":
             return ill(Symptom.TOKENS_REFUSED, error=error)

@@ -18,17 +18,18 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from ..errors import LogMissing, SpecInvalid, SubmissionRejected, TfYarnError, did_you_mean
 from ..hadoop import gateway
 from ..hadoop.aggregated_log import NotALog, directories_of, read_aggregated_log
+from ..hadoop.backend import Backend
 from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_httpx
 from ..hadoop.filesystem import FileSystem
-from ..hadoop.local_jobs import LocalJobs
-from ..hadoop.resourcemanager import ENDED, ResourceManager
+from ..hadoop.resourcemanager import ENDED
 from ..hadoop.security.authentication import OTHER_USERS, GatewayAuthentication, KerberosAuthentication
 from ..hadoop.transport import FILE_LIMITS, AnswerLimits, client_options
 from ..history.histories import with_recorded_tasks
@@ -195,7 +196,7 @@ class Logs:
     Parameters
     ----------
     cluster : Cluster
-    resourcemanager : ResourceManager
+    resourcemanager : Backend
     environ : mapping of str to str, optional
         For the program ``yarn``. Default: the process's environment.
     sleep : callable, optional
@@ -207,7 +208,7 @@ class Logs:
     def __init__(
         self,
         cluster: Cluster,
-        resourcemanager: ResourceManager,
+        resourcemanager: Backend,
         *,
         environ: Mapping[str, str] | None = None,
         sleep: Callable[[float], None] = time.sleep,
@@ -331,11 +332,11 @@ class Logs:
             Bytes of the log that the caller has.
         known : LogSources
         """
-        if isinstance(self._resourcemanager, LocalJobs):
-            return next(_read_local_log(self._resourcemanager, file, offset=offset))[1]
+        if (path := self._path(file)) is not None:
+            return next(_read_local_log(path, offset=offset))[1]
         if not file.node:
             return None
-        address = self._resourcemanager.addresses.current()
+        address = self._resourcemanager.address
         if gateway.is_gateway(address):
             url = gateway.log_page(address, file.node, f"{file.container_id}/{file.user}/{file.name}", offset)
             page = list(self._fetch(url, "text/html", _begin_of_page, file.node, limits=_LOOK_LIMITS))
@@ -354,13 +355,15 @@ class Logs:
             window = length - offset + _WINDOW
         return None
 
+    def _path(self, file: LogFile) -> Path | None:
+        return self._resourcemanager.log_path(file.application_id, file.container_id, file.name)
+
     def _from_node(self, file: LogFile, known: "LogSources", window: int | None) -> Iterator[LogChunk]:
-        address = self._resourcemanager.addresses.current()
-        if isinstance(self._resourcemanager, LocalJobs):
-            yield from _read_local_log(self._resourcemanager, file, window)
+        address = self._resourcemanager.address
+        if (path := self._path(file)) is not None:
+            yield from _read_local_log(path, window)
         elif file.node and gateway.is_gateway(address):
-            path = f"{file.container_id}/{file.user}/{file.name}"
-            url = gateway.log_page(address, file.node, path)
+            url = gateway.log_page(address, file.node, f"{file.container_id}/{file.user}/{file.name}")
             limits = _limits(window)
             yield from _placed(self._fetch(url, "text/html", gateway.read_log_page, file.node, limits=limits))
         elif file.node:
@@ -497,7 +500,7 @@ class Logs:
 class LogSources:
     """What the looks for one log have in common; each fact is asked for at the first need, and once."""
 
-    def __init__(self, cluster: Cluster, resourcemanager: ResourceManager):
+    def __init__(self, cluster: Cluster, resourcemanager: Backend):
         self._cluster = cluster
         self._resourcemanager = resourcemanager
         self._stack = ExitStack()
@@ -546,9 +549,8 @@ def _size(window: int | None) -> str:
     return "" if window is None else f"?size=-{window}"
 
 
-def _read_local_log(jobs: LocalJobs, file: LogFile, window: int | None = None, offset: int = 0) -> Iterator[LogChunk]:
+def _read_local_log(path: Path, window: int | None = None, offset: int = 0) -> Iterator[LogChunk]:
     """Yield a log of this machine from an offset, or its last bytes, in chunks of at most 4 MiB."""
-    path = jobs.log(file.application_id, file.container_id, file.name)
     try:
         with path.open("rb") as log:
             place = log.seek(offset if window is None else max(0, os.fstat(log.fileno()).st_size - window))

@@ -11,6 +11,8 @@ from typing import Any
 
 from ..errors import ApplicationNotFound, Cancelled, TfYarnError
 from ..hadoop.cluster import Cluster
+from ..hadoop.resourcemanager import ResourceManager
+from ..hadoop.transport import CALL_PATIENCE
 from ..history.histories import with_recorded_tasks
 from ..history.missing_record import keep_record
 from ..runtime.common.reasons import Reason
@@ -34,12 +36,12 @@ class Session:
     ----------
     cluster : Cluster
     patience : float, optional
-        Seconds for which a request to the ResourceManager is repeated. Default: as `Cluster.resourcemanager`.
+        Seconds for which a request to the ResourceManager is repeated. Default 5.
 
     Attributes
     ----------
     cluster : Cluster
-    resourcemanager : ResourceManager
+    resourcemanager : Backend
     live : LiveReports
     cancelled : bool
         Whether `cancel` was called.
@@ -47,14 +49,20 @@ class Session:
         The sentence that the first call of `cancel` gave; may be empty.
     """
 
-    def __init__(self, cluster: Cluster, patience: float | None = None):
+    def __init__(self, cluster: Cluster, patience: float = CALL_PATIENCE):
         self.cluster = cluster
-        self.resourcemanager = cluster.resourcemanager() if patience is None else cluster.resourcemanager(patience)
+        self.resourcemanager = cluster.backend(patience)
         self.live = LiveReports(cluster)
         self.cancelled = False
         self.why_cancelled = ""
         self._shortages = Shortages(self.resourcemanager)
         self._stagings: dict[str, StagingDirectory] = {}
+
+    @property
+    def yarn(self) -> ResourceManager:
+        """The backend as YARN, for calls that no other backend has."""
+        assert isinstance(self.resourcemanager, ResourceManager), self.resourcemanager
+        return self.resourcemanager
 
     @classmethod
     def with_short_timeout(cls, cluster: Cluster, request_timeout: float, patience: float) -> "Session":

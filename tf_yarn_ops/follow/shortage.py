@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import TfYarnError
-from ..hadoop.resourcemanager import ResourceManager
+from ..hadoop.backend import Backend
 from ..runtime.common.report import JobReport
 from ..runtime.common.status import PENDING
 
@@ -25,10 +25,10 @@ class Shortages:
 
     Parameters
     ----------
-    resourcemanager : ResourceManager
+    resourcemanager : Backend
     """
 
-    def __init__(self, resourcemanager: ResourceManager):
+    def __init__(self, resourcemanager: Backend):
         self._resourcemanager = resourcemanager
         self._known: dict[str, tuple[float, str]] = {}
 

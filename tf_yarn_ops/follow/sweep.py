@@ -6,7 +6,8 @@ import re
 import time
 
 from ..errors import ApplicationNotFound, TfYarnError
-from ..hadoop.resourcemanager import ENDED, ResourceManager
+from ..hadoop.backend import Backend
+from ..hadoop.resourcemanager import ENDED
 from ..history.missing_record import keep_record
 from ..history.records import records_of
 from ..runtime.common.clock import DAY
@@ -34,13 +35,13 @@ RECORDS_CHANCE, RECORDS_DAYS = 0.05, 3
 _APPLICATION = re.compile(r"application_\d+_\d+\Z")
 
 
-def sweep_ended(staging: StagingDirectory, resourcemanager: ResourceManager, keep: str) -> None:
+def sweep_ended(staging: StagingDirectory, resourcemanager: Backend, keep: str) -> None:
     """Delete what ended applications have left, and write their missing records; an error is only logged.
 
     Parameters
     ----------
     staging : StagingDirectory
-    resourcemanager : ResourceManager
+    resourcemanager : Backend
     keep : str
         The id of the application that is being submitted.
     """
@@ -59,7 +60,7 @@ def sweep_ended(staging: StagingDirectory, resourcemanager: ResourceManager, kee
         logger.debug("could not sweep the staging directory: %s", error)
 
 
-def keep_missing_records(staging: StagingDirectory, resourcemanager: ResourceManager, hours: float) -> None:
+def keep_missing_records(staging: StagingDirectory, resourcemanager: Backend, hours: float) -> None:
     """Write the missing records of our jobs that ended in the last hours, as far as YARN knows them.
 
     A job that nobody waits for, and that dies before its coordinator starts, leaves nothing else: Skein's application
@@ -85,7 +86,7 @@ def keep_missing_records(staging: StagingDirectory, resourcemanager: ResourceMan
             keep_record(staging, with_holder(lambda user: staging, read_yarn_report(application)))
 
 
-def sweep_directories(staging: StagingDirectory, resourcemanager: ResourceManager, keep: str = "") -> list[str]:
+def sweep_directories(staging: StagingDirectory, resourcemanager: Backend, keep: str = "") -> list[str]:
     """Delete directories of the user's applications that have ended, up to `AT_MOST`; return their ids."""
     owner = staging.cluster.user
     found = {
@@ -100,7 +101,7 @@ def sweep_directories(staging: StagingDirectory, resourcemanager: ResourceManage
     ]
 
 
-def sweep_snapshots(staging: StagingDirectory, resourcemanager: ResourceManager) -> None:
+def sweep_snapshots(staging: StagingDirectory, resourcemanager: Backend) -> None:
     """Delete snapshots of applications that have ended, up to `AT_MOST`, after writing their missing records."""
     records = records_of(staging)
     found = records.snapshots()
@@ -113,7 +114,7 @@ def _chosen(found: dict[str, int]) -> list[str]:
     return random.sample(sorted(found), min(AT_MOST, len(found)))
 
 
-def _is_over(staging: StagingDirectory, resourcemanager: ResourceManager, name: str, modified: int) -> bool:
+def _is_over(staging: StagingDirectory, resourcemanager: Backend, name: str, modified: int) -> bool:
     """Return whether an application has ended; write its record if it is missing."""
     try:
         application = resourcemanager.get(name)

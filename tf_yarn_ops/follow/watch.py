@@ -15,25 +15,12 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import ApplicationNotFound
 from ..hadoop.cluster import Cluster
-from ..hadoop.fast_import import import_httpx
-from ..hadoop.gateway import from_outside
-from ..hadoop.resourcemanager import (
-    CLUSTER_PATH,
-    LIVE,
-    find_parameters,
-    lifetime,
-    parse_application,
-    raise_refusal,
-    read_activation,
-    read_applications,
-)
-from ..hadoop.transport import DOCUMENT_LIMITS, Addresses, Failover, client_options, read_json
+from ..hadoop.resourcemanager import LIVE
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from .kill import kill_application
-from .lease import End, Lease, note_holder
+from .lease import Lease, note_holder
 from .live_report import LiveReports
 from .session import Session
 from .wait import (
@@ -62,9 +49,6 @@ MAX_INTERVAL = 30.0
 _AT_ONCE = 8
 #: Seconds between two requests for the page of a job: until all its tasks have started, and then.
 STARTING_SECONDS, METRICS_SECONDS = 10.0, 60.0
-#: Parts of YARN's answer that nothing here reads. An older Hadoop refuses unknown names and gets a shorter list.
-_DESELECTED = "resourceRequests,resourceInfo,timeouts,appNodeLabelExpression,amNodeLabelExpression"
-_APPLICATIONS = f"{CLUSTER_PATH}/apps"
 
 
 @dataclass(eq=False)
@@ -85,50 +69,6 @@ class _Waiter:
         tasks = () if self.page is None else self.page.tasks
         starting = not tasks or any(task.state in ("pending", "registered") for task in tasks)
         return self.asked + (STARTING_SECONDS if starting else METRICS_SECONDS)
-
-
-@dataclass
-class _Asker:
-    """Asynchronous requests to the ResourceManager, with the fail-over and back-off of the blocking client."""
-
-    cluster: Cluster
-    addresses: Addresses = field(init=False)
-    client: Any = field(default=None, init=False)
-
-    def __post_init__(self) -> None:
-        self.addresses = Addresses(self.cluster.resourcemanagers)
-
-    async def get(self, path: str, parameters: Mapping[str, str]) -> Any:
-        return await self.request("GET", path, parameters)
-
-    async def request(self, method: str, path: str, parameters: Mapping[str, str], body: Any = None) -> Any:
-        """Send a request, and repeat it until a ResourceManager answers; return the answer."""
-        httpx, seconds = import_httpx(), self.cluster.site.request_timeout
-        if self.client is None:
-            options = client_options(
-                self.cluster.authentication, self.cluster.resourcemanagers, seconds, self.cluster.site.ca_file
-            )
-            self.client = httpx.AsyncClient(**options | {"transport": None})
-        failover = Failover(self.addresses)
-        asked = {**self.cluster.authentication.parameters(), **parameters}
-        while True:
-            try:
-                sent = self.client.request(method, failover.place(path), params=asked, json=body)
-                response = await asyncio.wait_for(sent, seconds * DOCUMENT_LIMITS.timeouts)
-            except (httpx.TransportError, httpx.InvalidURL, asyncio.TimeoutError) as error:
-                delay = failover.failed(error)
-                if delay is None:
-                    raise await asyncio.to_thread(failover.unreachable) from error
-            else:
-                delay = failover.answered(response)
-                if delay is None:
-                    return response
-            await asyncio.sleep(delay or 0.0)
-
-    async def close(self) -> None:
-        if self.client is not None:
-            await self.client.aclose()
-            self.client = None
 
 
 class Watcher:
@@ -156,10 +96,9 @@ class Watcher:
         self._pages = pages
         self._live = LiveReports(cluster)
         self._reading: asyncio.Task[None] | None = None
-        self._asker = _Asker(cluster)
+        self._backend = cluster.backend()
         self._waiters: set[_Waiter] = set()
         self._loop_task: asyncio.Task[None] | None = None
-        self._deselected = _DESELECTED
         self._renewing = asyncio.Semaphore(_AT_ONCE)
 
     async def wait(
@@ -241,7 +180,7 @@ class Watcher:
                     waiter.application_id, waiter.page = application_id, None
                 waiter.seen = asyncio.get_running_loop().create_future()
                 self._start()
-                application = from_outside(await waiter.seen, self._asker.addresses.current())
+                application = await waiter.seen
                 return application, read_yarn_report(application, waiter.page)
             case FindLive(tag, user):
                 return await self._blocking(lambda session: session.resourcemanager.find([tag], LIVE, user or None))
@@ -253,24 +192,19 @@ class Watcher:
                 return await self._blocking(lambda session: session.finish(ended))
             case Renew(application_id, user, end, holder):
                 async with self._renewing:
-                    await self._renew(application_id, end)
+                    await asyncio.to_thread(self._backend.set_lifetime, application_id, *end)
                     return holder is not None and await self._blocking(
                         lambda session: note_holder(session.staging, application_id, user, holder)
                     )
             case Pause():
                 pass  # the next look waits for the shared loop
 
-    async def _renew(self, application_id: str, end: End) -> None:
-        path = f"{_APPLICATIONS}/{application_id}/timeout"
-        response = await self._asker.request("PUT", path, {}, lifetime(*end))
-        raise_refusal(response, f"setting the timeout of {application_id}")
-
     async def _blocking(self, call: Callable[[Session], Any]) -> Any:
         """Make a blocking call in a thread; it asks the address that has answered last first."""
 
         def run() -> Any:
             with contextlib.closing(Session(self._cluster)) as session:
-                session.resourcemanager.addresses.prefer(self._asker.addresses.current())
+                session.resourcemanager.prefer(self._backend.address)
                 return call(session)
 
         return await asyncio.to_thread(run)
@@ -303,23 +237,17 @@ class Watcher:
                 if self._reading is not None:
                     await self._reading
                 self._live.close()
-                await self._asker.close()  # a new waiter may come during these awaits; the loop looks again
+                self._backend.close()  # a new waiter may come during these awaits; the loop polls again
 
     async def _poll(self) -> None:
         """List the live applications once, and ask for each awaited application that is missing in the list."""
         looking = [(waiter.application_id, waiter.seen) for waiter in self._waiters if waiter.seen is not None]
-        live = {item["id"]: item for item in await self._list()}
-        answers: dict[str, Mapping[str, Any] | Exception] = {**live}
-        answers |= await self._fetch_all({application_id for application_id, _ in looking} - answers.keys())
-        unknown = {name for name, answer in answers.items() if isinstance(answer, ApplicationNotFound)}
-        _resolve(looking, {name: answer for name, answer in answers.items() if name not in unknown})
+        found = await asyncio.to_thread(self._backend.find_live, self._tag, self._cluster.user)
+        live = {item["id"]: item for item in found}
+        missing = [application_id for application_id, _ in looking if application_id not in live]
+        _resolve(looking, {**live, **dict(zip(missing, await self._fetch_all(missing), strict=True))})
         if self._pages and (self._reading is None or self._reading.done()):
             self._reading = asyncio.ensure_future(self._read_pages(live))
-        if unknown:  # counts only if the same ResourceManager says so between two looks at which it is active
-            activation = await self._activation()
-            answers = await self._fetch_all(unknown)
-            if await self._activation() == activation:
-                _resolve(looking, answers)
 
     async def _read_pages(self, live: Mapping[str, Mapping[str, Any]]) -> None:
         """Read the pages of those running jobs that have waited longest, as many as an interval may take."""
@@ -334,9 +262,8 @@ class Watcher:
 
         async def read(waiter: _Waiter) -> None:
             application_id, waiter.asked = waiter.application_id, now
-            application = from_outside(live[application_id], self._asker.addresses.current())
             async with limit:
-                page = await asyncio.to_thread(self._live.fetch, application)
+                page = await asyncio.to_thread(self._live.fetch, live[application_id])
             if page is not None and waiter.application_id == application_id:
                 waiter.page = page
 
@@ -344,72 +271,26 @@ class Watcher:
             if error is not None:
                 logger.debug("no page of a job: %s", error)
 
-    async def _fetch_all(self, application_ids: Iterable[str]) -> dict[str, Mapping[str, Any] | Exception]:
-        """Return YARN's object of each application, or the error of the request."""
+    async def _fetch_all(self, application_ids: Iterable[str]) -> list[Mapping[str, Any] | BaseException]:
+        """Return the object of each application, or the error of the request."""
         limit = asyncio.Semaphore(_AT_ONCE)
 
         async def fetch(application_id: str) -> Mapping[str, Any]:
             async with limit:
-                response = await self._asker.get(f"{_APPLICATIONS}/{application_id}", {"deSelects": "resourceRequests"})
-                return parse_application(read_json(response, f"asking for {application_id}", "app"))
+                return await asyncio.to_thread(self._backend.get, application_id)
 
-        asked = list(application_ids)
-        found = await asyncio.gather(*map(fetch, asked), return_exceptions=True)
-        return {
-            name: answer for name, answer in zip(asked, found, strict=True) if isinstance(answer, Mapping | Exception)
-        }
-
-    async def _activation(self) -> int:
-        response = await self._asker.get(f"{CLUSTER_PATH}/info", {})
-        return read_activation(
-            read_json(response, "asking for the cluster's state", "clusterInfo"), self._asker.addresses
-        )
-
-    async def _list(self) -> list[dict[str, Any]]:
-        tags = [self._tag] if self._tag else []
-        parameters = find_parameters(tags, LIVE, self._cluster.user)
-        response = await self._asker.get(_APPLICATIONS, {**parameters, "deSelects": self._deselected})
-        if response.status_code == 400 and self._deselected != parameters["deSelects"]:
-            self._deselected = parameters["deSelects"]
-            response = await self._asker.get(_APPLICATIONS, parameters)
-        return read_applications(await asyncio.to_thread(read_json, response, "looking for applications"))
-
-
-class LocalWatcher(Watcher):
-    """Watches jobs of this machine. Their states are files, and their coordinators hold the leases."""
-
-    def __init__(self, cluster: Cluster, **options: Any):
-        super().__init__(cluster, **options)
-        self._jobs = cluster.resourcemanager()
-
-    async def _list(self) -> list[dict[str, Any]]:
-        return self._jobs.find([self._tag] if self._tag else [], LIVE)
-
-    async def _fetch_all(self, application_ids: Iterable[str]) -> dict[str, Mapping[str, Any] | Exception]:
-        answers: dict[str, Mapping[str, Any] | Exception] = {}
-        for application_id in application_ids:
-            try:
-                answers[application_id] = self._jobs.get(application_id)
-            except ApplicationNotFound as error:
-                answers[application_id] = error
-        return answers
-
-    async def _activation(self) -> int:
-        return 0
-
-    async def _renew(self, application_id: str, end: End) -> None:
-        pass
+        return await asyncio.gather(*map(fetch, application_ids), return_exceptions=True)
 
 
 def _resolve(
     looking: "Iterable[tuple[str, asyncio.Future[Mapping[str, Any]]]]",
-    answers: Mapping[str, Mapping[str, Any] | Exception],
+    answers: Mapping[str, Mapping[str, Any] | BaseException],
 ) -> None:
     for application_id, seen in looking:
         answer = answers.get(application_id)
         if answer is None or seen.done():
             continue
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             seen.set_exception(answer)
         else:
             seen.set_result(answer)
@@ -432,6 +313,5 @@ def watcher_for(
     watchers = _watchers.setdefault(asyncio.get_running_loop(), {})
     key = (cluster, tag, interval, pages)
     if key not in watchers:
-        kind = LocalWatcher if cluster.is_local else Watcher
-        watchers[key] = kind(cluster, tag=tag, interval=interval, pages=pages)
+        watchers[key] = Watcher(cluster, tag=tag, interval=interval, pages=pages)
     return watchers[key]

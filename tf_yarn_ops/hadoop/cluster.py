@@ -30,6 +30,7 @@ from ..runtime.common.local_job import SCHEME
 from ..runtime.common.tokens import encode_token
 from ..validation import ValueFault, check_faults, is_expanded, unexpected_position
 from . import gateway
+from .backend import Backend
 from .configuration import Configuration, system_user
 from .filesystem import FileSystem, MountedFileSystem
 from .local_jobs import LocalJobs, parse_folder
@@ -141,11 +142,6 @@ class Cluster:
     site: Site = field(default_factory=Site)
     tokens: ContainerTokens | None = None
 
-    @property
-    def is_local(self) -> bool:
-        """Whether this machine runs the jobs, without YARN."""
-        return self.resourcemanagers[0].startswith(SCHEME)
-
     def __post_init__(self) -> None:
         used = {"user": self.user.removesuffix("$"), "staging": f"{self.filesystem}{self.staging_template}"}
         check_faults(
@@ -190,8 +186,6 @@ class Cluster:
 
     def resourcemanager(self, patience: float = CALL_PATIENCE) -> ResourceManager:
         """Return a client of this cluster's ResourceManagers."""
-        if self.is_local:
-            return LocalJobs(self.resourcemanagers[0], self.authentication)
         return ResourceManager(
             self.resourcemanagers,
             self.authentication,
@@ -199,6 +193,12 @@ class Cluster:
             request_timeout=self.site.request_timeout,
             patience=patience,
         )
+
+    def backend(self, patience: float = CALL_PATIENCE) -> Backend:
+        """Return what runs the jobs: the ResourceManagers, or this machine."""
+        if self.resourcemanagers[0].startswith(SCHEME):
+            return LocalJobs(self.resourcemanagers[0])
+        return self.resourcemanager(patience)
 
     def open_filesystem(self) -> FileSystem:
         """Return a client of the staging directory's file system.

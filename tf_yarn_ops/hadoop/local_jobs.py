@@ -1,4 +1,4 @@
-"""`LocalJobs`: jobs on this machine behind the calls of a ResourceManager, so that clients follow them as others.
+"""`LocalJobs`: the `Backend` of this machine, so that clients follow its jobs as those of a cluster.
 
 The address ``local://`` means the jobs below ``~/.local/state/tf_yarn_ops`` (XDG_STATE_HOME), ``local:///folder`` those
 below another folder.
@@ -14,10 +14,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import ApplicationNotFound, SubmissionRejected
+from ..errors import ApplicationNotFound
 from ..runtime.common.local_job import KILL_FILE, LOGS, SCHEME, read_application, running_coordinator, write_whole
-from .resourcemanager import LIVE, ResourceManager
-from .security.authentication import Authentication
+from .backend import Backend
+from .filesystem import FileSystem, MountedFileSystem
+from .resourcemanager import LIVE
 
 _ID = re.compile(r"local_\d+_\d+\Z")
 
@@ -28,14 +29,13 @@ def parse_folder(address: str, environ: Mapping[str, str]) -> str:
     return os.path.abspath(os.path.expanduser(address.removeprefix(SCHEME) or f"{home}/tf_yarn_ops"))
 
 
-class LocalJobs(ResourceManager):
+class LocalJobs(Backend):
     """The jobs below one folder of this machine.
 
     Parameters
     ----------
     address : str
         ``local:///folder``.
-    authentication : Authentication
 
     Attributes
     ----------
@@ -44,16 +44,14 @@ class LocalJobs(ResourceManager):
         pipe, which ends with this process.
     """
 
-    def __init__(self, address: str, authentication: Authentication):
-        super().__init__([address], authentication)
+    ways = ("auto",)
+    allocates = False
+    address = SCHEME
+
+    def __init__(self, address: str):
+        self.address = address
         self._folder = Path(address.removeprefix(SCHEME), "jobs")
         self.children: dict[str, subprocess.Popen[bytes]] = {}
-
-    def request(self, method: str, path: str, **_: Any) -> Any:
-        """Raise an error: there is no ResourceManager."""
-        raise SubmissionRejected(
-            f"{SCHEME} has no ResourceManager to answer {method} {path}; name one with --resourcemanager"
-        )
 
     def folder(self, application_id: str) -> Path:
         """Return the folder of a job; raise ApplicationNotFound if the id is not one of a local job."""
@@ -61,9 +59,13 @@ class LocalJobs(ResourceManager):
             raise ApplicationNotFound(f"{application_id} is no job of this machine; their ids begin with local_")
         return self._folder / application_id
 
-    def log(self, application_id: str, container_id: str, name: str) -> Path:
+    def log_path(self, application_id: str, container_id: str, name: str) -> Path:
         """Return the path of a container's log."""
         return self.folder(application_id) / LOGS / container_id / name
+
+    def node_files(self) -> FileSystem:
+        """Return the folders of this machine, which runs the tasks."""
+        return MountedFileSystem("/")
 
     def get(self, application_id: str, patience: float = 0.0) -> dict[str, Any]:
         """Return a job as YARN shows an application; raise ApplicationNotFound if there is none."""
@@ -73,7 +75,10 @@ class LocalJobs(ResourceManager):
         if application is None:
             raise ApplicationNotFound(f"there is no job {application_id} below {self._folder}")
         if application["state"] in LIVE and not alive:
-            kill, log = folder / KILL_FILE, self.log(application_id, "container_coordinator", "application.driver.log")
+            kill, log = (
+                folder / KILL_FILE,
+                self.log_path(application_id, "container_coordinator", "application.driver.log"),
+            )
             killed = kill.exists()
             by = f"Application {application_id} was killed by user {application['user']} with diagnostic message: "
             text = by + kill.read_text() if killed else f"The coordinator ended without a report; see {log}"
@@ -106,6 +111,10 @@ class LocalJobs(ResourceManager):
                     found.append(application)
         return found
 
+    def find_live(self, tag: str | None, user: str) -> list[dict[str, Any]]:
+        """Return the jobs that have not ended."""
+        return self.find([tag] if tag else [], LIVE)
+
     def kill(self, application_id: str, diagnostics: str, patience: float = 0.0) -> str:
         """Let the coordinator of a job end it, with these diagnostics; return the state before that."""
         folder = self.folder(application_id)
@@ -120,6 +129,3 @@ class LocalJobs(ResourceManager):
 
     def set_lifetime(self, application_id: str, ends_at: float, leased: bool = False) -> None:
         """Do nothing: the coordinator keeps the deadlines, and a lease ends with the client."""
-
-    def set_priority(self, application_id: str, priority: int) -> None:
-        """Do nothing: there is no queue."""

@@ -11,9 +11,11 @@ from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 from ..errors import ApplicationNotFound, ClusterUnreachable, CredentialsRefused, KerberosRefused, SubmissionRejected
+from .backend import Backend
 from .fast_import import import_httpx
 from .gateway import from_outside, is_gateway
 from .security.authentication import Authentication
+from .site import SUBMIT_WITH
 from .transport import (
     CALL_PATIENCE,
     Addresses,
@@ -42,6 +44,8 @@ TOKEN_TO_CANCEL = "Hadoop-YARN-RM-Delegation-Token"
 #: The milliseconds of the end of an application. YARN keeps them, and nothing else of a client's that lasts longer than
 #: the application and may change: the end of a lease has other ones than the end by the deadlines.
 _NOT_LEASED, _LEASED = "000", "777"
+#: Parts of a list that no watcher reads. An older Hadoop refuses unknown names and gets a shorter list.
+_DESELECTED = "resourceRequests,resourceInfo,timeouts,appNodeLabelExpression,amNodeLabelExpression"
 #: The path of YARN's REST interface.
 CLUSTER_PATH = "/ws/v1/cluster"
 
@@ -82,7 +86,7 @@ class Allocation:
         return f"{self.memory} MiB, {self.vcores} vcores, {gpus} GPUs"
 
 
-class ResourceManager:
+class ResourceManager(Backend):
     """The ResourceManagers of one cluster.
 
     Parameters
@@ -104,6 +108,9 @@ class ResourceManager:
     ClusterUnreachable
         From every method, when no ResourceManager answers.
     """
+
+    ways = SUBMIT_WITH
+    allocates = True
 
     def __init__(
         self,
@@ -127,6 +134,16 @@ class ResourceManager:
         self._client: Any = None
         self._lock = threading.Lock()
         self._activation: int | None = None
+        self._deselected = _DESELECTED
+
+    @property
+    def address(self) -> str:
+        """The address that answered last."""
+        return self.addresses.current()
+
+    def prefer(self, address: str) -> None:
+        """Send the next request to an address that has answered another client."""
+        self.addresses.prefer(address)
 
     def request(
         self,
@@ -408,7 +425,7 @@ class ResourceManager:
                 )
             )
 
-        return from_outside(self._of_one(send, patience), self.addresses.current())
+        return from_outside(self._of_one(send, patience), self.address)
 
     def find(
         self, tags: Iterable[str] = (), states: Iterable[str] = (), user: str | None = None, finished_since: float = 0.0
@@ -437,7 +454,24 @@ class ResourceManager:
             self._activation,
             self._patience,
         )
-        return [from_outside(application, self.addresses.current()) for application in found]
+        return [from_outside(application, self.address) for application in found]
+
+    def find_live(self, tag: str | None, user: str) -> list[dict[str, Any]]:
+        """Return live applications of a user by one request; a ResourceManager that recovers may list too few.
+
+        Parameters
+        ----------
+        tag : str or None
+            Default: all applications of the user.
+        user : str
+        """
+        parameters = find_parameters([tag] if tag else [], LIVE, user)
+        response = self.request("GET", f"{CLUSTER_PATH}/apps", params={**parameters, "deSelects": self._deselected})
+        if response.status_code == 400 and self._deselected != parameters["deSelects"]:
+            self._deselected = parameters["deSelects"]
+            response = self.request("GET", f"{CLUSTER_PATH}/apps", params=parameters)
+        found = read_applications(read_json(response, "looking for applications"))
+        return [from_outside(application, self.address) for application in found]
 
     def kill(self, application_id: str, diagnostics: str, patience: float = 0.0) -> str:
         """Ask YARN to kill an application; return the state that it answers.

@@ -71,13 +71,15 @@ class PlannedOutput:
     def _opened(self) -> Iterator[tuple[CommitPlan, FileSystem] | None]:
         """Yield the plan and its file system; None for a job without, and for a folder that only the nodes share."""
         plan = self._plan
-        if plan is None or not (plan.location or self._cluster.is_local):
-            yield None
-            return
+        files = None
         try:
-            files = self._cluster.open_path(self._spec.output or "")[0] if plan.location else MountedFileSystem("/")
+            if plan is not None and plan.location:
+                files = self._cluster.open_path(self._spec.output or "")[0]
+            elif plan is not None:
+                files = self._session.resourcemanager.node_files()
         except RestUnavailable as error:
             logger.info("the coordinator alone checks the output: %s", error)
+        if plan is None or files is None:
             yield None
             return
         with closing(files):

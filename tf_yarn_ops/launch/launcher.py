@@ -76,8 +76,10 @@ class Launcher:
         holder: str = "a Python program",
     ):
         self.session = Session(cluster)
-        way = AUTO if cluster.is_local else submit_with or cluster.site.submit_with
-        self._method = SubmitMethod(way, strict_placement, environ)
+        way = submit_with or cluster.site.submit_with
+        self._method = SubmitMethod(
+            way if way in self.session.resourcemanager.ways else AUTO, strict_placement, environ
+        )
         self._holder = holder
         self._jobs: dict[str, JobSpec] = {}  # by the ids of their applications
 

@@ -11,7 +11,7 @@ from ..follow.lease import first_end, lifetime_of
 from ..follow.session import Session
 from ..hadoop.resourcemanager import has_launched
 from ..job.spec import JobSpec
-from ..submit.preflight import check_environment, check_files
+from ..submit.preflight import check_files
 from ..submit.submitter import SubmitMethod, Submitter
 from .committed import PlannedOutput
 
@@ -51,8 +51,6 @@ def notifying(on_reserved: Callable[[str], None] | None) -> Callable[[str], None
 def prepare(session: Session, spec: JobSpec) -> JobSpec:
     """Check the local files of a job; return it with its environment built."""
     check_files(spec)
-    if not session.cluster.is_local:
-        check_environment(spec)
     session.checkpoint()
     if spec.environment and spec.environment.scheme == "requirements":
         from ..environments.requirements import with_built_environment
@@ -128,7 +126,7 @@ def set_limits(session: Session, spec: JobSpec, application_id: str, priority: b
     if priority and spec.priority:
         _update(session, application_id, "priority", set_priority)
     # With a lifetime YARN ends the job even when no client and no coordinator is left.
-    if not session.cluster.is_local and (spec.lease or lifetime_of(spec) is not None):
+    if spec.lease or lifetime_of(spec) is not None:
         _update(session, application_id, "lease" if spec.lease else "lifetime", set_end)
 
 

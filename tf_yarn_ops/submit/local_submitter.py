@@ -21,7 +21,7 @@ from typing import Any
 from ..errors import Fault, FaultCode, SpecInvalid
 from ..hadoop.cluster import Cluster
 from ..hadoop.local_jobs import LocalJobs
-from ..hadoop.resourcemanager import ENDED, ResourceManager
+from ..hadoop.resourcemanager import ENDED
 from ..job.declaration import TYPE
 from ..job.options import OPTIONS
 from ..job.spec import JobSpec
@@ -95,15 +95,14 @@ class LocalSubmitter:
     Parameters
     ----------
     cluster : Cluster
-    resourcemanager : ResourceManager
-        A `LocalJobs`, which keeps the process.
+    jobs : LocalJobs
+        It keeps the process.
     """
 
     reserves = True
 
-    def __init__(self, cluster: Cluster, resourcemanager: ResourceManager):
-        assert isinstance(resourcemanager, LocalJobs)
-        self._cluster, self._jobs = cluster, resourcemanager
+    def __init__(self, cluster: Cluster, jobs: LocalJobs):
+        self._cluster, self._jobs = cluster, jobs
 
     def __enter__(self) -> "LocalSubmitter":
         return self
@@ -184,7 +183,7 @@ class LocalSubmitter:
             (KEY_FILE, credentials.key),
         ):
             (folder / name).write_bytes(content)
-        log = self._jobs.log(application_id, "container_coordinator", "application.driver.log")
+        log = self._jobs.log_path(application_id, "container_coordinator", "application.driver.log")
         log.parent.mkdir(parents=True, exist_ok=True)
         now, verdict_secret = round(1000 * time.time()), secrets.token_hex(16)
         with log.open("wb") as output, (folder / LOCK_FILE).open("w") as lock:
@@ -201,6 +200,7 @@ class LocalSubmitter:
                     "state": "ACCEPTED",
                     "finalStatus": "UNDEFINED",
                     "startedTime": now,
+                    "launchTime": now,
                     "finishedTime": 0,
                     "amContainerLogs": f"file:///node/{log.parent.name}/{self._cluster.user}",
                     "diagnostics": "",

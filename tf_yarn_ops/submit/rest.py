@@ -35,7 +35,7 @@ from ..staging.staging_directory import ARCHIVE, JOB_NAME, ApplicationDirectory,
 from .application import JOB_SOURCE, RUNTIME_SOURCE, build, build_runtime_job, context_of
 from .certificate import mint
 from .placement import check_placement, read_surroundings
-from .preflight import check_maximum, local_path, with_absolute_sources
+from .preflight import check_environment, check_maximum, local_path, with_absolute_sources
 from .runtime_zip import runtime_zip
 from .yarn_request import CERTIFICATE, KEY, PROTO, Staged, build_body, build_proto, skein_jar, sources
 
@@ -71,7 +71,7 @@ class RestSubmitter:
         self._session = session
         self._cluster = session.cluster.acting_for(user or session.cluster.user)
         own = self._cluster is session.cluster
-        self._resourcemanager = session.resourcemanager if own else self._cluster.resourcemanager()
+        self._resourcemanager = session.yarn if own else self._cluster.resourcemanager()
         self._strict_placement = strict_placement
         self._checkpoint = session.checkpoint
         self._credentials: DelegationTokens | None = None
@@ -96,6 +96,7 @@ class RestSubmitter:
         TokensUnavailable
             The cluster is secured, and gives no tokens for the application.
         """
+        check_environment(spec)
         check_placement(spec, read_surroundings(spec, self._resourcemanager), self._strict_placement)
         self._get_tokens(spec)
 

@@ -47,7 +47,7 @@ from ..staging.staging_directory import StagingDirectory, plain_name
 from .application import JOB_SOURCE, RUNTIME_SOURCE, build, build_runtime_job, context_of
 from .certificate import mint
 from .placement import check_placement, read_surroundings
-from .preflight import local_path, with_absolute_sources
+from .preflight import check_environment, local_path, with_absolute_sources
 from .runtime_zip import runtime_zip
 
 logger = logging.getLogger(__name__)
@@ -162,8 +162,9 @@ class SkeinJavaSubmitter:
 
         If the ResourceManager can't be read, log it; YARN then checks the submission alone.
         """
+        check_environment(spec)
         try:
-            around = read_surroundings(spec, self._session.resourcemanager)
+            around = read_surroundings(spec, self._session.yarn)
         except TfYarnError as error:
             logger.log(
                 logging.WARNING if self._strict_placement else logging.DEBUG,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from ..follow.session import Session
+from ..hadoop.local_jobs import LocalJobs
 from ..hadoop.transport import RestUnavailable
 from ..job.spec import JobSpec
 
@@ -73,10 +74,12 @@ class SubmitMethod:
 
 def make_submitter(session: Session, spec: JobSpec, strict_placement: bool = False) -> Submitter:
     """Return the submitter of a job over HTTP, or on this machine."""
-    if session.cluster.is_local:
-        from .local_submitter import LocalSubmitter
+    match session.resourcemanager:
+        case LocalJobs() as jobs:
+            from .local_submitter import LocalSubmitter
 
-        return LocalSubmitter(session.cluster, session.resourcemanager)
-    from .rest import RestSubmitter
+            return LocalSubmitter(session.cluster, jobs)
+        case _:
+            from .rest import RestSubmitter
 
-    return RestSubmitter(session, spec.user, strict_placement)
+            return RestSubmitter(session, spec.user, strict_placement)
