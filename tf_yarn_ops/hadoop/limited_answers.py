@@ -6,7 +6,7 @@ ends, would hold a client for ever. Import this module after `import_httpx`.
 
 import ssl
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import httpcore
@@ -89,29 +89,20 @@ def limit_bytes(response: httpx.Response, size: int) -> None:
     """
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise httpx.RemoteProtocolError("the answer is compressed, though the request forbids it")
-    response.stream = _LimitedStream(response.stream, size)
+    response.stream = _LimitedStream(cast(httpx.SyncByteStream, response.stream), size)
 
 
-class _LimitedStream(httpx.SyncByteStream, httpx.AsyncByteStream):
-    def __init__(self, stream: httpx.SyncByteStream | httpx.AsyncByteStream, size: int):
-        self._stream, self._size, self._left = stream, size, size
-
-    def _count(self, part: bytes) -> bytes:
-        self._left -= len(part)
-        if self._left < 0:
-            raise httpx.RemoteProtocolError(f"the answer is longer than {self._size >> 20} MiB")
-        return part
+class _LimitedStream(httpx.SyncByteStream):
+    def __init__(self, stream: httpx.SyncByteStream, size: int):
+        self._stream, self._size = stream, size
 
     def __iter__(self) -> Iterator[bytes]:
-        for part in cast(httpx.SyncByteStream, self._stream):
-            yield self._count(part)
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for part in cast(httpx.AsyncByteStream, self._stream):
-            yield self._count(part)
+        left = self._size
+        for part in self._stream:
+            left -= len(part)
+            if left < 0:
+                raise httpx.RemoteProtocolError(f"the answer is longer than {self._size >> 20} MiB")
+            yield part
 
     def close(self) -> None:
-        cast(httpx.SyncByteStream, self._stream).close()
-
-    async def aclose(self) -> None:
-        await cast(httpx.AsyncByteStream, self._stream).aclose()
+        self._stream.close()

@@ -1,7 +1,6 @@
 """HTTP to Hadoop: one client, and one fail-over, back-off and error mapping for its daemons.
 
-`Failover` and `check_response` decide without a client: `send_request` is the loop around them for a blocking client,
-and the watcher has the same loop for its asynchronous one.
+`Failover` and `check_response` decide without a client; `send_request` is the loop around them.
 """
 
 import logging
@@ -10,7 +9,7 @@ import re
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -511,19 +510,11 @@ class _HideSecrets(logging.Filter):
 _HIDE_SECRETS = _HideSecrets()
 
 
-class _Done:
-    """The result of a hook: an asynchronous client awaits it, a blocking one ignores it."""
-
-    def __await__(self) -> Iterator[None]:
-        return iter(())
-
-
-def _note_start(request: "httpx.Request") -> _Done:
+def _note_start(request: "httpx.Request") -> None:
     request.extensions["tf_yarn_ops.started"] = time.monotonic()
-    return _Done()
 
 
-def _log_answer(response: "httpx.Response") -> _Done:
+def _log_answer(response: "httpx.Response") -> None:
     """Log method, URL without its query, which may hold a token, status and milliseconds until the answer began."""
     response.encoding = "utf-8"  # the charset is anything of Python's codecs, which fail or take long
     request = response.request
@@ -537,7 +528,6 @@ def _log_answer(response: "httpx.Response") -> _Done:
         response.status_code,
         took * 1000,
     )
-    return _Done()
 
 
 def _shown(url: "httpx.URL") -> str:
@@ -552,8 +542,6 @@ def client_options(
     limits: AnswerLimits | None = DOCUMENT_LIMITS,
 ) -> dict[str, Any]:
     """Return the options of a ``httpx.Client``: deadlines, limits, no proxies, TLS, authentication.
-
-    A ``httpx.AsyncClient`` needs a transport of its own, and whoever awaits it a deadline.
 
     Parameters
     ----------
@@ -596,12 +584,8 @@ def client_options(
         return found
     size = limits.size
 
-    def limit(response: Any) -> _Done:
-        limit_bytes(response, size)
-        return _Done()
-
     found["headers"] = HEADERS | _UNCOMPRESSED
-    found["event_hooks"]["response"].append(limit)
+    found["event_hooks"]["response"].append(lambda response: limit_bytes(response, size))
     return {**found, "transport": DeadlineTransport(verify, limits.timeouts * timeout)}
 
 

@@ -4,12 +4,11 @@ Input: the addresses that may see a ticket. Output: the options of an httpx clie
 lead to any address, so no other address gets a ticket or the cookie.
 """
 
-import asyncio
 import base64
 import logging
 import re
 import threading
-from collections.abc import AsyncGenerator, Generator, Iterable
+from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -114,53 +113,26 @@ class Negotiator:
 
 
 def negotiation_options(urls: Iterable[str], tickets: Tickets) -> dict[str, Any]:
-    """Return the options of an httpx client, blocking or not, that sends tickets to these addresses."""
+    """Return the options of an httpx client that sends tickets to these addresses."""
     import_httpx()
     import httpx
 
     negotiator = Negotiator(urls, tickets)
 
     class Negotiation(httpx.Auth):
-        def sync_auth_flow(self, request: "httpx.Request") -> Generator["httpx.Request", "httpx.Response", None]:
-            response = yield _prepared(negotiator, request)
-            again = _again(negotiator, response)
-            if again is not None:
-                context, again.headers["Authorization"] = negotiator.begin(str(again.url))
-                _finish(negotiator, context, (yield again))
-
-        async def async_auth_flow(self, request: "httpx.Request") -> AsyncGenerator["httpx.Request", "httpx.Response"]:
-            response = yield _prepared(negotiator, request)
-            again = _again(negotiator, response)
-            if again is not None:
-                # It may ask the KDC, and libkrb5 blocks the thread.
-                context, header = await asyncio.to_thread(negotiator.begin, str(again.url))
-                again.headers["Authorization"] = header
-                _finish(negotiator, context, (yield again))
+        def auth_flow(self, request: "httpx.Request") -> Generator["httpx.Request", "httpx.Response", None]:
+            if cookie := negotiator.cookie(str(request.url)):
+                request.headers["Cookie"] = cookie
+            response = yield request
+            url, headers = str(request.url), response.headers
+            negotiator.learn(url, headers.get("set-cookie", ""))
+            if not negotiator.requires_ticket(url, response.status_code, headers.get("www-authenticate", "")):
+                return
+            request.headers.pop("Cookie", None)
+            context, request.headers["Authorization"] = negotiator.begin(url)
+            response = yield request
+            negotiator.learn(url, response.headers.get("set-cookie", ""))
+            if response.status_code < 400:
+                negotiator.confirm(context, url, response.headers.get("www-authenticate", ""))
 
     return {"auth": Negotiation(), "cookies": closed_jar()}
-
-
-def _prepared(negotiator: Negotiator, request: "httpx.Request") -> "httpx.Request":
-    cookie = negotiator.cookie(str(request.url))
-    if cookie:
-        request.headers["Cookie"] = cookie
-    return request
-
-
-def _again(negotiator: Negotiator, response: "httpx.Response") -> "httpx.Request | None":
-    """Return the request to repeat with a ticket; None when the response stands."""
-    request = response.request
-    negotiator.learn(str(request.url), response.headers.get("set-cookie", ""))
-    if not negotiator.requires_ticket(
-        str(request.url), response.status_code, response.headers.get("www-authenticate", "")
-    ):
-        return None
-    request.headers.pop("Cookie", None)
-    return request
-
-
-def _finish(negotiator: Negotiator, context: "Context", response: "httpx.Response") -> None:
-    url = str(response.request.url)
-    negotiator.learn(url, response.headers.get("set-cookie", ""))
-    if response.status_code < 400:
-        negotiator.confirm(context, url, response.headers.get("www-authenticate", ""))
