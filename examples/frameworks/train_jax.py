@@ -19,10 +19,7 @@ def step(weights, inputs, labels):
 
 def main():
     """Each process draws batches of its own; the gradients are those of all of them."""
-    # JAX reads JAX_COORDINATOR_ADDRESS itself.
-    jax.distributed.initialize(
-        num_processes=int(os.environ["JAX_NUM_PROCESSES"]), process_id=int(os.environ["JAX_PROCESS_ID"])
-    )
+    jax.distributed.initialize()
     mesh = Mesh(np.array(jax.devices()), ("data",))
     split, everywhere = NamedSharding(mesh, PartitionSpec("data")), NamedSharding(mesh, PartitionSpec())
     random = np.random.default_rng(jax.process_index())

@@ -13,10 +13,8 @@ import os
 import jax
 import numpy as np
 
-# Before Keras is imported: it asks for the devices. JAX reads JAX_COORDINATOR_ADDRESS itself.
-jax.distributed.initialize(
-    num_processes=int(os.environ["JAX_NUM_PROCESSES"]), process_id=int(os.environ["JAX_PROCESS_ID"])
-)
+# Before Keras is imported: it asks for the devices.
+jax.distributed.initialize()
 import keras  # noqa: E402
 
 RANK = jax.process_index()

@@ -1,4 +1,4 @@
-"""The examples of PyTorch and JAX train on two workers: on the cluster, and as processes of this machine.
+"""The examples of PyTorch and JAX train on two workers: on the cluster, and by torchrun as processes of this machine.
 
 JAX's processes of this machine are those of Keras (`test_keras`).
 """
@@ -22,13 +22,18 @@ FRAMEWORKS = [
     ),
     ("jax", jax_python),
 ]
+#: As `docs/concepts/program.md` has it.
+TORCHRUN = (
+    "-m torch.distributed.run --nnodes $WORLD_SIZE --node_rank $RANK --master_addr $MASTER_ADDR "
+    "--master_port $MASTER_PORT --nproc_per_node 2"
+)
 
 
-def train(cluster, framework, environment):
+def train(cluster, framework, environment, launcher=""):
     """Return the report of the framework's example on two workers."""
     interpreter, env = environment()
     job = JobSpec(
-        command=f"{interpreter} $DTF_TASK_SCRIPT",
+        command=f"{interpreter} {launcher} $DTF_TASK_SCRIPT",
         tasks={"worker": TaskSpec(2, memory=1024)},
         framework=framework,
         env=env,
@@ -43,10 +48,10 @@ def train(cluster, framework, environment):
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("framework, environment", FRAMEWORKS[:1])
-def test_framework_trains_on_two_local_workers(framework, environment, tmp_path, monkeypatch):
+def test_torchrun_starts_two_processes_in_each_local_task(framework, environment, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    report = train(local(), framework, environment)
-    assert (report.reason, report.metrics) == (Reason.SUCCEEDED, {"weights": [1.0, 2.0], "ranks": 2}), report.message
+    report = train(local(), framework, environment, TORCHRUN)
+    assert (report.reason, report.metrics) == (Reason.SUCCEEDED, {"weights": [1.0, 2.0], "ranks": 4}), report.message
 
 
 @pytest.mark.cluster

@@ -81,7 +81,7 @@ def _pytorch(at: Position) -> Dict[str, str]:
 
 
 def _jax(at: Position) -> Dict[str, str]:
-    """Return the address that `jax.distributed.initialize` reads, and the numbers that it takes as arguments only."""
+    """Return what `jax.distributed.initialize` reads: the address itself, the numbers through `program.jax_cluster`."""
     return {"JAX_COORDINATOR_ADDRESS": at.leader, "JAX_PROCESS_ID": str(at.rank), "JAX_NUM_PROCESSES": str(at.size)}
 
 

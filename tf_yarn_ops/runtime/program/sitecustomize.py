@@ -1,8 +1,8 @@
 """Python imports this module at its start, from the runtime zip on PYTHONPATH; then it imports the environment's own.
 
-When the program imports one of `_LIBRARIES`, that library learns to open ``hdfs://``, and no garbage is collected
-meanwhile. At a signal of the agent the program writes its stacks into its log. Every release of Python can read this
-file; an old one gets nothing.
+When the program imports one of `_LIBRARIES`, that library learns to open ``hdfs://``, or JAX its job, and no garbage is
+collected meanwhile. At a signal of the agent the program writes its stacks into its log. Every release of Python can
+read this file; an old one gets nothing.
 """
 
 import faulthandler
@@ -11,7 +11,12 @@ import os
 import sys
 
 #: Our modules by the library that they serve.
-_LIBRARIES = {"fsspec": "fsspec_files", "pyarrow.fs": "pyarrow_files", "tensorflow": "tensorflow_files"}
+_LIBRARIES = {
+    "fsspec": "fsspec_files",
+    "jax": "jax_cluster",
+    "pyarrow.fs": "pyarrow_files",
+    "tensorflow": "tensorflow_files",
+}
 #: libhdfs needs a CLASSPATH, and serves these libraries.
 _OF_LIBHDFS = ("fsspec", "pyarrow.fs")
 #: `common.processes.STACK_SIGNAL`, whose module would load ctypes.
@@ -19,13 +24,13 @@ _STACK_SIGNAL = 50
 
 
 def _serve(module):  # type: ignore[no-untyped-def]  # readable by Python 2
-    """Register ``hdfs://`` with a library; a fault must not fail the program."""
+    """Register ``hdfs://``, or the job, with a library; a fault must not fail the program."""
     import importlib
 
     try:
         importlib.import_module("_ytf_runtime.program." + _LIBRARIES[module.__name__]).register(module)
     except Exception as error:
-        sys.stderr.write("tf_yarn_ops: %s does not open hdfs://: %r\n" % (module.__name__, error))
+        sys.stderr.write("tf_yarn_ops: %s is not served: %r\n" % (module.__name__, error))
 
 
 class _Finder:
