@@ -1,12 +1,15 @@
-"""Write the tables of the documents that come from the code: ``python docs/tables.py``.
+"""Write the tables of the documents, and the operator's stub, from the code: ``python docs/tables.py``.
 
-A page has a table between ``<!-- table: NAME -->`` and ``<!-- end -->``. tests/documents/test_tables.py fails when a
-table is not what this program would write.
+A page has a table between ``<!-- table: NAME -->`` and ``<!-- end -->``. The stub shows each option of Airflow's
+operator to editors and type checkers. ``--check`` writes nothing and fails when a file is stale; so does
+tests/documents/test_tables.py.
 """
 
+import ast
 import re
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
@@ -16,8 +19,8 @@ from tf_yarn_ops.azkaban import keys, tony  # noqa: E402
 from tf_yarn_ops.cli.parameters import ALL, names_of, value_of  # noqa: E402
 from tf_yarn_ops.doctor.symptoms import Symptom  # noqa: E402
 from tf_yarn_ops.doctor.table import CHECKS  # noqa: E402
-from tf_yarn_ops.job.declaration import OPTION_SECTIONS, Option  # noqa: E402
-from tf_yarn_ops.job.options import OPTIONS  # noqa: E402
+from tf_yarn_ops.job.declaration import OPERATOR, OPTION_SECTIONS, Option  # noqa: E402
+from tf_yarn_ops.job.options import OPTIONS, options_of  # noqa: E402
 
 
 def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
@@ -165,13 +168,84 @@ def fill(text: str) -> str:
     )
 
 
+#: The module of the operator, and the types of its options by the words of their kinds. Each may be a template.
+OPERATOR_FILE = DOCS.parent / "tf_yarn_ops" / "airflow" / "operator.py"
+STUB_TYPES = {
+    "text": "str", "count": "int | str", "seconds": "float | str", "memory": "int | str", "flag": "bool | str",
+    "texts": "str | Sequence[str]", "codes": "int | str | Sequence[int]", "variables": "str | Mapping[str, Any]",
+    "sources": "str | Mapping[str, str]",
+}  # fmt: skip
+
+
+def stub_type(option: Option) -> str:
+    """Return the annotation of an option in the operator's signature; XComArg is the result of another task."""
+    plain = STUB_TYPES.get(option.kind.word) or f"Literal[{', '.join(map(repr, option.kind.choices))}] | str"
+    several = " | Mapping[str, Any]" if option.name == "cluster_requirement" else ""
+    several = " | Sequence[str] | Mapping[str, Any]" if option.many else several
+    return " | ".join(dict.fromkeys(f"{plain}{several} | XComArg | None".split(" | ")))
+
+
+def operator_stub() -> str:
+    """Return the stub of the operator: the public names of its module, with every option in the signature."""
+    tree = ast.parse(OPERATOR_FILE.read_text(encoding="utf-8"))
+    values = {ast.unparse(node.target): node for node in tree.body if isinstance(node, ast.AnnAssign)}
+    renamed = ast.literal_eval(values["RENAMED"].value)
+    options = {
+        renamed.get(name, name): stub_type(option) for name, option in options_of(OPERATOR, submission=False).items()
+    }
+    operator = next(node for node in tree.body if isinstance(node, ast.ClassDef))
+    attributes = list(options)
+
+    def lines(body: list[ast.stmt]) -> Iterator[str]:
+        for node in body:
+            if isinstance(node, ast.AnnAssign) and not ast.unparse(node.target).startswith("_"):
+                yield f"{ast.unparse(node.target)}: {ast.unparse(node.annotation)}"
+            elif isinstance(node, ast.FunctionDef) and (not node.name.startswith("_") or node.name == "__init__"):
+                if node.name == "__init__":
+                    node.args.kwonlyargs += [ast.arg(name, ast.Name(kind)) for name, kind in options.items()]
+                    node.args.kw_defaults += [ast.Constant(None)] * len(options)
+                    attributes.extend(re.findall(r"self\.([a-z]\w*)(?:: .+?)? =", ast.unparse(node)))
+                node.args.kw_defaults = [default and ast.Constant(...) for default in node.args.kw_defaults]
+                yield f"def {node.name}({ast.unparse(node.args)}) -> {node.returns and ast.unparse(node.returns)}: ..."
+
+    module, members = "\n".join(lines(tree.body)), "\n    ".join(lines(operator.body))
+    declared = re.findall(r"^ *(\w+):", members, re.M)
+    others = "\n    ".join(f"{name}: Any" for name in attributes if name not in declared)
+    return f"""\
+# Written by docs/tables.py from operator.py and the options of a job.
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal
+
+from airflow.sdk import XComArg
+
+from .versions import Asset, BaseOperator
+
+{module}
+
+class TensorFlowYarnOperator(BaseOperator):
+    {others}
+    {members}
+"""
+
+
+def written() -> dict[Path, str]:
+    """Return all files that this program writes, with their text."""
+    ruff = [sys.executable, "-m", "ruff", "format", "-", "--stdin-filename", "operator.pyi"]
+    stub = subprocess.run(
+        ruff, input=operator_stub(), capture_output=True, text=True, check=True, cwd=DOCS.parent
+    ).stdout
+    pages = {page: fill(page.read_text(encoding="utf-8")) for page in sorted(DOCS.rglob("*.md"))}
+    return {**pages, OPERATOR_FILE.with_suffix(".pyi"): stub}
+
+
 def main() -> None:
-    """Write the tables of all pages."""
-    for page in sorted(DOCS.rglob("*.md")):
-        old = page.read_text(encoding="utf-8")
-        if (new := fill(old)) != old:
-            page.write_text(new, encoding="utf-8")
-            print(f"wrote the tables of {page.relative_to(DOCS.parent)}")
+    """Write the tables of all pages, and the stub."""
+    stale = [path for path, text in written().items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    if stale and sys.argv[1:] == ["--check"]:
+        sys.exit(f"stale: {', '.join(path.name for path in stale)}; run: python docs/tables.py")
+    for path in stale:
+        path.write_text(written()[path], encoding="utf-8")
+        print(f"wrote {path.relative_to(DOCS.parent)}")
 
 
 if __name__ == "__main__":

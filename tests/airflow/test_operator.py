@@ -15,7 +15,7 @@ from jinja2 import UndefinedError
 from support.airflow_task import JOB, run
 from tf_yarn_ops.airflow import TensorFlowYarnOperator
 from tf_yarn_ops.airflow.job import operator_job
-from tf_yarn_ops.airflow.operator import _ELSEWHERE, OPERATOR_OPTIONS, RENAMED
+from tf_yarn_ops.airflow.operator import ALIASES, OPERATOR_OPTIONS, RENAMED
 from tf_yarn_ops.job.declaration import OPERATOR
 from tf_yarn_ops.job.options import options_of
 from tf_yarn_ops.job.request import OPTION_NAMES
@@ -59,7 +59,7 @@ def test_every_option_reaches_the_request_by_its_own_name():
 
 def test_the_names_from_elsewhere_lead_to_arguments():
     own = set(inspect.signature(TensorFlowYarnOperator.__init__).parameters)
-    assert set(_ELSEWHERE.values()) <= own and not own & set(_ELSEWHERE)
+    assert set(ALIASES.values()) <= own and not own & set(ALIASES)
 
 
 def test_template_fields_are_assigned_as_given_and_only_those_are_shown():

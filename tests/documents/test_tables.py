@@ -32,6 +32,11 @@ def test_a_page_has_its_tables_as_the_code_has_them(page):
     assert tables.fill(text) == text, "run: python docs/tables.py"
 
 
+def test_operator_stub_is_what_the_options_make():
+    stub = tables.OPERATOR_FILE.with_suffix(".pyi")
+    assert tables.written()[stub] == stub.read_text(encoding="utf-8"), "run: python docs/tables.py"
+
+
 def test_every_table_stands_in_a_page():
     named = {name for page in PAGES for name in re.findall("<!-- table: (.+?) -->", page.read_text(encoding="utf-8"))}
     assert named == set(tables.TABLES)

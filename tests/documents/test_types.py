@@ -1,4 +1,7 @@
-"""The Python blocks of README and the documents pass the type checker; a page's blocks are one program."""
+"""The Python blocks of README and the documents pass the type checker; a page's blocks are one program.
+
+So does a DAG that shows what the operator's stub, written by docs/tables.py, knows of its options.
+"""
 
 import re
 import subprocess
@@ -24,6 +27,28 @@ OPTIONS = [
     "silent",
     *(f"--disable-error-code={code}" for code in ("name-defined", "import-untyped", "import-not-found", "no-redef")),
 ]
+#: An ignored line without an error is an error.
+DAG = """\
+from datetime import timedelta
+from airflow.sdk import DAG, task
+from tf_yarn_ops.airflow import TensorFlowYarnOperator
+
+@task
+def newest() -> str:
+    return "hdfs:///data/newest"
+
+with DAG("train"):
+    TensorFlowYarnOperator(
+        task_id="right", task_command="python train.py", cluster_requirement="ps:1,worker:2", framework="tensorflow",
+        task_memory="4096,worker:8 GiB", task_gpus=1, script="{{ params.script }}", env={"A": 1}, file=["a.py", "b.py"],
+        restart="{{ params.restart }}", max_restarts=3, input=newest(), retries=2, execution_timeout=timedelta(hours=6),
+    )
+    TensorFlowYarnOperator(task_id="a", cluster_requirement={"ps": 1, "worker": 2}, task_command="python train.py")
+    TensorFlowYarnOperator(task_id="b", task_command=["python", "train.py"])  # type: ignore[arg-type]
+    TensorFlowYarnOperator(task_id="c", cluster_requirement=3)  # type: ignore[arg-type]
+    TensorFlowYarnOperator(task_id="d", max_restarts=[3])  # type: ignore[arg-type]
+    TensorFlowYarnOperator(task_id="e", poll_interval="5")  # type: ignore[arg-type]
+"""
 
 
 @pytest.mark.slow
@@ -34,6 +59,8 @@ def test_python_blocks_pass_the_type_checker(tmp_path):
         blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
         files.append(tmp_path / f"page_{number}_{re.sub('[^a-z]', '_', page.stem.lower())}.py")
         files[-1].write_text("\n".join(blocks))
+    files.append(tmp_path / "dag_of_types.py")
+    files[-1].write_text(DAG)
     done = subprocess.run(
         [sys.executable, "-m", "mypy", *OPTIONS, "--cache-dir", ROOT / ".mypy_cache", *files],
         cwd=ROOT,

@@ -32,9 +32,13 @@ if TYPE_CHECKING:
     from .execution import TaskExecution
 
 #: Options of ``ytf-submit`` whose names mean something else in Airflow, and their names here.
-RENAMED = {"queue": "yarn_queue", "output": "output_path", "execution_timeout": "job_execution_timeout"}
+RENAMED: Mapping[str, str] = {
+    "queue": "yarn_queue",
+    "output": "output_path",
+    "execution_timeout": "job_execution_timeout",
+}
 #: Names that people know from other tools, and ours.
-_ELSEWHERE = {
+ALIASES: Mapping[str, str] = {
     "memory": "task_memory", "worker_memory": "task_memory", "vcores": "task_vcores", "cores": "task_vcores",
     "cpus": "task_vcores", "gpus": "task_gpus", "num_gpus": "task_gpus", "workers": "cluster_requirement",
     "num_workers": "cluster_requirement", "num_ps": "cluster_requirement", "instances": "cluster_requirement",
@@ -44,15 +48,15 @@ _ELSEWHERE = {
 _NO_JOB = "there is no job"
 _OPTION_NAMES = {here: name for name, here in RENAMED.items()}
 #: The options of the job, by their names here.
-OPERATOR_OPTIONS = tuple(RENAMED.get(name, name) for name in options_of(OPERATOR, submission=False))
+OPERATOR_OPTIONS: tuple[str, ...] = tuple(RENAMED.get(name, name) for name in options_of(OPERATOR, submission=False))
 _CHOICES = {**{name: option.kind.choices for name, option in options_of(OPERATOR).items() if option.kind.choices},
             "on_kill": ("kill", "leave")}  # fmt: skip
 
 #: Options that a check of the DAG file leaves out while they have a template: no other option depends on them.
-_APART = ("script", "name", "user", "env", "file", "archive", "environment", "docker_image", "yarn_queue", "tag",
-          "file_system")  # fmt: skip
+_INDEPENDENT_OPTIONS = ("script", "name", "user", "env", "file", "archive", "environment", "docker_image",
+                        "yarn_queue", "tag", "file_system")  # fmt: skip
 #: Options that may have any text, so that one with a template can be checked by a sample.
-_FREE = ("task_command", "command", "input", "output_path")
+_FREE_TEXT_OPTIONS = ("task_command", "command", "input", "output_path")
 
 
 def _with_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -312,8 +316,8 @@ def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
             faults.append(f"{name}: Airflow uses this name itself; here the option is called {RENAMED[name]}")
         elif name not in known and not name.startswith("_airflow"):
             hint = (
-                f" (did you mean {_ELSEWHERE[name]!r}?)"
-                if name in _ELSEWHERE
+                f" (did you mean {ALIASES[name]!r}?)"
+                if name in ALIASES
                 else did_you_mean(name, (*OPERATOR_OPTIONS, *given, *sorted(known)))
             )
             faults.append(f"{name}: unknown option{hint}")
@@ -361,9 +365,9 @@ def _job_faults(given: Mapping[str, Any]) -> list[str]:
     for option in ("spec", *OPERATOR_OPTIONS):
         if not _is_rendered_later(given[option]):
             options[option] = given[option]
-        elif option in _FREE:
+        elif option in _FREE_TEXT_OPTIONS:
             options[option] = _sample(option, given[option])
-        elif option not in _APART:
+        elif option not in _INDEPENDENT_OPTIONS:
             return []
     spec = options.pop("spec")
     if isinstance(spec, str):  # a file of the worker
