@@ -4,15 +4,23 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
+from support import wire
 from support.appmaster import AppMaster
 from support.programs import ROOT
 from support.runtime_jobs import FOREVER, SHORT_HEARTBEAT, job, processes_of, task
 from support.waiting import until
 from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
 from tf_yarn_ops.job.spec import TaskSpec
+from tf_yarn_ops.runtime.agent import agent as agent_module
+from tf_yarn_ops.runtime.agent.command import CommandEnd
+from tf_yarn_ops.runtime.agent.metrics import MetricsFile
+from tf_yarn_ops.runtime.agent.usage import Meter
+from tf_yarn_ops.runtime.common.contract import JOB_FILE, dump_job
+from tf_yarn_ops.runtime.common.protocol import decode
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 
@@ -127,3 +135,136 @@ def test_no_result_file_hides_a_success_or_keeps_the_agent(run, leave, metrics):
     again = RestartPolicy(mode="cluster", max_restarts=1)
     _, report = run(job(command.format(**files), ps=False, workers=1, restart=again))
     assert (report.reason, report.metrics, len(report.rounds)) == (Reason.SUCCEEDED, metrics, 2)
+
+
+# -- one agent in this process, whose connection keeps what is sent ---------------------------
+
+
+class Line:
+    """The agent's end of the connection to its coordinator: keeps what the agent sends."""
+
+    def __init__(self, _host, _ports, _patience, registration, _log, _heartbeat):
+        self.sent, self._registration = [], registration
+
+    def send(self, line):
+        self.sent += [decode(part) for part in line.splitlines(keepends=True)]
+
+    deliver = send
+
+    def renew(self):
+        self.send(self._registration())
+
+
+class Ended:
+    """A command that has ended by a signal."""
+
+    stopping = False
+    started_at, finished_at = 1.0, 2.0
+
+    def __init__(self, number=signal.SIGTERM):
+        self.ending = CommandEnd(None, number, 1.0, 1.0, 1.0)
+        self.meter = Meter({})
+        self.ends = []
+
+    def log_tail(self, _limit):
+        return ""
+
+    def end(self, grace):
+        self.ends.append(grace)
+
+
+@pytest.fixture
+def agent(tmp_path, monkeypatch):
+    """The agent of worker_0, which has started its command for the third time in round 1."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / JOB_FILE).write_bytes(dump_job(wire.job()))
+    monkeypatch.setattr(agent_module, "Contact", Line)
+    agent = agent_module.Agent("worker_0", "127.0.0.1:1", "application_1_1")
+    agent.round, agent.start = 1, 3
+    agent.metrics = MetricsFile(str(tmp_path / "metrics"))
+    yield agent
+    if agent.reserved:
+        agent.reserved.close()
+
+
+def start(**fields):
+    return {"type": "start", "round": 1, "start": 1, "task": "worker:0", "cluster": {}, "delay": 60.0, **fields}
+
+
+def test_first_start_of_a_new_round_begins_although_its_number_is_lower(agent):
+    old_port = agent.port
+    agent.on_renew({"type": "renew", "round": 2, "grace": 1.0})
+    agent.step()
+    assert agent.contact.sent[-1]["type"] == "register"
+    assert (agent.contact.sent[-1]["round"], agent.contact.sent[-1]["start"]) == (2, 0)
+    assert agent.port != old_port
+    agent.on_start(start(round=2, start=1))
+    assert agent.next_start is not None and agent.start == 1
+
+
+@pytest.mark.parametrize(
+    "message, planned",
+    [
+        (start(start=4), True),
+        (start(start=3), False),
+        (start(start=2), False),
+        (start(start=4, round=2), False),
+        (start(start=4, round=0), False),
+    ],
+)
+def test_start_of_another_round_or_of_a_known_number_is_ignored(agent, message, planned):
+    agent.on_start(message)
+    assert (agent.next_start is not None) == planned
+
+
+def test_start_waits_for_its_delay(agent):
+    agent.on_start(start(start=4))
+    agent.step()
+    assert agent.command is None and agent.next_start is not None
+    assert 59 < agent.next_start_at - time.monotonic() <= 60
+
+
+@pytest.mark.parametrize("round_number, ends", [(2, [5.0]), (1, []), (0, [])])
+def test_late_renewal_does_not_end_the_command(agent, round_number, ends):
+    agent.command = Ended()
+    agent.on_renew({"type": "renew", "round": round_number, "grace": 5.0})
+    assert (agent.command.ends, agent.renewal is not None) == (ends, bool(ends))
+
+
+@pytest.mark.parametrize("terminated, sent", [(False, ["sample", "exited"]), (True, [])])
+def test_signal_that_yarn_sends_is_not_the_programs_failure(agent, terminated, sent):
+    agent.terminated = terminated
+    agent.report(Ended())
+    assert [message["type"] for message in agent.contact.sent] == sent
+
+
+def test_end_that_the_agent_caused_is_reported_although_yarn_ends_the_container(agent):
+    agent.terminated = True
+    ended = Ended()
+    ended.stopping = True
+    agent.report(ended)
+    assert agent.contact.sent[-1]["stopped"] is True and agent.contact.sent[-1]["signal"] == signal.SIGTERM
+
+
+def test_planned_start_is_reported_as_stopped(agent):
+    agent.on_start(start(start=4))
+    agent.on_stop({"type": "stop", "grace": 1.0})
+    assert agent.next_start is None
+    assert [(m["type"], m["start"], m["stopped"], m["started_at"]) for m in agent.contact.sent] == [
+        ("exited", 4, True, None)
+    ]
+
+
+@pytest.mark.parametrize("kind, code", [("bye", 0), ("refused", 1)])
+def test_agent_ends_when_the_coordinator_dismisses_it(agent, kind, code):
+    agent._handlers[kind]({"type": kind, "why": "no task"})
+    assert agent.exit_code == code
+
+
+def test_new_agent_joins_the_round_of_the_coordinator(agent):
+    agent.start = 0
+    agent.on_welcome({"type": "welcome", "task": "worker:0", "round": 4})
+    assert agent.round == 4
+    agent.start = 1
+    agent.on_welcome({"type": "welcome", "task": "worker:0", "round": 5})
+    assert agent.round == 4, "one that is back keeps its own until it gets a renew"
