@@ -238,7 +238,7 @@ def test_signal_that_yarn_sends_is_not_the_programs_failure(agent, terminated, s
     assert [message["type"] for message in agent.contact.sent] == sent
 
 
-def test_end_that_the_agent_caused_is_reported_although_yarn_ends_the_container(agent):
+def test_end_that_the_agent_caused_is_reported_in_any_case(agent):
     agent.terminated = True
     ended = Ended()
     ended.stopping = True

@@ -16,7 +16,7 @@ async def unanswered():
 
 
 def server_of(coordinator, poll=unanswered):
-    return AgentServer(coordinator.state, poll, lambda: None, lambda error: None)
+    return AgentServer(coordinator.state, poll, asyncio.Event(), lambda error: None)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_replacement_waits_until_the_loss_before_it_is_known():
         waits = asyncio.ensure_future(coordinator.agents.on_connect(wire, registration("worker_2")))
         await asyncio.sleep(0.01)
         assert wire.said == [] and not waits.done()
-        coordinator.state.on_lost([LostContainer("worker_1", Reason.CONTAINER_LOST, "gone")], 0.0)
+        coordinator.state.on_lost(LostContainer("worker_1", Reason.CONTAINER_LOST, "gone"), 0.0)
         return str((await waits).task), wire.last()
 
     assert asyncio.run(play()) == ("worker:1", ("welcome", 2, None))

@@ -18,7 +18,8 @@ from tf_yarn_ops.runtime.common.committed_output import (
 from tf_yarn_ops.runtime.common.file_storage import LocalFolder, StorageAway
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.master import commit
-from tf_yarn_ops.runtime.master.commit import Ending, OutputCommit, ResultExists, TakenOver, persist
+from tf_yarn_ops.runtime.master.commit import OutputCommit, ResultExists, TakenOver, persist
+from tf_yarn_ops.runtime.master.lifecycle import Expired
 
 TRAINING = "0123456789abcdef"
 CALLS = ("status", "list", "makedirs", "create", "replace", "move", "move_over", "read_appended", "delete")
@@ -391,7 +392,7 @@ def test_given_version_that_exists_is_refused_before_the_training(tmp_path):
     output = Output(tmp_path, "version")
     assert train(output, 1, LocalFolder("/"), version=20240131) is None
     ending = train(output, 2, LocalFolder("/"), training="b" * 16, version=20240131)
-    assert ending.reason is Reason.COMMIT_REFUSED and f"{output.path}/20240131 exists" in ending.message
+    assert ending.reason is Reason.COMMIT_REFUSED and f"{output.path}/20240131 exists" in ending.cause
 
 
 def test_new_refuses_a_result_that_appears_while_it_trains(tmp_path):
@@ -428,5 +429,5 @@ def test_commit_that_a_file_system_fails_says_whether_to_try_again(monkeypatch, 
 
     ending = asyncio.run(persist(step))
     assert (
-        isinstance(ending, Ending) and ending.reason is reason and reason.retryable is (reason is Reason.COMMIT_FAILED)
+        isinstance(ending, Expired) and ending.reason is reason and reason.retryable is (reason is Reason.COMMIT_FAILED)
     )

@@ -110,7 +110,7 @@ def test_message_of_an_agent_whose_task_is_lost_is_ignored():
     state, peers = published()
     worker = peers["worker_0"]
     lost = LostContainer("worker_0", Reason.HEARTBEAT_LOST, "silent")
-    effects = state.on_lost([lost], 101.0)
+    effects = state.on_lost(lost, 101.0)
     assert kinds(effects)[:3] == [("worker_0", "bye"), ("ps_0", "renew"), ("worker_1", "renew")]
     for message in (exited(code=0), registration("worker_0", round=2), PING):
         assert state.on_message(worker, "connection of worker_0", message, 102.0) == []
@@ -148,7 +148,7 @@ def test_agent_that_is_back_gets_what_it_has_missed(happens, returns, sends):
     worker, other = peers["worker_0"], peers["worker_1"]
     state.on_disconnect(worker, worker.connection)
     if "restarts" in happens or "renewed" in happens:
-        state.on_lost([LostContainer("worker_1", Reason.CONTAINER_LOST, "gone")], 101.0)
+        state.on_lost(LostContainer("worker_1", Reason.CONTAINER_LOST, "gone"), 101.0)
     elif "failed" in happens:
         state.apply(Expired(Reason.TOTAL_TIMEOUT, "too long"), 101.0)
         state.begin_shutdown()
@@ -202,10 +202,10 @@ def test_failure_that_happened_first_is_named(late):
 def test_loss_that_caused_a_failure_replaces_it():
     state, peers = published(restart=CLUSTER)
     receive(state, peers["worker_1"], exited(code=1), 110.0)
-    state.on_lost([LostContainer("worker_0", Reason.CONTAINER_LOST, "its node is gone")], 111.0)
+    state.on_lost(LostContainer("worker_0", Reason.CONTAINER_LOST, "its node is gone"), 111.0)
+    assert state.deferred.waiting == [], "the next failure asks for a ping of its own"
     receive(state, peers["ps_0"], PONG, 112.0)
     assert state.lifecycle.round == 2 and state.lifecycle.restarts == 0, "no failure of the program counts"
-    assert state.deferred.waiting == []
 
 
 def test_message_about_an_earlier_start_changes_nothing():
@@ -263,7 +263,7 @@ def test_starts_are_numbered_from_1_in_each_round():
     worker = peers["worker_0"]
     fail(state, worker, 110.0)
     assert (worker.round, worker.start, peers["worker_1"].start) == (1, 2, 1)
-    state.on_lost([LostContainer("ps_0", Reason.CONTAINER_LOST, "gone")], 111.0)
+    state.on_lost(LostContainer("ps_0", Reason.CONTAINER_LOST, "gone"), 111.0)
     renew(state, {container: peers[container] for container in ("worker_0", "worker_1")}, 112.0)
     effects = state.on_connect("c", registration("ps_1"), 113.0)
     numbers = {(effect.fields["round"], effect.fields["start"]) for effect in effects if effect.kind == "start"}
@@ -283,7 +283,7 @@ def test_worker_that_is_replaced_alone_moves_in_the_cluster_spec():
     state.known["chief_0"] = Container("chief_0", "chief", "RUNNING", "")
     join(state, "chief_0", *ALL, now=100.0)
     before = state.cluster
-    state.on_lost([LostContainer("worker_0", Reason.CONTAINER_LOST, "gone")], 101.0)
+    state.on_lost(LostContainer("worker_0", Reason.CONTAINER_LOST, "gone"), 101.0)
     effects = state.on_connect("c", registration("worker_2", host="other"), 102.0)
     assert {effect.connection for effect in effects if effect.kind == "start"} == {
         "connection of chief_0",
@@ -320,7 +320,7 @@ def test_container_that_ends_before_its_agent_calls_names_the_cause(image, end, 
     spec = job(restart=RestartPolicy(max_container_losses=0))._replace(docker_image=image)
     state = state_of(spec)
     state.known["worker_0"] = state.known["worker_0"]._replace(state="FAILED")
-    state.on_lost([LostContainer("worker_0", Reason.CONTAINER_LOST, "it failed")], 1.0, {"worker_0": end})
+    state.on_lost(LostContainer("worker_0", Reason.CONTAINER_LOST, "it failed", end=end), 1.0)
     assert state.lifecycle.verdict.reason is reason
     assert words in state.lifecycle.verdict.message
 
@@ -328,7 +328,7 @@ def test_container_that_ends_before_its_agent_calls_names_the_cause(image, end, 
 @pytest.mark.parametrize("replace", [True, False])
 def test_container_is_replaced_if_skein_does_not_do_it(replace):
     state, _ = published()
-    state.on_lost([LostContainer("worker_0", Reason.HEARTBEAT_LOST, "silent", replace)], 101.0)
+    state.on_lost(LostContainer("worker_0", Reason.HEARTBEAT_LOST, "silent", replace), 101.0)
     assert [container.id for container in state.to_replace] == ["worker_0"] * replace
 
 
@@ -337,7 +337,7 @@ def test_tensorboard_that_yarn_ends_for_memory_fails_and_the_job_goes_on():
     state = state_of(spec)
     state.known["tensorboard_0"] = Container("tensorboard_0", "tensorboard", "RUNNING", "")
     join(state, *ALL, "tensorboard_0")
-    state.on_lost([LostContainer("tensorboard_0", Reason.OUT_OF_MEMORY, "too much memory")], 101.0)
+    state.on_lost(LostContainer("tensorboard_0", Reason.OUT_OF_MEMORY, "too much memory"), 101.0)
     [board] = [report for report in build_report(state, None, None).tasks if report.task == "tensorboard:0"]
     assert board.state == "failed" and "raise --tensorboard_memory: too much memory" in board.log_tail
     assert state.lifecycle.verdict is None
@@ -346,14 +346,14 @@ def test_tensorboard_that_yarn_ends_for_memory_fails_and_the_job_goes_on():
 # -- the end ----------------------------------------------------------------------------------
 
 
-def lingering(evaluator_grace=600, **ended):
-    """Return a job that has succeeded, and its evaluator, which runs."""
+def lingering(evaluator_grace=600, code=0):
+    """Return a job whose worker has ended with this code, and its evaluator, which runs."""
     tasks = {"worker": TaskSpec(), "evaluator": TaskSpec(), "ps": TaskSpec()}
     spec = JobSpec(command="x", tasks=tasks, deadlines=Deadlines(evaluator_grace=evaluator_grace, stop_grace=7))
     state = state_of(build_runtime_job(spec, JobContext(20000, user="u")))
     state.known["evaluator_0"] = Container("evaluator_0", "evaluator", "RUNNING", "")
     worker, evaluator, _ = join(state, "worker_0", "evaluator_0", "ps_0")
-    receive(state, worker, exited(code=0), 110.0)
+    fail(state, worker, 110.0) if code else receive(state, worker, exited(code=0), 110.0)
     return state, evaluator
 
 
@@ -375,9 +375,9 @@ def test_nothing_lingers_without_time_for_it():
 
 
 def test_nothing_lingers_after_a_failure():
-    state, peers = published()
-    fail(state, peers["worker_0"], 110.0)
-    assert sorted(kinds(state.begin_shutdown())) == [("ps_0", "stop"), ("worker_1", "stop")]
+    state, _ = lingering(code=1)
+    assert state.lifecycle.verdict.reason is Reason.TASK_FAILED
+    assert sorted(kinds(state.begin_shutdown())) == [("evaluator_0", "stop"), ("ps_0", "stop")]
 
 
 def test_kill_by_a_client_ends_also_what_lingers():

@@ -155,8 +155,8 @@ def test_a_sigkill_of_a_full_container_is_out_of_memory(peak, reason):
         if peak:
             coordinator.agents.on_message(wire.peer, wire, sample(peak_memory_mib=peak))
         end = ContainerEnd("Exception from container-launch. Exit code: 137 Exception message: Killed", exit_code=137)
-        lost = LostContainer("worker_0", Reason.CONTAINER_LOST, "Container failed")
-        coordinator.state.on_lost([lost], 0.0, {"worker_0": end})
+        lost = LostContainer("worker_0", Reason.CONTAINER_LOST, "Container failed", end=end)
+        coordinator.state.on_lost(lost, 0.0)
         return coordinator.state.lifecycle
 
     state = asyncio.run(killed())
@@ -211,7 +211,7 @@ def test_live_job_has_the_queue_time_and_start_of_yarn():
     coordinator.state.times = yarn_times({"startedTime": 1_700_000_000_000, "launchTime": 1_700_000_000_040}, None)
     for document in (coordinator.status(), coordinator.live_report()):
         assert (document["queue_seconds"], document["started_at"]) == (0.04, 1_700_000_000.04)
-    coordinator.state.times = yarn_times({}, None)
+    coordinator.state.times = {}
     assert coordinator.status()["queue_seconds"] is None
 
 

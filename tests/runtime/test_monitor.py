@@ -42,7 +42,8 @@ def listing(state, *containers):
 def check(state, checks, name, now):
     """Do the check of one deadline, as a poll does."""
     if name == "heartbeat":
-        state.on_lost(checks.find_unresponsive(now), now)
+        for lost in checks.find_unresponsive(now):
+            state.on_lost(lost, now)
         return
     if name in ("allocation", "registration"):
         listing(state, WAITING if name == "allocation" else RUNNING)
@@ -105,7 +106,7 @@ def test_failure_waits_for_a_task_out_of_contact(happens, judged):
     if "back" in happens:
         state.on_connect("another", registration(start=1), 2.0)
     elif "lost" in happens:
-        state.on_lost([LostContainer("worker_0", Reason.CONTAINER_LOST, "its node is gone")], 2.0)
+        state.on_lost(LostContainer("worker_0", Reason.CONTAINER_LOST, "its node is gone"), 2.0)
         assert state.lifecycle.round == 2
     state.apply_deferred(2.0 + ANSWER_SECONDS if "pass" in happens else 2.0)
     verdict = state.lifecycle.verdict

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from support.wire import exited, join, receive, state_of
-from tf_yarn_ops.job.parts import Deadlines
+from tf_yarn_ops.job.parts import Deadlines, TensorBoard
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.master import shutdown
 from tf_yarn_ops.runtime.master.containers import Container
@@ -13,16 +13,21 @@ from tf_yarn_ops.runtime.master.shutdown import Shutdown
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
 
-def shut_down(act, **deadlines):
+def shut_down(act, linger=0.0, **deadlines):
     """Let the worker of a job succeed, and shut down while `act(state, container, kind)` answers; return the messages."""
     tasks = {"worker": TaskSpec(), "evaluator": TaskSpec(), "ps": TaskSpec()}
-    spec = JobSpec(command="x", tasks=tasks, deadlines=Deadlines(**{"stop_grace": 1, **deadlines}))
+    board = {"output": "/out", "tensorboard": TensorBoard(linger=linger)} if linger else {}
+    spec = JobSpec(command="x", tasks=tasks, deadlines=Deadlines(**{"stop_grace": 1, **deadlines}), **board)
     log = []
 
     async def play():
         state = state_of(build_runtime_job(spec, JobContext(20000, user="u")))
         state.known["evaluator_0"] = Container("evaluator_0", "evaluator", "RUNNING", "")
-        worker, *_ = join(state, "worker_0", "evaluator_0", "ps_0", now=asyncio.get_running_loop().time())
+        agents = ["worker_0", "evaluator_0", "ps_0"]
+        if linger:
+            state.known["tensorboard_0"] = Container("tensorboard_0", "tensorboard", "RUNNING", "")
+            agents.append("tensorboard_0")
+        worker, *_ = join(state, *agents, now=asyncio.get_running_loop().time())
         receive(state, worker, exited(code=0))
         changed = asyncio.Event()
 
@@ -64,6 +69,12 @@ def stop_only(state, container, kind):
 def test_evaluator_is_stopped_when_its_time_or_the_jobs_is_over(deadlines):
     log = shut_down(stop_only, **deadlines)
     assert log[2:4] == [("evaluator_0", "stop"), ("output", "commit")]
+
+
+def test_output_is_committed_between_evaluator_and_tensorboard():
+    log = shut_down(stop_only, linger=0.3, evaluator_grace=0.1)
+    assert sorted(log[:3]) == [("evaluator_0", "trained"), ("ps_0", "stop"), ("tensorboard_0", "trained")]
+    assert log[3:6] == [("evaluator_0", "stop"), ("output", "commit"), ("tensorboard_0", "stop")]
 
 
 def test_agent_that_is_lost_while_its_command_lingers_is_not_waited_for():

@@ -3,8 +3,6 @@
 import asyncio
 import itertools
 import logging
-import socket
-import ssl
 import time
 from typing import Any, Awaitable, Callable, Dict, Optional, Tuple
 
@@ -31,28 +29,29 @@ class AgentServer:
     state : JobState
     poll : coroutine function
         Updates the state's list of containers.
-    on_change : callable
-        Called after each event and its effects.
+    changed : asyncio.Event
+        Set after each event from the verdict on.
     on_error : callable
         Gets an error that neither an agent nor the network can cause.
+
+    Attributes
+    ----------
+    server : Server
+        Accepts the connections.
     """
 
     def __init__(
         self,
         state: JobState,
         poll: Callable[[], Awaitable[None]],
-        on_change: Callable[[], None],
+        changed: asyncio.Event,
         on_error: Callable[[BaseException], None],
     ):
-        self._state, self._poll, self._on_change = state, poll, on_change
+        self._state, self._poll, self._changed = state, poll, changed
         limit = 2 * len(state.lifecycle.phases) + 64
-        self._server = Server(self.on_connect, self.on_message, self.on_disconnect, on_error, limit)
+        self.server = Server(self.on_connect, self.on_message, self.on_disconnect, on_error, limit)
         self._tails: Dict[Tuple[str, int], "asyncio.Future[str]"] = {}
         self._numbers = itertools.count(1)
-
-    async def serve(self, listener: socket.socket, context: ssl.SSLContext) -> None:
-        """Accept agents until cancelled."""
-        await self._server.serve(listener, context)
 
     async def on_connect(self, connection: Connection, message: Dict[str, Any]) -> Optional[Peer]:
         """Accept a registration and return its peer, or refuse it with the reason and return None."""
@@ -83,8 +82,7 @@ class AgentServer:
 
     def on_disconnect(self, peer: Peer, connection: Connection) -> None:
         """Note that a connection has ended; the monitor finds out whether the task is lost."""
-        self._state.on_disconnect(peer, connection)
-        self._on_change()
+        self.perform(self._state.on_disconnect(peer, connection))
 
     def perform(self, effects: Effects) -> None:
         """Carry out what follows from an event."""
@@ -97,7 +95,8 @@ class AgentServer:
                 answer = self._tails.get((effect.container, effect.number))
                 if answer is not None and not answer.done():
                     answer.set_result(effect.text)
-        self._on_change()
+        if self._state.lifecycle.verdict is not None:
+            self._changed.set()
 
     async def tail(self, name: str, what: str = "tail") -> Optional[str]:
         """Return the end of a task's log from its agent; None if there is no such task, or no agent answers.

@@ -16,7 +16,7 @@ import os
 import time
 import uuid
 from functools import partial
-from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple, TypeVar, Union
+from typing import Any, Callable, Iterator, List, Mapping, Optional, Set, Tuple, TypeVar, Union
 
 from ..common.committed_output import (
     CLAIM,
@@ -45,6 +45,7 @@ from ..common.contract import Job
 from ..common.file_storage import FileStatus, LocalFolder, StorageAway
 from ..common.hdfs import Hdfs
 from ..common.reasons import Reason
+from .lifecycle import Expired
 
 logger = logging.getLogger(__name__)
 
@@ -69,13 +70,6 @@ class TakenOver(Exception):
 
 class ResultExists(Exception):
     """The place of the result is taken, and may not be replaced."""
-
-
-class Ending(NamedTuple):
-    """How a step of the commit ends the job: its reason, and a sentence."""
-
-    reason: Reason
-    message: str
 
 
 class OutputCommit:
@@ -134,7 +128,7 @@ class OutputCommit:
 
     # -- before the tasks start -------------------------------------------------------------
 
-    def prepare(self) -> Optional[Ending]:
+    def prepare(self) -> Optional[Expired]:
         """Make the working folder, or take it over; return the end of a job that has nothing to train.
 
         Raises
@@ -171,22 +165,22 @@ class OutputCommit:
         self._is_made = True
         return None
 
-    def _settle(self, action: str, other: str, results: List[Tuple[int, Optional[Success]]]) -> Ending:
+    def _settle(self, action: str, other: str, results: List[Tuple[int, Optional[Success]]]) -> Expired:
         """Return the end of a job that does not train."""
         if action == "superseded":
-            return Ending(Reason.SUPERSEDED, "%s is of a newer generation of this training" % other)
+            return Expired(Reason.SUPERSEDED, "%s is of a newer generation of this training" % other)
         if action == "yield":
-            return Ending(Reason.COMMIT_REFUSED, "%s goes on with this generation of the training" % other)
+            return Expired(Reason.COMMIT_REFUSED, "%s goes on with this generation of the training" % other)
         if action == "exists":
             self._files.delete(self._claim)
-            return Ending(Reason.COMMIT_REFUSED, exists_message(self._plan.location + self._result()))
+            return Expired(Reason.COMMIT_REFUSED, exists_message(self._plan.location + self._result()))
         if action == "succeed":
             self.version, success = next(found for found in results if found[1] and found[1].application_id == other)
             self.path = self._plan.result(self.version)
             self.metrics = success and success.report.get("metrics")
             self._point()
             self._clear()
-        return Ending(
+        return Expired(
             Reason.SUCCEEDED, "%s has trained and committed %s" % (other, self._plan.location + (self.path or ""))
         )
 
@@ -465,7 +459,7 @@ def _final(error: OSError) -> bool:
     )
 
 
-async def persist(step: Callable[[], Found]) -> Union[Found, Ending]:
+async def persist(step: Callable[[], Found]) -> Union[Found, Expired]:
     """Carry out a step of the commit in a thread, again while the file system is away; return its result, or the end.
 
     Parameters
@@ -478,15 +472,13 @@ async def persist(step: Callable[[], Found]) -> Union[Found, Ending]:
     while True:
         try:
             return await loop.run_in_executor(None, step)
-        except TakenOver as error:
-            return Ending(Reason.COMMIT_REFUSED, "the result is not committed: %s" % error)
-        except ResultExists as error:
-            return Ending(Reason.COMMIT_REFUSED, "the result is not committed: %s" % error)
+        except (TakenOver, ResultExists) as error:
+            return Expired(Reason.COMMIT_REFUSED, "the result is not committed: %s" % error)
         except OSError as error:
             away = isinstance(error, (StorageAway, ConnectionError, TimeoutError))
             patience = AWAY_SECONDS if away else 0.0 if _final(error) else REFUSED_SECONDS
             if time.monotonic() - began > patience:
-                return Ending(
+                return Expired(
                     Reason.COMMIT_FAILED if away else Reason.COMMIT_REFUSED, "the result is not committed: %s" % error
                 )
             if str(error) != logged:

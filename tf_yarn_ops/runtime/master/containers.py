@@ -97,15 +97,6 @@ class Container(NamedTuple):
         return self.host or "a node that Skein does not name"
 
 
-class LostContainer(NamedTuple):
-    """A container that is lost for the job; `replace`: whether the coordinator must request another one."""
-
-    container: str
-    reason: Reason
-    cause: str
-    replace: bool = False
-
-
 class ContainerEnd(NamedTuple):
     """What the node of an ended container knows of it.
 
@@ -152,6 +143,27 @@ class ContainerEnd(NamedTuple):
         return self.exit_code == 137
 
 
+class LostContainer(NamedTuple):
+    """A container that is lost for the job.
+
+    Attributes
+    ----------
+    container : str
+    reason : Reason
+    cause : str
+    replace : bool
+        Whether the coordinator must request another one.
+    end : ContainerEnd
+        What its node knows.
+    """
+
+    container: str
+    reason: Reason
+    cause: str
+    replace: bool = False
+    end: ContainerEnd = ContainerEnd()
+
+
 def _shell_errors(diagnostics: str) -> str:
     """Return the errors in a NodeManager's text, without its stack trace."""
     found = re.search(r"Shell error output:\s*(.*?)\s*(Shell output:|Container exited|$)", diagnostics)
@@ -171,11 +183,9 @@ class Containers(Protocol):
 
     async def connect(self) -> None:
         """Get ready; from then on the containers of all tasks are requested."""
-        ...
 
     async def list(self) -> List[Container]:
         """Return all containers, finished ones included."""
-        ...
 
     async def explain(self, container: Container) -> ContainerEnd:
         """Return what is known of a container that has ended."""
@@ -183,23 +193,18 @@ class Containers(Protocol):
 
     async def replace(self, container: Container) -> None:
         """Kill a container that is of no use, and request another one for its service."""
-        ...
 
     async def nodes(self) -> Optional[Set[str]]:
         """Return the addresses of all nodes that run, as in `Container.node`; None if they are not known."""
-        ...
 
     async def progress(self, fraction: float) -> None:
         """Report the job's progress, 0 to 1."""
-        ...
 
     async def add_page(self, route: str, target: str, link: str) -> str:
         """Add a page below the tracking URL, ``/pages/<route>/``; return its URL."""
-        ...
 
     async def shutdown(self, succeeded: bool, diagnostics: str) -> None:
         """End the application with a final status and diagnostics."""
-        ...
 
 
 async def show_page(containers: Containers, route: str, address: str, link: str) -> Optional[str]:

@@ -5,9 +5,7 @@ messages (`AgentServer`) and of Skein's containers (`ContainerMonitor`). A verdi
 """
 
 import asyncio
-import dataclasses
 import functools
-import importlib.metadata
 import logging
 import socket
 import time
@@ -20,7 +18,7 @@ from ..common.report import JobReport, yarn_times
 from ..common.status import Facts, build_status
 from . import web
 from .agent_server import AgentServer
-from .commit import Ending, OutputCommit, commit_of, persist
+from .commit import OutputCommit, commit_of, persist
 from .containers import Containers, show_page
 from .job_state import JobState
 from .lifecycle import Event, Expired, Verdict
@@ -35,19 +33,6 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between two measurements of the work that is not committed.
 MEASURE_SECONDS = 60.0
-#: Libraries of the environment whose versions the page shows.
-_LIBRARIES = ("tensorflow", "tensorflow-cpu", "keras", "numpy", "tensorboard")
-
-
-def installed_versions() -> Dict[str, str]:
-    """Return the versions of the libraries that matter to a training, as far as this interpreter has them."""
-    found = {}
-    for name in _LIBRARIES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 class Coordinator:
@@ -72,11 +57,10 @@ class Coordinator:
         self._changed = asyncio.Event()
         viewers = Viewers(job, application_id)
         self._monitor = ContainerMonitor(self.state, containers, lambda effects: self.agents.perform(effects))
-        self.agents = AgentServer(self.state, self._monitor.poll, self._on_change, self._on_error)
+        self.agents = AgentServer(self.state, self._monitor.poll, self._changed, self._on_error)
         self._tunnel = Tunnel(self.state, viewers) if job.tensorboard else None
         self._website = web.Website(self.status, self.agents.tail, self.live_report, viewers)
         self._output = commit_of(job, application_id)
-        self._installed = installed_versions()
 
     async def run(self, listener: Optional[socket.socket], *others: Awaitable[None]) -> None:
         """Coordinate the job to its verdict, then end its tasks.
@@ -91,12 +75,12 @@ class Coordinator:
         times = asyncio.ensure_future(self._read_times())
         background: List["asyncio.Future[Any]"] = [asyncio.ensure_future(self._monitor.run())]
         if self._output is not None:
-            ending = await persist(self._output.prepare)
-            if ending is not None:
-                self.apply(Expired(*ending))
+            expired = await persist(self._output.prepare)
+            if expired is not None:
+                self.apply(expired)
             others = (*others, self._measure_output(self._output))
         if listener is not None:
-            others = (*others, self.agents.serve(listener, server_context()))
+            others = (*others, self.agents.server.serve(listener, server_context()))
         if self._tunnel is not None:
             others = (*others, self._tunnel.run(self.containers))
         _server, port = await web.serve_page(self._website)
@@ -124,10 +108,6 @@ class Coordinator:
         """End the job at the wish of a client."""
         self.agents.perform(self.state.abort(expired, time.monotonic()))
 
-    def _on_change(self) -> None:
-        if self.state.lifecycle.verdict is not None:
-            self._changed.set()
-
     def _on_error(self, error: BaseException) -> None:
         """End the job after an error in the coordinator itself; otherwise the job would hang."""
         self.apply(Expired(Reason.AM_FAILED, f"the coordinator failed: {error!r}"))
@@ -144,24 +124,24 @@ class Coordinator:
         """Commit the output of a training that has succeeded; a commit that fails is the verdict."""
         state, output = self.state, self._output
         if output is not None and state.has_succeeded:
-            document = self._full_report(False, False).to_dict()
-            ending = await persist(functools.partial(output.commit, document))
-            if isinstance(ending, Ending):
-                logger.error("%s", ending.message)
-                state.lifecycle = state.lifecycle._replace(verdict=Verdict(*ending))
+            document = self.report().to_dict()
+            expired = await persist(functools.partial(output.commit, document))
+            if expired is not None:
+                logger.error("%s", expired.cause)
+                state.lifecycle = state.lifecycle._replace(verdict=Verdict(*expired))
         if output is not None and not state.has_succeeded:
             await asyncio.get_running_loop().run_in_executor(None, output.measure)
 
     # -- page and report --------------------------------------------------------------------
 
     def report(self, *, live: bool = False, every_tail: bool = False) -> JobReport:
-        """Return the report for YARN's diagnostics; the options are those of `build_report`."""
+        """Return the present report; the options are those of `build_report`."""
         url = self._tunnel.url if self._tunnel else None
         return build_report(self.state, self._output, url, live=live, every_tail=every_tail)
 
     def status(self, *, live: bool = True) -> Dict[str, Any]:
         """Return the document of ``status.json``, for the page, clients and the history; ``live`` as in `report`."""
-        report = self._full_report(live, self.state.lifecycle.verdict is not None)
+        report = self.report(live=live, every_tail=self.state.lifecycle.verdict is not None)
         return {
             **build_status(report, self._facts()),
             "lasting_page": self.state.job.lasting_page(self.state.application_id),
@@ -169,7 +149,7 @@ class Coordinator:
 
     def live_report(self) -> Dict[str, Any]:
         """Return the report in ``status.json`` without the rest of it, as plain values for JSON."""
-        report = self._full_report(True, False)
+        report = self.report(live=True)
         status = build_status(report, self._facts())
         return {**report.to_dict(), **{name: status[name] for name in ("usage", "concerns", "progress")}}
 
@@ -177,15 +157,11 @@ class Coordinator:
         now = time.monotonic()
         return build_facts(self.state, self._monitor.checks.waiting(now), now)
 
-    def _full_report(self, live: bool, every_tail: bool) -> JobReport:
-        report = self.report(live=live, every_tail=every_tail)
-        times = self.state.times if self.state.times.get("submitted_at") else {}
-        return dataclasses.replace(report, versions={**report.versions, **self._installed}, **times)
-
     async def _read_times(self) -> None:
         """Take YARN's times of the submission and of the launch; older releases know no launch."""
         job, loop = self.state.job, asyncio.get_running_loop()
         application = await loop.run_in_executor(
             None, fetch_application, job.resourcemanagers, self.state.application_id, job.authorities
         )
-        self.state.times = yarn_times(application, round(self.state.started_at, 3))
+        times = yarn_times(application, round(self.state.started_at, 3))
+        self.state.times = times if times["submitted_at"] else {}

@@ -23,11 +23,6 @@ class Deferred(NamedTuple):
     message: Mapping[str, Any]
     event: Exited
 
-    @property
-    def is_current(self) -> bool:
-        """Whether the failure is still about the last start of its task."""
-        return self.peer.means(self.message)
-
 
 class DeferredFailures:
     """The failures of one job that wait, and the ping that they wait for.

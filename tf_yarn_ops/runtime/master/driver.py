@@ -43,12 +43,12 @@ WATCHDOG_SECONDS = 60.0
 NOT_FOUND = 127
 
 
-def watch_over() -> Optional[int]:
+def watch_over() -> int:
     """Fork: the child continues as the coordinator, the parent watches it.
 
     Returns
     -------
-    int or None
+    int
         The descriptor of the pipe into which the child has to write. The parent does not return; it exits with the
         child's code.
     """
@@ -153,7 +153,6 @@ def main(arguments: List[str]) -> int:
     allow_many_connections()
 
     async def all_of_it() -> None:
-        assert pulse is not None
         beating = asyncio.ensure_future(send_heartbeats(pulse))
         await coordinate(Coordinator(job, application_id, SkeinContainers(job)), secret)
         beating.cancel()

@@ -21,12 +21,9 @@ _NO_HDFS = "File system scheme 'hdfs' not implemented"
 
 def describe_kill(found: Mapping[str, Any]) -> str:
     """Return a sentence about the kernel's kills for memory, as an agent reports them."""
-    what = f"the kernel killed {found.get('kills')} of its processes for memory"
-    if found.get("limit") is None:
-        return f"{what}: its cgroup has no limit, so the node's memory was exhausted"
-    return f"{what}: its cgroup has {found['limit']} MiB" + (
-        f", the peak is {found['peak']} MiB" if found.get("peak") else ""
-    )
+    limit = "no limit, so the node's memory was exhausted" if found.get("limit") is None else f"{found['limit']} MiB"
+    peak = f", the peak is {found['peak']} MiB" if found.get("peak") and found.get("limit") is not None else ""
+    return f"the kernel killed {found.get('kills')} of its processes for memory: its cgroup has {limit}{peak}"
 
 
 def read_exit(job: Job, peer: Peer, message: Mapping[str, Any], node: str) -> Union[Exited, Lost]:

@@ -7,8 +7,7 @@ next. No decision depends on the wall clock; its times are only recorded.
 
 import logging
 import time
-from types import MappingProxyType
-from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Union
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Union
 
 from ..common import protocol
 from ..common.contract import MAX_STRING, Job, TaskId, cluster_spec
@@ -18,7 +17,7 @@ from ..common.report import Round
 from ..common.roles import EVALUATOR, TENSORBOARD
 from ..common.status import FAILED, LOST, STOPPED, SUCCEEDED
 from . import lifecycle
-from .containers import Container, ContainerEnd, LostContainer
+from .containers import Container, LostContainer
 from .curves import Curves
 from .deferred import Deferred, DeferredFailures
 from .exits import explain_sigkill, read_exit
@@ -199,29 +198,45 @@ class JobState:
                 logger.warning("Ignored a message %s of %s: %s", message["type"], peer.task, error)
         return self._take_effects()
 
-    def on_disconnect(self, peer: Peer, connection: Any) -> None:
+    def on_disconnect(self, peer: Peer, connection: Any) -> Effects:
         """Note that a connection has ended, which alone never fails a task."""
         if peer.connection is connection:
             peer.connection = None
             logger.info("Contact to %s on %s is lost", peer.task, peer.host)
+        return self._take_effects()
 
-    def on_lost(
-        self,
-        lost: Iterable[LostContainer],
-        now: float,
-        ends: Mapping[str, ContainerEnd] = MappingProxyType({}),
-    ) -> Effects:
-        """Remove containers from the job; their tasks are lost.
-
-        Parameters
-        ----------
-        lost : iterable of LostContainer
-        now : float
-        ends : mapping of str to ContainerEnd, optional
-            What the nodes know, by the id of the container.
-        """
-        for one in lost:
-            self._remove(one, ends.get(one.container, ContainerEnd()), now)
+    def on_lost(self, lost: LostContainer, now: float) -> Effects:
+        """Remove a container from the job; its task is lost."""
+        container, peer, end = self.known.get(lost.container), self.registry.peers.get(lost.container), lost.end
+        reason, cause = lost.reason, f"{lost.cause}. YARN has the node as {end.node}" if end.node else lost.cause
+        if peer:
+            memory = self.job.services[peer.container.rpartition("_")[0]].memory
+            if end.killed:
+                reason, cause = explain_sigkill(memory, self.timeline.usage.get(str(peer.task)), cause)
+            self._send(peer, "bye")
+            self.registry.vacate(peer)
+            self.timeline.note(peer.task, LOST, host=peer.host, round=peer.round or None, cause=cause)
+            self._decide(Lost(peer.task, reason, f"{cause} (on {peer.host})", self.node_of(peer.container)), now)
+            if peer.task.type == TENSORBOARD and self.lifecycle.phases[peer.task] == lifecycle.FAILED:
+                small = f"{memory} MiB are too little, raise --tensorboard_memory: {cause}"
+                self.registry.failed_by_yarn(peer.task, small)
+                logger.warning("TensorBoard was ended by YARN: %s; the training goes on", cause)
+        elif container and container.state == "FAILED":
+            cause = cause if end.detail in cause else f"{cause} {end.detail}"
+            image = self.job.docker_image
+            fault = end.image_fault() if image else None
+            # A container without a log is of no use to those who look for one.
+            for task in self.registry.expect([container._replace(yarn_id="") if end.has_no_log else container]):
+                self.timeline.note(task, LOST, host=container.host or None, cause=cause)
+                invalid = f"{task} on {container.place}: the image {image}: {fault}"
+                self._decide(
+                    Expired(Reason.ENVIRONMENT_INVALID, invalid, task)
+                    if fault
+                    else Lost(task, reason, f"before its agent called: {cause}", container.node),
+                    now,
+                )
+        if lost.replace and container:
+            self.to_replace.append(container)
         return self._take_effects()
 
     def apply(self, event: Event, now: float) -> Effects:
@@ -325,7 +340,7 @@ class JobState:
     def _on_renewed(self, peer: Peer, message: Mapping[str, Any], now: float) -> None:
         """Take the new port of an agent that has ended its command for this round."""
         if message["round"] == self.lifecycle.round and 0 < message["port"] < 65536:
-            peer.renew(message["port"])
+            peer.port, peer.running = message["port"], False
             self.timeline.registered(peer.task, peer.host, self.lifecycle.round)
             self._decide(Registered(peer.task), now)
 
@@ -368,39 +383,6 @@ class JobState:
                 self._send(other, "ping")
         self._decide_deferred(now)
 
-    def _remove(self, lost: LostContainer, end: ContainerEnd, now: float) -> None:
-        """Remove one container."""
-        container, peer = self.known.get(lost.container), self.registry.peers.get(lost.container)
-        reason, cause = lost.reason, f"{lost.cause}. YARN has the node as {end.node}" if end.node else lost.cause
-        if peer:
-            memory = self.job.services[peer.container.rpartition("_")[0]].memory
-            if end.killed:
-                reason, cause = explain_sigkill(memory, self.timeline.usage.get(str(peer.task)), cause)
-            self._send(peer, "bye")
-            self.registry.vacate(peer)
-            self.timeline.note(peer.task, LOST, host=peer.host, round=peer.round or None, cause=cause)
-            self._decide(Lost(peer.task, reason, f"{cause} (on {peer.host})", self.node_of(peer.container)), now)
-            if peer.task.type == TENSORBOARD and self.lifecycle.phases[peer.task] == lifecycle.FAILED:
-                small = f"{memory} MiB are too little, raise --tensorboard_memory: {cause}"
-                self.registry.failed_by_yarn(peer.task, small)
-                logger.warning("TensorBoard was ended by YARN: %s; the training goes on", cause)
-        elif container and container.state == "FAILED":
-            cause = cause if end.detail in cause else f"{cause} {end.detail}"
-            image = self.job.docker_image
-            fault = end.image_fault() if image else None
-            # A container without a log is of no use to those who look for one.
-            for task in self.registry.expect([container._replace(yarn_id="") if end.has_no_log else container]):
-                self.timeline.note(task, LOST, host=container.host or None, cause=cause)
-                invalid = f"{task} on {container.place}: the image {image}: {fault}"
-                self._decide(
-                    Expired(Reason.ENVIRONMENT_INVALID, invalid, task)
-                    if fault
-                    else Lost(task, reason, f"before its agent called: {cause}", container.node),
-                    now,
-                )
-        if lost.replace and container:
-            self.to_replace.append(container)
-
     # -- decisions --------------------------------------------------------------------------
 
     def _decide(self, event: Event, now: float) -> None:
@@ -415,12 +397,12 @@ class JobState:
 
     def _decide_deferred(self, now: float) -> None:
         for failure in self.deferred.due(self.registry.peers.values(), now):
-            if failure.is_current:
+            if failure.peer.means(failure.message):
                 self._decide(failure.event, now)
 
     def _publish(self, _decision: Decision, now: float) -> None:
         """Publish the cluster spec: start the command of every task that waits for it."""
-        self.cluster = cluster_spec(self.job, self.registry.addresses())
+        self.cluster = cluster_spec(self.job, {task: peer.address for task, peer in self.registry.serving.items()})
         size = len(tf_config(self.cluster, "worker", 0))
         if size > MAX_STRING:
             large = f"TF_CONFIG would have {size} bytes, more than {MAX_STRING}"
@@ -471,7 +453,7 @@ class JobState:
     def _finish(self, _decision: Decision, _now: float) -> None:
         assert self.lifecycle.verdict is not None
         for failure in self.deferred.waiting:
-            if failure.is_current:
+            if failure.peer.means(failure.message):
                 self.registry.ended(failure.peer, failure.message, FAILED)
         self.deferred.waiting.clear()
         logger.info("Verdict: %s: %s", self.lifecycle.verdict.reason.value, self.lifecycle.verdict.message)

@@ -16,7 +16,7 @@ from ..common.reasons import Reason
 from ..common.report import list_names
 from ..common.status import Waiting
 from . import lifecycle
-from .containers import FINISHED, Container, ContainerEnd, Containers, LostContainer, cause_of
+from .containers import FINISHED, Container, Containers, LostContainer, cause_of
 from .deferred import ANSWER_SECONDS
 from .job_state import Effects, JobState
 from .lifecycle import Expired
@@ -285,7 +285,8 @@ class ContainerMonitor:
             except SkeinFailed as error:
                 logger.warning("Skein did not answer: %s", error)
             now = time.monotonic()
-            self._perform(self._state.on_lost(self.checks.find_unresponsive(now), now))
+            for lost in self.checks.find_unresponsive(now):
+                self._perform(self._state.on_lost(lost, now))
             self._perform(self._state.apply_deferred(now))
             self._end_if(self.checks.check_deadlines(now))
 
@@ -305,8 +306,8 @@ class ContainerMonitor:
         if questions or not state.lifecycle.published or now >= self._check_at:
             self._check_at = now + STEADY_POLL_SECONDS
             await self.poll()
-            exited = self.checks.find_exited()
-            self._perform(state.on_lost(exited, now, await self._explain_ends(exited)))
+            for lost in await self._explain_ends(self.checks.find_exited()):
+                self._perform(state.on_lost(lost, now))
             unwanted = self.checks.find_on_excluded_nodes()
             if unwanted:
                 logger.info("Giving back %s, on excluded nodes", list_names([container.id for container in unwanted]))
@@ -320,12 +321,12 @@ class ContainerMonitor:
             self._progress = state.progress
             await self._containers.progress(self._progress)
 
-    async def _explain_ends(self, exited: List[LostContainer]) -> Dict[str, ContainerEnd]:
-        """Return what the nodes know of containers where Skein says too little."""
-        unclear = [one.container for one in exited if one.reason in (Reason.CONTAINER_LOST, Reason.NODE_LOST)]
-        unclear = unclear[:MAX_EXPLAINED]
-        ends = await asyncio.gather(*(self._containers.explain(self._state.known[one]) for one in unclear))
-        return {unclear[number]: end for number, end in enumerate(ends)}
+    async def _explain_ends(self, exited: List[LostContainer]) -> List[LostContainer]:
+        """Add what the nodes know of containers where Skein says too little."""
+        unclear = [lost for lost in exited if lost.reason in (Reason.CONTAINER_LOST, Reason.NODE_LOST)][:MAX_EXPLAINED]
+        ends = await asyncio.gather(*(self._containers.explain(self._state.known[lost.container]) for lost in unclear))
+        known = {lost.container: end for lost, end in zip(unclear, ends)}  # noqa: B905
+        return [lost._replace(end=known.get(lost.container, lost.end)) for lost in exited]
 
     async def _explain_missing(self, expired: Optional[Expired]) -> Optional[Expired]:
         """Add the last line of an agent that can't register: it names what a firewall or DNS does."""

@@ -90,7 +90,7 @@ class Snapshots:
     def _write(self, status: Mapping[str, Any]) -> None:
         plan = self._job.history
         assert plan is not None
-        content = pack_record(build_record(_masked(self._job, status), COORDINATOR, time.time()))
+        content = pack_record(build_record(mask_texts(status, self._job.secrets), COORDINATOR, time.time()))
         with self._lock:
             if self._removed:
                 return
@@ -200,12 +200,7 @@ def _complete(job: Job, application_id: str, status: Mapping[str, Any]) -> Mappi
         document.update(times)
     if not document.get("tracking_url") and "://" in str(known.get("trackingUrl")):
         document["tracking_url"] = known["trackingUrl"]
-    return _masked(job, document)
-
-
-def _masked(job: Job, document: Mapping[str, Any]) -> Mapping[str, Any]:
-    masked: Mapping[str, Any] = mask_texts(document, job.secrets)
-    return masked
+    return dict(mask_texts(document, job.secrets))
 
 
 def _storage_of(job: Job) -> Storage:

@@ -80,10 +80,6 @@ class Peer:
         self.start = self.start + 1 if self.round == round_number else 1
         self.round, self.starts_at, self.running = round_number, at, True
 
-    def renew(self, port: int) -> None:
-        """Note the agent's port for the next round; its command has ended."""
-        self.port, self.running = port, False
-
     def means(self, message: Mapping[str, Any]) -> bool:
         """Return whether a message is about the last start that was sent."""
         return bool(self.start) and (message["round"], message["start"]) == (self.round, self.start)
@@ -204,14 +200,6 @@ class Registry:
             scheme = "https" if any(url.startswith("https:") for url in self._job.resourcemanagers) else "http"
             url = f"{scheme}://{node_http}/node/containerlogs/{yarn_container}/{file}"
         self._records[task].update(host=host or None, container_id=yarn_container or None, log_url=url)
-
-    def addresses(self) -> Dict[TaskId, str]:
-        """Return ``host:port`` of every served task."""
-        return {task: peer.address for task, peer in self.serving.items()}
-
-    def missing(self, tasks: Iterable[TaskId]) -> List[str]:
-        """Return the names of the tasks without an agent."""
-        return [str(task) for task in tasks if task not in self.serving]
 
     def started(self, peer: Peer) -> bool:
         """Note that the command of the last start began; return False if that was noted before."""

@@ -1,8 +1,10 @@
 """From the state of a job to its report and to the facts of ``status.json``: pure but for the time of day."""
 
+import functools
+import importlib.metadata
 import platform
 import time
-from typing import Optional
+from typing import Mapping, Optional
 
 from ..common.report import JobReport, list_names
 from ..common.status import Facts, Waiting
@@ -12,6 +14,20 @@ from .job_state import JobState
 
 #: Seconds without a message of an agent, which sends one every 5 s, after which the status reports its silence.
 SILENT_AGENT_SECONDS = 10.0
+#: Libraries of the environment whose versions the page shows.
+_LIBRARIES = ("tensorflow", "tensorflow-cpu", "keras", "numpy", "tensorboard")
+
+
+@functools.lru_cache(maxsize=1)
+def installed_versions() -> Mapping[str, str]:
+    """Return the versions of the libraries that matter to a training, as far as this interpreter has them."""
+    found = {}
+    for name in _LIBRARIES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
 
 
 def build_report(
@@ -37,7 +53,7 @@ def build_report(
         True keeps the ends of the logs of tasks that did not fail. Default false: YARN's diagnostics are small.
     """
     job, board, verdict = state.job, state.job.tensorboard, state.lifecycle.verdict
-    failed = {failure.peer.task for failure in state.deferred.waiting if failure.is_current}
+    failed = {failure.peer.task for failure in state.deferred.waiting if failure.peer.means(failure.message)}
     phases = {**state.lifecycle.phases, **dict.fromkeys(failed, lifecycle.FAILED)}
     if verdict and not live:
         phases = {task: lifecycle.LOST if phase == lifecycle.RUNNING else phase for task, phase in phases.items()}
@@ -53,7 +69,6 @@ def build_report(
         reason=verdict.reason if verdict else None,
         message=verdict.message if verdict else _describe_progress(state),
         tracking_url=job.lasting_page(state.application_id) if verdict else None,
-        started_at=round(state.started_at, 3),
         finished_at=round(time.time(), 3) if verdict else None,
         rounds=tuple(state.rounds),
         tasks=state.registry.reports(phases, every_tail),
@@ -65,7 +80,8 @@ def build_report(
         working_bytes=output.working_bytes if output and working else None,
         tensorboard_logdir=(board.logdir if board.logdir != job.output else working) if board else None,
         excluded_nodes={node: str(failures) for node, failures in state.excluded.items()},
-        versions={"tf_yarn_ops": job.version_of_package, "python": platform.python_version()},
+        versions={"tf_yarn_ops": job.version_of_package, "python": platform.python_version(), **installed_versions()},
+        **{"started_at": round(state.started_at, 3), **state.times},
     )
 
 
@@ -73,7 +89,8 @@ def _describe_progress(state: JobState) -> str:
     phases = list(state.lifecycle.phases.values())
     if state.lifecycle.published:
         return f"{phases.count(lifecycle.RUNNING)} of {len(phases)} tasks run."
-    return f"Waiting for {list_names(state.registry.missing(state.lifecycle.phases))}."
+    missing = [str(task) for task in state.lifecycle.phases if task not in state.registry.serving]
+    return f"Waiting for {list_names(missing)}."
 
 
 def build_facts(state: JobState, waiting: Optional[Waiting], now: float) -> Facts:

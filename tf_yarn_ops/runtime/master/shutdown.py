@@ -54,30 +54,27 @@ class Shutdown:
 
     async def _linger(self, peers: List[Peer], seconds: float) -> None:
         """Wait for so long, within the job's own deadline, while the command of one of these agents runs."""
-        state = self._state
+        state, now = self._state, time.monotonic
         for peer in peers:
             logger.info("%s stays for %g s", peer.task, seconds)
-        until = min(time.monotonic() + seconds, state.began + (state.job.deadlines["total"] or math.inf))
-        while state.has_succeeded and any(p.running and not state.has_left(p, time.monotonic()) for p in peers):
-            if not await self._wait_for_change(until):
-                return
+        until = min(now() + seconds, state.began + (state.job.deadlines["total"] or math.inf))
+        await self._wait_while(
+            lambda: state.has_succeeded and any(peer.running and not state.has_left(peer, now()) for peer in peers),
+            until,
+        )
 
     async def _wait_stopped(self, peers: List[Peer]) -> None:
         """Wait until the commands of these agents have ended, or their grace is over."""
         until = time.monotonic() + self._state.job.deadlines["stop_grace"] + AFTER_KILL
-        while any(peer.running and peer.connection for peer in peers):
-            if not await self._wait_for_change(until):
-                logger.warning("Gave up waiting for %s", ", ".join(str(p.task) for p in peers if p.running))
-                return
+        if await self._wait_while(lambda: any(peer.running and peer.connection for peer in peers), until):
+            logger.warning("Gave up waiting for %s", ", ".join(str(peer.task) for peer in peers if peer.running))
 
-    async def _wait_for_change(self, until: float) -> bool:
-        """Wait for an event, for `LEFT_POLL_SECONDS` at most; return False if the time is over."""
-        left = until - time.monotonic()
-        if left <= 0:
-            return False
-        self._changed.clear()
-        try:
-            await asyncio.wait_for(self._changed.wait(), min(LEFT_POLL_SECONDS, left))
-        except asyncio.TimeoutError:
-            pass
-        return True
+    async def _wait_while(self, holds: Callable[[], bool], until: float) -> bool:
+        """Wait while a condition holds, which each event may change; return whether it still does."""
+        while holds() and time.monotonic() < until:
+            self._changed.clear()
+            try:
+                await asyncio.wait_for(self._changed.wait(), min(LEFT_POLL_SECONDS, until - time.monotonic()))
+            except asyncio.TimeoutError:
+                pass
+        return holds()

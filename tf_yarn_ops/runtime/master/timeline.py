@@ -23,13 +23,21 @@ class Timeline:
     job : Job
     began : float
         When the containers were requested, seconds since the epoch.
+
+    Attributes
+    ----------
+    events : mapping of str to list of TaskEvent
+        By task, oldest first.
+    usage : mapping of str to Usage
+        The last measurement by task.
+    given : mapping of str to Given
     """
 
     def __init__(self, job: Job, began: float):
-        self._events: Dict[str, List[TaskEvent]] = {
+        self.events: Dict[str, List[TaskEvent]] = {
             str(task): [TaskEvent(REQUESTED, round(began, 3))] for task in job.tasks()
         }
-        self._usage: Dict[str, Usage] = {}
+        self.usage: Dict[str, Usage] = {}
         self._causes: Dict[str, str] = {}
         self.given = {
             str(TaskId(plan.type, index)): Given(plan.memory, plan.vcores, plan.gpus)
@@ -52,7 +60,7 @@ class Timeline:
         """
         if facts.get("cause"):
             facts["cause"] = facts["cause"][:MAX_CAUSE]
-        events = self._events[str(task)]
+        events = self.events[str(task)]
         at = round(time.time() if at is None else at, 3)
         events.append(TaskEvent(kind, max(at, events[-1].at), **facts))
         if len(events) > FIRST + LAST:
@@ -70,20 +78,10 @@ class Timeline:
 
     def started(self, task: TaskId, host: str, round_number: int) -> None:
         """Note that a command runs, with the cause if it is not the first start."""
-        self._usage.pop(str(task), None)
+        self.usage.pop(str(task), None)
         self.note(task, RUNNING, host=host, round=round_number, cause=self._causes.pop(str(task), None))
 
     def measured(self, task: TaskId, sample: Mapping[str, Any]) -> None:
         """Take the usage of a message ``sample``."""
         values: List[Any] = [sample[name] for name in Usage._fields[1:]]
-        self._usage[str(task)] = Usage(round(time.time(), 3), *values)
-
-    @property
-    def events(self) -> Mapping[str, List[TaskEvent]]:
-        """The events by task, oldest first."""
-        return self._events
-
-    @property
-    def usage(self) -> Mapping[str, Usage]:
-        """The last measurement by task."""
-        return self._usage
+        self.usage[str(task)] = Usage(round(time.time(), 3), *values)
