@@ -22,10 +22,10 @@ FRAMEWORKS = [
     ),
     ("jax", jax_python),
 ]
-#: As `docs/concepts/program.md` has it.
+#: As `docs/concepts/program.md` has it; PyTorch 1.13 with Python 3.11 needs the last two options (`Std.from_str`).
 TORCHRUN = (
     "-m torch.distributed.run --nnodes $WORLD_SIZE --node_rank $RANK --master_addr $MASTER_ADDR "
-    "--master_port $MASTER_PORT --nproc_per_node 2"
+    "--master_port $MASTER_PORT --nproc_per_node 2 --redirects 1 --tee 1"
 )
 
 
