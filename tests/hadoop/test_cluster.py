@@ -1,17 +1,30 @@
 """Discovery of a cluster: its sources and its errors."""
 
 import dataclasses
+import json
 import os
 import pwd
 import time
+from pathlib import Path
 
 import pytest
 
 from support.fake_yarn import FakeYarn, closed_address, serving, stand_by
 from support.hadoop_clients import environ, write_conf
 from tf_yarn_ops.errors import ClusterUnreachable, ResourceManagerUnknown, SpecInvalid, SubmissionRejected
-from tf_yarn_ops.hadoop.cluster import current_user, discover, local, parse_addresses
+from tf_yarn_ops.hadoop.cluster import (
+    Cluster,
+    ClusterAnswers,
+    FoundCluster,
+    build_cluster,
+    current_user,
+    discover,
+    local,
+    parse_addresses,
+)
 from tf_yarn_ops.hadoop.configuration import Configuration
+from tf_yarn_ops.hadoop.security.authentication import KerberosAuthentication, SimpleAuthentication
+from tf_yarn_ops.hadoop.site import Site
 
 
 def test_everything_is_learned_from_the_resourcemanagers_url(yarn, tmp_path):
@@ -233,3 +246,31 @@ def unnamed():
 def test_a_user_that_is_not_utf8_is_rejected():
     with pytest.raises(SpecInvalid, match="HADOOP_USER_NAME is not UTF-8"):
         current_user({"HADOOP_USER_NAME": "gr\udcf6"})
+
+
+GOLDEN = sorted(Path(__file__).with_name("golden").glob("*.json"), key=lambda path: path.stem)
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_cluster_is_built_from_the_answers_of_real_ones(path):
+    """``source`` says where the answers come from; ``python tests/hadoop/test_cluster.py`` writes the facts again."""
+    row = json.loads(path.read_text())
+    assert facts_of(row) == row["cluster"]
+
+
+def facts_of(row):
+    """Return the facts that differ from those of an empty cluster, as values for JSON."""
+    login, conf = row["login"], Configuration(row["conf"])
+    authentication = (KerberosAuthentication if row["kerberos"] else SimpleAuthentication)(login, login)
+    answers = ClusterAnswers(row["info"], row["user"], conf, tuple(row["addresses"]))
+    cluster = build_cluster(answers, FoundCluster(tuple(row["given"]), ""), authentication, Site(**row["site"]))
+    facts, plain = vars(cluster), vars(Cluster((), "", "", "", "", "/user/{user}/.skein"))
+    found = {name: value for name, value in facts.items() if value != plain[name] and name != "site"}
+    return json.loads(json.dumps(found))
+
+
+if __name__ == "__main__":
+    for golden in GOLDEN:
+        recorded = json.loads(golden.read_text())
+        recorded["cluster"] = facts_of(recorded)
+        golden.write_text(json.dumps(recorded, indent=1) + "\n")

@@ -4,13 +4,13 @@ Input: an address, the environment, a site file or a HADOOP_CONF_DIR. Output: a 
 staging, submission and logs.
 """
 
-import contextlib
 import logging
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -354,36 +354,38 @@ def discover(
     """
     environ = os.environ if environ is None else environ
     site = find_site(environ) if site is None else site
-    urls, _, local = find_addresses(resourcemanager, environ, site)
-    if urls[0].startswith(SCHEME):
-        return _this_machine(urls[0], environ, site)
+    found = find_addresses(resourcemanager, environ, site)
+    if found.urls[0].startswith(SCHEME):
+        return _this_machine(found.urls[0], environ, site)
     if site.credentials is not None:
         login = site.credentials.login()
-        return _discover(urls, GatewayAuthentication(login, user or login, site.credentials), site, local)
+        return _discover(found, GatewayAuthentication(login, user or login, site.credentials), site)
     login = current_user(environ)
     try:
-        return _discover(urls, SimpleAuthentication(login, user or login), site, local)
+        return _discover(found, SimpleAuthentication(login, user or login), site)
     except KerberosDemanded as demanded:
         logger.debug("asking again with a ticket: %s", demanded)
     if tokens is not None and not site.keytab:
-        found = _discover(urls, TokenAuthentication(login, encode_token(tokens.resourcemanager)), site, local)
-        if user not in (None, "", found.login):
+        cluster = _discover(found, TokenAuthentication(login, encode_token(tokens.resourcemanager)), site)
+        if user not in (None, "", cluster.login):
             raise SubmissionRejected(
-                f"the tokens of this container are those of {found.login!r}, and serve no other "
+                f"the tokens of this container are those of {cluster.login!r}, and serve no other "
                 f"user such as {user!r}; run the workflow as {user!r}"
             )
-        return replace(found, tokens=tokens, secure=True)
+        return replace(cluster, tokens=tokens, secure=True)
     # The ticket names the user, as in Hadoop's own clients; $HADOOP_USER_NAME does not count.
     login = short_name(site.tickets.find_principal())
     kerberos = KerberosAuthentication(login, user or login, site.tickets)
     try:
-        return _discover(urls, kerberos, site, local)
+        return _discover(found, kerberos, site)
     except KerberosDemanded:
         # A standby leads to the active ResourceManager, which is shown a ticket if a configuration names it.
-        pair = _read_pair(urls, kerberos, site)
-        if set(pair) == set(urls):
+        with closing(_open(found.urls, kerberos, site)) as client:
+            conf = _read_conf(client)  # which a standby answers itself
+            pair = _complete(client.addresses.urls, found.urls, conf, negotiates=True)
+        if set(pair) == set(found.urls):
             raise
-    return _discover(pair, kerberos, site, local)
+    return _discover(found._replace(urls=pair), kerberos, site)
 
 
 def local(folder: str | os.PathLike[str] = "") -> Cluster:
@@ -454,18 +456,9 @@ def _open(urls: tuple[str, ...], authentication: Authentication, site: Site) -> 
     )
 
 
-def _discover(
-    urls: tuple[str, ...], authentication: Authentication, site: Site, local: Configuration | None
-) -> Cluster:
-    with contextlib.closing(_open(urls, authentication, site)) as asker:
-        return _learn(asker, urls, site, local)
-
-
-def _read_pair(urls: tuple[str, ...], authentication: Authentication, site: Site) -> tuple[str, ...]:
-    """Return the addresses, completed by ``/conf``, which a standby answers itself."""
-    with contextlib.closing(_open(urls, authentication, site)) as asker:
-        conf = _read_conf(asker)
-        return _complete(asker.addresses.urls, urls, conf, negotiates=True)
+def _discover(found: FoundCluster, authentication: Authentication, site: Site) -> Cluster:
+    with closing(_open(found.urls, authentication, site)) as client:
+        return build_cluster(_request_facts(client), found, authentication, site)
 
 
 def parse_addresses(text: str, scheme: str = "http", port: int = RESOURCEMANAGER_PORT) -> tuple[str, ...]:
@@ -518,45 +511,88 @@ def _read_directory(directory: str, environ: Mapping[str, str]) -> Configuration
         raise ClusterUnreachable(f"HADOOP_CONF_DIR {directory} can't be read: {error}") from error
 
 
-def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Configuration | None) -> Cluster:
-    asked = asker.addresses.current()
+class ClusterAnswers(NamedTuple):
+    """The answers of a ResourceManager to discovery.
+
+    Attributes
+    ----------
+    info : mapping
+        YARN's ``clusterInfo``.
+    user : str or None
+        The user of the requests as the ResourceManager sees it; None if this version of Hadoop can't tell.
+    conf : Configuration
+        Its ``/conf``; empty if it is not shown.
+    addresses : tuple of str
+        The known addresses, first the one that has answered.
+    """
+
+    info: Mapping[str, Any]
+    user: str | None
+    conf: Configuration
+    addresses: tuple[str, ...]
+
+
+def _request_facts(client: ResourceManager) -> ClusterAnswers:
+    first = client.address
     # A password that is wrong must not be tried three times at once.
-    with ThreadPoolExecutor(1 if isinstance(asker.authentication, GatewayAuthentication) else 3) as pool:
-        info_answer = pool.submit(asker.info)
-        user_answer = pool.submit(asker.user)
-        conf_answer = pool.submit(_read_conf, asker)
+    with ThreadPoolExecutor(1 if isinstance(client.authentication, GatewayAuthentication) else 3) as pool:
+        info_answer = pool.submit(client.info)
+        user_answer = pool.submit(client.user)
+        conf_answer = pool.submit(_read_conf, client)
         try:
             info = info_answer.result()
         except (ApplicationNotFound, UnexpectedAnswer) as error:
             raise ClusterUnreachable(
-                f"{asker.addresses} answers, but is no YARN ResourceManager ({error}); "
+                f"{client.addresses} answers, but is no YARN ResourceManager ({error}); "
                 "its address looks like http://host:8088, or at Knox like "
                 "https://host:8443/gateway/TOPOLOGY/yarn"
             ) from error
-        seen_as = user_answer.result()
-        conf = conf_answer.result()
+        user, conf = user_answer.result(), conf_answer.result()
     # Before a ResourceManager is active, its /conf may lack the values of hdfs-site.xml. When the address has changed,
     # the three answers may come from different ResourceManagers; a restart between them keeps the address.
-    if not is_active(info) or asker.addresses.current() != asked or not conf.names("dfs."):
-        activation = asker.await_active()
-        conf = _read_conf(asker)
+    if not is_active(info) or client.address != first or not conf.names("dfs."):
+        activation = client.await_active()
+        conf = _read_conf(client)
         if not activation and conf.get("hadoop.security.authentication") == "kerberos" and not conf.names("dfs."):
             raise ClusterUnreachable(
-                f"{asker.addresses} shows the configuration of a standby ResourceManager, which "
+                f"{client.addresses} shows the configuration of a standby ResourceManager, which "
                 f"lacks the settings of HDFS. {gateway.ADVICE}"
             )
-    login, user = _identify(asker.authentication, seen_as)
-    negotiates = isinstance(asker.authentication, KerberosAuthentication)
-    known = conf if local is None else local
+    return ClusterAnswers(info, user, conf, tuple(client.addresses.urls))
+
+
+def build_cluster(answers: ClusterAnswers, found: FoundCluster, authentication: Authentication, site: Site) -> Cluster:
+    """Derive the facts about a cluster; pure.
+
+    Parameters
+    ----------
+    answers : ClusterAnswers
+    found : FoundCluster
+        A configuration here precedes that of the answers, but for settings of the nodes.
+    authentication : Authentication
+        With which the answers came.
+    site : Site
+
+    Raises
+    ------
+    ClusterUnreachable
+        Nothing names the default file system.
+    SubmissionRejected
+        The ResourceManager takes the requests for those of another user.
+    """
+    conf, (login, user) = answers.conf, _identify(authentication, answers.user)
+    negotiates = isinstance(authentication, KerberosAuthentication)
+    known = found.configuration or conf
     filesystem = site.default_filesystem or known.get("fs.defaultFS") or conf.get("fs.defaultFS")
     if not filesystem or filesystem.startswith("file:"):
         raise ClusterUnreachable(
             f"the cluster's default file system is not known ({filesystem or 'no fs.defaultFS'}); "
             "add a line to site.yaml: 'default_filesystem: hdfs://namenode:8020'"
         )
-    where = _locate(filesystem.rstrip("/"), site.staging.rstrip("/"), site, [known, conf], gateway.topology(urls[0]))
-    resourcemanagers = _complete(asker.addresses.urls, urls, known, negotiates)
+    resourcemanagers = _complete(answers.addresses, found.urls, known, negotiates)
     secure = negotiates or conf.get("hadoop.security.authentication", "simple") != "simple"
+    host = urlsplit(answers.addresses[0]).hostname or ""
+    services = (site.resourcemanager_service, conf.resourcemanager_services(host), known.resourcemanager_services(host))
     return Cluster(
         resourcemanagers=resourcemanagers,
         inside=known.resourcemanagers() if any(map(gateway.is_gateway, resourcemanagers)) else None,
@@ -564,10 +600,6 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
         user=user,
         login=login,
         default_filesystem=filesystem.rstrip("/"),
-        filesystem=where[0],
-        webhdfs=where[1],
-        local_root=where[2],
-        staging_template=where[3],
         application_classpath=site.application_classpath or conf.application_classpath(),
         log_services=_log_services(site, conf),
         log_directory=conf.get("yarn.nodemanager.remote-app-log-dir") or "",
@@ -576,13 +608,16 @@ def _learn(asker: ResourceManager, urls: tuple[str, ...], site: Site, local: Con
         negotiates=negotiates,
         asks_acls=secure or known.get("yarn.acl.enable") == "true",
         administrators=known.administrators(),
-        version=str(info.get("hadoopVersion", "")),
+        version=str(answers.info.get("hadoopVersion", "")),
+        resourcemanager_services=next(filter(None, services), ()),
+        renewer=site.token_renewer or conf.renewer(host) or known.renewer(host),
+        nameservices={**known.nameservices(), **conf.nameservices()},
         site=site,
-        **_token_facts(site, [conf, known], asker),
+        **_locate(filesystem.rstrip("/"), site, (known, conf), gateway.topology(found.urls[0])),
     )
 
 
-def _complete(known: list[str], given: tuple[str, ...], conf: Configuration, negotiates: bool) -> tuple[str, ...]:
+def _complete(known: Sequence[str], given: tuple[str, ...], conf: Configuration, negotiates: bool) -> tuple[str, ...]:
     """Return the known addresses in their order, and after them the configured ones of a pair that are missing.
 
     An address that only a standby's redirect has named is left out where the configuration names the pair, as it may be
@@ -633,20 +668,6 @@ def _read_conf(asker: ResourceManager) -> Configuration:
         return Configuration({})
 
 
-def _token_facts(site: Site, configurations: list[Configuration], asker: ResourceManager) -> dict[str, Any]:
-    """Return what a request for tokens needs; the first configuration that names a value counts."""
-    host = urlsplit(asker.addresses.current()).hostname or ""
-    services = [site.resourcemanager_service, *(known.resourcemanager_services(host) for known in configurations)]
-    renewers = [site.token_renewer or "", *(known.renewer(host) for known in configurations)]
-    return {
-        "resourcemanager_services": next(filter(None, services), ()),
-        "renewer": next(filter(None, renewers), ""),
-        "nameservices": {
-            name: urls for known in reversed(configurations) for name, urls in known.nameservices().items()
-        },
-    }
-
-
 def _log_services(site: Site, conf: Configuration) -> tuple[str, ...]:
     """Return the configured REST address of logs, and the REST address of the configured job history server."""
     services = [site.log_server or conf.get("yarn.log.server.web-service.url")]
@@ -656,24 +677,19 @@ def _log_services(site: Site, conf: Configuration) -> tuple[str, ...]:
     return tuple(service.rstrip("/") for service in services if service)
 
 
-def _locate(
-    default: str, staging: str, site: Site, configurations: list[Configuration], topology: str | None
-) -> tuple[str, tuple[str, ...], str | None, str]:
-    """Return the staging directory's file system: its URL, HTTP addresses, local folder, and the directory's path."""
-    filesystem = (site.staging_url or default).rstrip("/")
+def _locate(default: str, site: Site, configurations: Sequence[Configuration], topology: str | None) -> dict[str, Any]:
+    """Return the facts about the staging directory's file system, by the names of `Cluster`'s attributes."""
+    filesystem, staging = (site.staging_url or default).rstrip("/"), site.staging.rstrip("/")
     for known in configurations if filesystem.startswith("viewfs:") else ():
         target = urlsplit(known.mounted(filesystem, staging))
         if target.scheme == "file":
-            return filesystem, (), str(Path(target.path[: len(target.path) - len(staging)] or "/")), staging
+            root = str(Path(target.path[: len(target.path) - len(staging)] or "/"))
+            return {"filesystem": filesystem, "local_root": root, "staging_template": staging}
         if target.scheme:
             filesystem, staging = f"{target.scheme}://{target.netloc}", target.path
             break
-    if site.webhdfs:
-        return filesystem, tuple(url.rstrip("/") for url in site.webhdfs), None, staging
-    if topology is not None and filesystem.startswith("hdfs:"):
-        return filesystem, (topology,), None, staging
-    if filesystem.startswith("hdfs:"):
-        for known in configurations:
-            if known.namenodes(filesystem):
-                return filesystem, known.namenodes(filesystem), None, staging
-    return filesystem, (), None, staging
+    webhdfs = tuple(url.rstrip("/") for url in site.webhdfs)
+    if filesystem.startswith("hdfs:") and not webhdfs:
+        named = (known.namenodes(filesystem) for known in configurations)
+        webhdfs = (topology,) if topology else next(filter(None, named), ())
+    return {"filesystem": filesystem, "webhdfs": webhdfs, "staging_template": staging}
