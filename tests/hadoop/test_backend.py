@@ -45,7 +45,7 @@ def test_backend_takes_every_call_of_a_client(running):
     backend.set_lifetime(name, 4e9, leased=True)
     assert isinstance(backend.nodes(), list) and isinstance(backend.resource_requests(name), list)
     assert (backend.log_path(name, "container_1", "chief.log") is None) == (backend.node_files() is None)
-    assert "auto" in backend.ways and backend.allocates == ("rest" in backend.ways)
+    assert "auto" in backend.ways
     backend.close()
     assert backend.get(name)["id"] == name
 

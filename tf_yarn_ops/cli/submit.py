@@ -151,7 +151,7 @@ class CommandLineRun:
         cluster = discover(self.settings["resourcemanager"], user=job.user)
         launcher = Launcher(cluster, submit_with=self.settings["submit_with"],
                             strict_placement=bool(self.settings["strict_placement"]), holder="ytf-submit")  # fmt: skip
-        if standard and launcher.session.resourcemanager.allocates:
+        if standard and "rest" in launcher.session.resourcemanager.ways:
             echo(f"each task gets {TaskSpec().memory} MiB of memory, as --task_memory is not given")
 
         def cancel() -> None:

@@ -17,9 +17,7 @@ class Backend(Protocol):
     Attributes
     ----------
     ways : tuple of str
-        The values of ``submit_with`` that have an effect.
-    allocates : bool
-        Whether a task gets the memory and the cores that it requests.
+        The values of ``submit_with`` that have an effect; without ``rest`` nothing limits the memory of a task.
 
     Raises
     ------
@@ -30,7 +28,6 @@ class Backend(Protocol):
     """
 
     ways: tuple[str, ...]
-    allocates: bool
 
     @property
     def address(self) -> str:

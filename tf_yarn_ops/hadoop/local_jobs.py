@@ -45,7 +45,6 @@ class LocalJobs(Backend):
     """
 
     ways = ("auto",)
-    allocates = False
     address = SCHEME
 
     def __init__(self, address: str):

@@ -110,7 +110,6 @@ class ResourceManager(Backend):
     """
 
     ways = SUBMIT_WITH
-    allocates = True
 
     def __init__(
         self,
@@ -515,7 +514,9 @@ class ResourceManager(Backend):
         leased : bool, optional
             Mark the time as the end of a lease, which `ends_by_lease` recognises. Default False.
         """
-        self._set(application_id, "timeout", lifetime(ends_at, leased))
+        when = datetime.fromtimestamp(ends_at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+        end = {"type": "LIFETIME", "expiryTime": f"{when}.{_LEASED if leased else _NOT_LEASED}+0000"}
+        self._set(application_id, "timeout", {"timeout": end})
 
     def set_priority(self, application_id: str, priority: int) -> None:
         """Set the priority of an application in its queue; larger ones come first."""
@@ -524,22 +525,11 @@ class ResourceManager(Backend):
     def _set(self, application_id: str, what: str, body: Mapping[str, Any]) -> None:
         def send() -> None:
             response = self.request("PUT", f"{CLUSTER_PATH}/apps/{application_id}/{what}", json=body)
-            raise_refusal(response, f"setting the {what} of {application_id}")
+            if response.status_code >= 400:
+                refused = ApplicationNotFound if response.status_code == 404 else SubmissionRejected
+                raise refused(f"setting the {what} of {application_id}: {explain_response(response)}")
 
         self._of_one(send)
-
-
-def raise_refusal(response: Any, what: str) -> None:
-    """Raise an error if a ResourceManager refuses a change: ApplicationNotFound for 404, else SubmissionRejected."""
-    if response.status_code >= 400:
-        kind = ApplicationNotFound if response.status_code == 404 else SubmissionRejected
-        raise kind(f"{what}: {explain_response(response)}")
-
-
-def lifetime(ends_at: float, leased: bool = False) -> dict[str, Any]:
-    """Return the body that sets the end of an application; arguments as in `ResourceManager.set_lifetime`."""
-    when = datetime.fromtimestamp(ends_at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
-    return {"timeout": {"type": "LIFETIME", "expiryTime": f"{when}.{_LEASED if leased else _NOT_LEASED}+0000"}}
 
 
 def ends_by_lease(application: Mapping[str, Any]) -> bool:

@@ -482,18 +482,11 @@ class _MachinesCertificates(ssl.SSLContext):
 
     _read = False
 
-    def _prepare(self) -> None:
+    def wrap_socket(self, *arguments: Any, **options: Any) -> ssl.SSLSocket:
         if not self._read:
             self.load_default_certs()
             self._read = True
-
-    def wrap_socket(self, *arguments: Any, **options: Any) -> ssl.SSLSocket:
-        self._prepare()
         return super().wrap_socket(*arguments, **options)
-
-    def wrap_bio(self, *arguments: Any, **options: Any) -> ssl.SSLObject:
-        self._prepare()
-        return super().wrap_bio(*arguments, **options)
 
 
 class _HideSecrets(logging.Filter):
