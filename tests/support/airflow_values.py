@@ -1,6 +1,7 @@
 """The law of what Airflow gets of a report: its serialiser, msgpack, pydantic and a database hold it."""
 
 import json
+from decimal import Decimal
 
 import msgspec
 from airflow.sdk.serde import deserialize, serialize
@@ -19,6 +20,12 @@ class Silent:
         """Take a line."""
 
 
+def read_as_postgresql(text):
+    """Return a number as a column of type JSONB holds it: 1e30 is an integer there."""
+    number = Decimal(text)
+    return int(number) if "e" in text and number == number.to_integral_value() else float(text)
+
+
 def any_report_reaches_airflow(document):
     report = JobReport.from_dict(document)
     event = build_event(report.application_id, report)
@@ -31,6 +38,7 @@ def any_report_reaches_airflow(document):
         packed = msgspec.msgpack.encode(part)
         assert msgspec.msgpack.decode(packed) == part
         assert deserialize(json.loads(json.dumps(serialize(part)))) == part
+        msgspec.msgpack.encode(json.loads(json.dumps(part), parse_float=read_as_postgresql))
     assert len(json.dumps(value)) <= MAX_BYTES
 
 

@@ -14,6 +14,7 @@ from ..errors import TfYarnError
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, TaskReport, small_document
+from ..runtime.common.values import MAX_INTEGER
 from ..terminal.summary import describe
 from .exceptions import TfYarnFailure, TfYarnInfrastructureError, TfYarnJobFailed
 from .versions import AirflowFailException, AirflowNotFoundException, AirflowSkipException
@@ -33,8 +34,20 @@ KILLED_BY_AIRFLOW = "Killed by Airflow: the task was cleared, marked or timed ou
 
 
 def to_xcom(report: JobReport) -> dict[str, Any]:
-    """Return a report as the value of an XCom: plain values of at most 16 KiB of JSON in Airflow's database."""
-    return small_document(report, MAX_BYTES)
+    """Return a report as the value of an XCom: plain values of at most 16 KiB of JSON in Airflow's database.
+
+    PostgreSQL stores 1e30 in JSON as an integer of 31 digits, which Airflow can't pass to the task that reads it. So a
+    float beyond 64 bits becomes a text, as an integer does.
+    """
+    return small_document(replace(report, metrics=_without_large_floats(report.metrics)), MAX_BYTES)
+
+
+def _without_large_floats(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _without_large_floats(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_large_floats(item) for item in value]
+    return str(value) if isinstance(value, float) and abs(value) >= MAX_INTEGER else value
 
 
 def mask_with(value: Any, mask: Callable[[str], Any]) -> Any:
