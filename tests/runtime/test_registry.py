@@ -44,7 +44,7 @@ def test_container_whose_agent_has_not_called_has_a_log():
         Container(f"worker_{number}", "worker", "RUNNING", "", f"n{number}:8042", f"container_{number}")
         for number in (2, 3)
     ]
-    assert registry.expect(running) == [TaskId("worker", 0), TaskId("worker", 1)]
+    assert [*registry.expect(running)] == [TaskId("worker", 0), TaskId("worker", 1)]
     tasks = registry.reports(dict.fromkeys([TaskId("ps", 0), *registry.expect(running)], "pending"))
     assert [(task.task, task.host, task.container_id, task.log_url) for task in tasks] == [
         ("ps:0", None, None, None),
@@ -56,4 +56,4 @@ def test_container_whose_agent_has_not_called_has_a_log():
 def test_container_of_a_registered_agent_is_not_expected():
     registry = Registry(job())
     registry.admit(registration("worker_0", host="n1", yarn_container="container_0", node_http="n1:8042"))
-    assert registry.expect([Container("worker_0", "worker", "RUNNING", "", "n9:8042", "container_9")]) == []
+    assert registry.expect([Container("worker_0", "worker", "RUNNING", "", "n9:8042", "container_9")]) == {}

@@ -20,7 +20,6 @@ from .containers import FINISHED, Container, Containers, LostContainer, cause_of
 from .deferred import ANSWER_SECONDS
 from .job_state import Effects, JobState
 from .lifecycle import Expired
-from .registry import Peer
 from .skein_calls import SkeinFailed
 
 logger = logging.getLogger(__name__)
@@ -176,17 +175,17 @@ class ContainerChecks:
         ]
         if not late and self._state.restarts_at and not self._state.lifecycle.published:
             waited = now - self._state.restarts_at - self._job.deadlines["stop_grace"]
-            called = [task for task in pending if waited > limit and task in self._state.registry.serving]
+            peers = {
+                task: self._state.registry.serving[task] for task in pending if task in self._state.registry.serving
+            }
+            # An agent whose heartbeat is overdue is left to the heartbeat's deadline.
+            silence = ANSWER_SECONDS if self._job.deadlines["heartbeat"] else now
             late = [
-                self._describe(task) for task in called if not self._is_overdue(self._state.registry.serving[task], now)
+                self._describe(task) for task in peers if waited > limit and now - peers[task].received_at <= silence
             ]
         if not late:
             return None
         return Expired(Reason.REGISTRATION_TIMEOUT, f"no agent registered within {limit:g} s from {list_names(late)}")
-
-    def _is_overdue(self, peer: Peer, now: float) -> bool:
-        """Return whether an agent's heartbeat is overdue, so that the heartbeat's deadline decides on its task."""
-        return bool(self._job.deadlines["heartbeat"]) and now - peer.received_at > ANSWER_SECONDS
 
     def check_deadlines(self, now: float) -> Optional[Expired]:
         """Return the end of the job if a deadline of the whole job has passed; log the missing tasks."""
@@ -333,8 +332,7 @@ class ContainerMonitor:
         if expired is None or expired.reason is not Reason.REGISTRATION_TIMEOUT:
             return expired
         loop, registry = asyncio.get_running_loop(), self._state.registry
-        for task in registry.expect(self._state.unregistered())[:LOGS_READ]:
-            url = registry.log_url(task)
+        for task, url in [*registry.expect(self._state.unregistered()).items()][:LOGS_READ]:
             line = url and await loop.run_in_executor(None, last_line_of_agent, url, self._state.job.authorities)
             if line:
                 return expired._replace(cause=f"{expired.cause}. The log of {task} ends with: {line}")

@@ -5,7 +5,7 @@ Registrations come in; peers and the tasks of the report go out. It opens no con
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Collection, Dict, Iterable, Mapping, Optional, Tuple
 
 from ..common import protocol
 from ..common.contract import VERSION, Job, TaskId
@@ -177,22 +177,16 @@ class Registry:
         if self.serving.get(peer.task) is peer:
             del self.serving[peer.task]
 
-    def expect(self, containers: Iterable[Container]) -> List[TaskId]:
-        """Note the places of containers whose agents have not called: their logs say why. Return their tasks."""
-        tasks: List[TaskId] = []
+    def expect(self, containers: Iterable[Container]) -> Dict[TaskId, Optional[str]]:
+        """Note the places of containers whose agents have not called; return their tasks and the URLs of their logs."""
+        tasks: Dict[TaskId, Optional[str]] = {}
         for container in containers:
             task = None if container.id in self.peers else self.free_task(container.id, tasks)
             if task is not None:
-                tasks.append(task)
-                self._locate(task, container.id, container.host, container.yarn_id, container.node)
+                tasks[task] = self._locate(task, container.id, container.host, container.yarn_id, container.node)
         return tasks
 
-    def log_url(self, task: TaskId) -> Optional[str]:
-        """Return the address of a task's log on its node; None if its container is not known."""
-        url: Optional[str] = self._records[task].get("log_url")
-        return url
-
-    def _locate(self, task: TaskId, container: str, host: str, yarn_container: str, node_http: str) -> None:
+    def _locate(self, task: TaskId, container: str, host: str, yarn_container: str, node_http: str) -> Optional[str]:
         url = None
         if yarn_container and not node_http.endswith(":"):
             file = f"{self._job.user}/{container.rpartition('_')[0]}.log"
@@ -200,6 +194,7 @@ class Registry:
             scheme = "https" if any(url.startswith("https:") for url in self._job.resourcemanagers) else "http"
             url = f"{scheme}://{node_http}/node/containerlogs/{yarn_container}/{file}"
         self._records[task].update(host=host or None, container_id=yarn_container or None, log_url=url)
+        return url
 
     def started(self, peer: Peer) -> bool:
         """Note that the command of the last start began; return False if that was noted before."""
