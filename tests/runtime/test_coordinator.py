@@ -63,14 +63,6 @@ def test_a_signal_is_reported_as_a_signal(run):
     assert "signal 11" in report.message
 
 
-@pytest.mark.slow
-def test_early_exit_0_of_the_ps_does_not_fail_the_job(run):
-    tasks = {"ps": TaskSpec(command="true"), "worker": TaskSpec(command="sleep 0.5")}
-    _, report = run(job("x", tasks=tasks))
-    assert report.reason is Reason.SUCCEEDED
-    assert task(report, "ps:0").state == "succeeded"
-
-
 def test_a_failed_evaluator_fails_the_job_though_it_is_in_nobodys_cluster(run):
     tasks = {"worker": TaskSpec(command=FOREVER), "evaluator": TaskSpec(command='echo "$TF_CONFIG"; exit 4')}
     _, report = run(job("x", tasks=tasks))
@@ -78,14 +70,6 @@ def test_a_failed_evaluator_fails_the_job_though_it_is_in_nobodys_cluster(run):
     config = json.loads(task(report, "evaluator:0").log_tail)
     assert config["task"] == {"type": "evaluator", "index": 0}
     assert list(config["cluster"]) == ["worker"]
-
-
-@pytest.mark.slow
-def test_the_chief_alone_decides_when_asked_to(run):
-    tasks = {"chief": TaskSpec(command="sleep 0.3"), "worker": TaskSpec(command=FOREVER)}
-    _, report = run(job("x", tasks=tasks, success="chief"))
-    assert report.reason is Reason.SUCCEEDED
-    assert task(report, "worker:0").state == "stopped"
 
 
 def test_a_single_task_is_a_cluster_of_one(run):
@@ -169,14 +153,6 @@ def test_a_task_restart_keeps_port_and_leaves_the_others_alone(run):
     assert first == second == (am.container("worker_0").folder / "hosts").read_text().strip()
     assert (task(report, "worker:0").starts, task(report, "worker:1").starts) == (1, 2)
     assert len(report.rounds) == 1
-
-
-@pytest.mark.slow
-def test_a_task_that_fails_at_once_every_time_ends_the_job_early(run):
-    _, report = run(job("exit 9", ps=False, workers=1, restart=RestartPolicy("cluster", max_restarts=50, backoff=0)))
-    assert report.reason is Reason.TASK_FAILED
-    assert "3 times in a row" in report.message
-    assert task(report, "worker:0").starts == 3
 
 
 @pytest.mark.slow
@@ -383,9 +359,6 @@ def test_a_lost_evaluator_that_gets_no_container_ends_the_job(tmp_path):
     assert "evaluator_1" in report.message
 
 
-# -- connections ------------------------------------------------------------------------------
-
-
 # -- deadlines --------------------------------------------------------------------------------
 
 
@@ -433,12 +406,6 @@ def test_an_agent_that_never_calls_misses_the_registration_deadline(run, tmp_pat
     assert (report.reason, report.retryable) == (Reason.REGISTRATION_TIMEOUT, True)
     words = rf"no agent registered within 1 s from worker_0 \(on 127\.0\.0\.1 {SINCE}\)"
     assert re.search(words, report.message), report.message
-
-
-@pytest.mark.slow
-def test_a_coordinator_that_waits_says_who_is_missing(tmp_path):
-    with AppMaster(tmp_path / "job", job("true", ps=False), hold=frozenset({"worker_1"})) as am:
-        am.log_says("Waiting for all ports (1/2), missing: worker:1 (container requested)", 20)
 
 
 # -- what others see --------------------------------------------------------------------------

@@ -97,23 +97,23 @@ def test_cluster_spec_that_no_variable_holds_ends_the_job():
 
 def test_message_over_a_replaced_connection_is_ignored():
     state, peers = published()
-    worker = peers["worker_0"]
+    worker, first = peers["worker_0"], peers["worker_0"].connection
     effects = state.on_connect("second", registration("worker_0", start=1), 101.0)
-    assert effects[0] == Close("connection of worker_0")
-    assert state.on_message(worker, "connection of worker_0", exited(code=3), 102.0) == []
-    state.on_disconnect(worker, "connection of worker_0")
+    assert effects[0] == Close(first)
+    assert state.on_message(worker, first, exited(code=3), 102.0) == []
+    state.on_disconnect(worker, first)
     assert (worker.connection, worker.received_at, worker.running) == ("second", 101.0, True)
     assert kinds(state.on_message(worker, "second", PING, 103.0)) == [("second", "pong")]
 
 
 def test_message_of_an_agent_whose_task_is_lost_is_ignored():
     state, peers = published()
-    worker = peers["worker_0"]
+    worker, connection = peers["worker_0"], peers["worker_0"].connection
     lost = LostContainer("worker_0", Reason.HEARTBEAT_LOST, "silent")
     effects = state.on_lost(lost, 101.0)
     assert kinds(effects)[:3] == [("worker_0", "bye"), ("ps_0", "renew"), ("worker_1", "renew")]
     for message in (exited(code=0), registration("worker_0", round=2), PING):
-        assert state.on_message(worker, "connection of worker_0", message, 102.0) == []
+        assert state.on_message(worker, connection, message, 102.0) == []
     others = {container: peer for container, peer in peers.items() if peer is not worker}
     renew(state, others, 103.0)
     assert not state.lifecycle.published
