@@ -8,6 +8,7 @@ from support.fake_yarn import application
 from support.place import ID, USER
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
+from tf_yarn_ops.runtime.common.status import APPLICATION_HEADER
 
 
 def test_the_live_report_comes_through_the_tracking_url(place):
@@ -86,41 +87,63 @@ def test_document_of_another_application_is_not_believed(place):
     assert place.launcher().report(ID).tasks == ()
 
 
-def test_log_of_a_page_that_is_another_applications_is_not_read(place, caplog):
-    """A coordinator's own address has no application id, and neither has the text of a log."""
-    document = JobReport(OTHER, tasks=(TaskReport("worker:0", "running"),)).to_dict()
-    place.yarn.pages["/direct/pages/ytf/status.json"] = ("application/json", json.dumps(document))
-    place.yarn.pages["/direct/pages/ytf/log.txt"] = ("text/plain", "secret")
+LOG, STATUS = "pages/ytf/log.txt", "pages/ytf/status.json"
+
+
+@pytest.mark.parametrize("named", [None, OTHER, "", f"{ID},{OTHER}"])
+def test_log_counts_only_if_it_names_its_application(place, caplog, named):
+    """A page may lead elsewhere between two requests, and a coordinator's own address has no application id."""
+    document = JobReport(ID, tasks=(TaskReport("worker:0", "running"),)).to_dict()
+    place.yarn.pages[f"/direct/{STATUS}"] = ("application/json", json.dumps(document))
+    headers = [] if named is None else [(APPLICATION_HEADER, named)]
+    place.yarn.pages[f"/direct/{LOG}"] = ("text/plain", "secret", *headers)
     place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/direct/"))
     live = place.launcher().session.live
     for _ in range(2):
         assert live.fetch_log(place.yarn.apps[ID], "worker:0") is None
-    assert not place.yarn.count("GET", "/direct/pages/ytf/log.txt")
     assert [ID in record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [True]
 
 
-def test_log_that_redirects_away_from_its_page_is_not_read(place):
-    """The page shows its own report, and leads elsewhere for the log."""
+def test_document_that_names_no_application_is_not_believed(place):
+    document = {**JobReport(ID, tasks=(TaskReport("worker:0"),)).to_dict(), "application_id": None}
+    for absent in (document, {name: value for name, value in document.items() if name != "application_id"}):
+        place.yarn.pages[f"/proxy/x/{STATUS}"] = ("application/json", json.dumps(absent))
+        place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/proxy/x/"))
+        live = place.launcher().session.live
+        assert live.fetch(place.yarn.apps[ID]) is live.fetch_document(place.yarn.apps[ID]) is None
+
+
+def redirect(place, target):
+    """Let the page of the application redirect; the place that it names has documents of the application."""
     document = JobReport(ID, tasks=(TaskReport("worker:0", "running"),)).to_dict()
-    place.yarn.pages["/proxy/x/pages/ytf/status.json"] = ("application/json", json.dumps(document))
-    place.yarn.pages["/direct/pages/ytf/log.txt"] = ("text/plain", "secret")
-    where = {"Location": f"{place.url}/direct/pages/ytf/log.txt"}
-    place.yarn.faults.append(lambda method, path: (302, where, "") if path == "/proxy/x/pages/ytf/log.txt" else None)
-    place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/proxy/x/"))
-    assert place.launcher().session.live.fetch_log(place.yarn.apps[ID], "worker:0") is None
-    assert not place.yarn.count("GET", "/direct/")
+    place.yarn.pages[f"/active/{STATUS}"] = ("application/json", json.dumps(document))
+    place.yarn.pages[f"/active/{LOG}"] = ("text/plain", "step 1", (APPLICATION_HEADER, ID))
 
-
-def test_log_is_read_where_the_report_redirects_to(place):
-    """The standby ResourceManager redirects to the active one."""
-    document = JobReport(ID, tasks=(TaskReport("worker:0", "running"),)).to_dict()
-    place.yarn.pages["/active/pages/ytf/status.json"] = ("application/json", json.dumps(document))
-    place.yarn.pages["/active/pages/ytf/log.txt"] = ("text/plain", "step 1")
-
-    def redirect(method, path):
+    def answer(method, path):
         own = path.startswith("/proxy/x/")
-        return (302, {"Location": path.replace("/proxy/x/", f"{place.url}/active/")}, "") if own else None
+        return (302, {"Location": path.replace("/proxy/x/", target)}, "") if own else None
 
-    place.yarn.faults.append(redirect)
+    place.yarn.faults.append(answer)
     place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/proxy/x/"))
-    assert place.launcher().session.live.fetch_log(place.yarn.apps[ID], "worker:0") == "step 1"
+    return place.launcher().session.live, place.yarn.apps[ID]
+
+
+def test_log_is_read_where_the_page_redirects_to(place):
+    """The standby ResourceManager redirects to the active one."""
+    live, app = redirect(place, f"{place.url}/active/")
+    assert live.fetch_log(app, "worker:0") == "step 1" and live.fetch(app).tasks
+
+
+@pytest.mark.parametrize("host", ["localhost", "0.0.0.0", "[::ffff:127.0.0.1]", "127.0.0.1.nip.io", "x@localhost"])
+def test_page_that_redirects_to_a_foreign_host_is_not_followed(place, host):
+    live, app = redirect(place, f"{place.url.replace('127.0.0.1', host)}/active/")
+    assert live.fetch(app) is live.fetch_log(app, "worker:0") is None
+    assert not place.yarn.count("GET", "/active/")
+
+
+def test_hop_over_the_page_of_another_application_is_not_made(place):
+    live, app = redirect(place, f"{place.url}/proxy/{OTHER}/")
+    place.yarn.faults.append(
+        lambda method, path: (302, {"Location": f"{place.url}/active/{STATUS}"}, "") if OTHER in path else None
+    )
+    assert live.fetch(app) is None and not place.yarn.count("GET", f"/proxy/{OTHER}/")

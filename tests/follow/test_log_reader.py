@@ -486,3 +486,34 @@ def test_output_of_yarn_logs_comes_piece_by_piece(yarn, yarn_program):
         if taken > 20_000_000:
             return
     raise AssertionError(f"{taken} bytes only")
+
+
+OTHERS = f"container_{STAMP}_0002_01_000002"
+
+
+@pytest.mark.parametrize("kind", ["", "e12_"])
+@pytest.mark.parametrize("application", ["0002", "00010", "1_0001", "001"])
+def test_container_of_another_application_has_no_log_here(yarn, application, kind):
+    """A reader with more rights than the job's user would show a third's log as that of the job."""
+    foreign = f"container_{kind}{STAMP}_{application}_01_000002"
+    serve(yarn, foreign, "worker.log", framed("a third's"))
+    reader = logs(yarn)
+    own = report(yarn.url)
+    hostile = replace(own, tasks=(replace(own.tasks[1], container_id=foreign),))
+    with pytest.raises(SpecInvalid, match="is not one of its containers"):
+        find_log(yarn.apps[ID], hostile, "worker:0")
+    real = replace(own, tasks=(replace(own.tasks[1], container_id=CONTAINER.replace("r_", f"r_{kind}")),))
+    assert find_log(yarn.apps[ID], real, "worker:0").container_id and reader
+
+
+@pytest.mark.parametrize("behind, seen", [(CONTAINER, True), (OTHERS, False)])
+def test_node_leads_to_the_log_of_the_same_container_only(yarn, behind, seen):
+    """A NodeManager redirects to the log server; a stranger's server in place of a node could lead anywhere."""
+    reader = logs(yarn)
+    serve(yarn, behind, "worker.log", framed(CONTENT), base="/ws/v1/history")
+    target = {"Location": f"{yarn.url}/ws/v1/history/containerlogs/{behind}/worker.log?x={CONTAINER}"}
+    yarn.faults.append(lambda method, path: (302, target, "") if "/ws/v1/node/containerlogs" in path else None)
+    file = LogFile(CONTAINER, "worker.log", yarn.url, "ann", ID)
+    found = b"".join(part for _, part in reader._from_node(file, reader.open_known(), None))
+    assert (found.decode() == CONTENT) is seen
+    assert bool(reader.new_bytes(file, 0, reader.open_known())) is seen

@@ -86,6 +86,9 @@ def test_a_reader_of_the_tracking_url_sees_restart_curves_and_verdict(minicluste
             until(lambda: " of 256" in page.inner_text("tr[data-task='worker:0']"), 60, what="the memory in use")
             page.click("button[data-log='worker:0']")
             until(lambda: "with ***" in page.inner_text("#log"), 60, what="the end of the log")
+            # The header with the application's id passes Skein's and YARN's proxies.
+            live = launcher.session.live.fetch_log(launcher.session.resourcemanager.get(application), "worker:0")
+            assert "with ***" in live
             assert page.title().startswith("<script>") and "in the queue" in page.inner_text("#head")
             with urllib.request.urlopen(
                 f"{report.tracking_url.rstrip('/')}/pages/ytf/status.json", timeout=60

@@ -14,9 +14,11 @@ from tf_yarn_ops.runtime.master import web
 from tf_yarn_ops.runtime.master.viewers import Viewers
 from tf_yarn_ops.runtime.master.web import MAX_LONG_POLLS, Website, serve_page
 
+ID = "application_1_1"
+
 
 def status():
-    return build_status(JobReport("application_1_1", name="digits"), Facts(0.0))
+    return build_status(JobReport(ID, name="digits"), Facts(0.0))
 
 
 def test_however_many_look_a_document_is_made_once_a_second():
@@ -34,6 +36,7 @@ def test_however_many_look_a_document_is_made_once_a_second():
         tail,
         lambda: JobReport("application_1_1", tasks=(TaskReport("worker:0"),)).to_dict(),
         Viewers(wire.job(), ""),
+        ID,
         lambda: now[0],
     )
 
@@ -57,7 +60,7 @@ def test_however_many_look_a_document_is_made_once_a_second():
 )
 def test_the_page_can_only_be_read(method, code, content):
     async def ask():
-        server, port = await serve_page(Website(status, None, status, Viewers(wire.job(), "")))
+        server, port = await serve_page(Website(status, None, status, Viewers(wire.job(), ""), ID))
         async with server, httpx.AsyncClient() as client:
             return await client.request(method, f"http://127.0.0.1:{port}/status.json")
 
@@ -74,11 +77,12 @@ def test_each_answer_of_the_page_has_policy_headers(target):
         return "<html>"
 
     async def ask():
-        server, port = await serve_page(Website(status, tail, status, Viewers(wire.job(), "")))
+        server, port = await serve_page(Website(status, tail, status, Viewers(wire.job(), ""), ID))
         async with server, httpx.AsyncClient() as client:
             return (await client.get(f"http://127.0.0.1:{port}{target}")).headers
 
     headers = asyncio.run(ask())
+    assert headers["YTF-Application"] == ID
     assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "no-referrer"
     policy = headers["content-security-policy"]
     assert policy.startswith("default-src 'none';") and policy.endswith("; frame-ancestors 'none'")
@@ -90,7 +94,7 @@ HELD = "/parts.json?hold=60&news=0"
 
 def test_held_requests_are_answered_at_the_renewal():
     async def ask():
-        website = Website(status, None, status, Viewers(wire.job(), ""))
+        website = Website(status, None, status, Viewers(wire.job(), ""), ID)
         await website.answer("/parts.json")
         held = [asyncio.ensure_future(website.answer(HELD)) for _ in range(MAX_LONG_POLLS + 1)]
         await until_async(lambda: any(one.done() for one in held))
@@ -113,7 +117,7 @@ def test_held_requests_are_answered_at_the_renewal():
 )
 def test_request_without_a_valid_hold_is_answered_at_once(query):
     async def ask():
-        website = Website(status, None, status, Viewers(wire.job(), ""))
+        website = Website(status, None, status, Viewers(wire.job(), ""), ID)
         return await asyncio.wait_for(website.answer("/parts.json?" + query), 4)
 
     assert json.loads(asyncio.run(ask())[2])["news"] == "0"
@@ -123,7 +127,7 @@ def test_request_is_held_no_longer_than_the_limit(monkeypatch):
     monkeypatch.setattr(web, "HOLD_SECONDS", 0.01)
 
     async def ask():
-        website = Website(status, None, status, Viewers(wire.job(), ""))
+        website = Website(status, None, status, Viewers(wire.job(), ""), ID)
         return await asyncio.wait_for(website.answer(HELD), 30)
 
     assert json.loads(asyncio.run(ask())[2])["news"] == "0"
@@ -133,7 +137,7 @@ def test_end_of_the_coordinator_drops_a_held_request_silently(caplog):
     """Before 3.12 asyncio logs the cancellation of a server's connection as an error, in the coordinator's log."""
 
     async def ask():
-        website = Website(status, None, status, Viewers(wire.job(), ""))
+        website = Website(status, None, status, Viewers(wire.job(), ""), ID)
         _, port = await serve_page(website)
         await website.answer("/parts.json")
         _, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -77,7 +77,7 @@ class FakeYarn:
         self.apps = {}
         self.requests = []  # (method, path, parameters, headers, body)
         self.faults = []  # callables (method, path) -> (status, headers, body) or None, asked first
-        self.pages = {}  # further paths: (content type, text)
+        self.pages = {}  # further paths: (content type, text, and headers, each with its value)
         self.maximum = amount(16384, 32, 2)
         self.nodes = [{"state": "RUNNING", "totalResource": amount(16384, 32, 2)}]
         self.queues = [
@@ -294,8 +294,8 @@ def _handler(yarn):
                 if answer:
                     return self.reply(*answer)
             if path in yarn.pages:
-                kind, text = yarn.pages[path]
-                return self.reply(200, {"Content-Type": kind}, text)
+                kind, text, *headers = yarn.pages[path]
+                return self.reply(200, {"Content-Type": kind, **dict(headers)}, text)
             status, document = yarn.answer(self.command, path, parameters, body)
             self.reply(status, {"Content-Type": "application/json"}, "" if document is None else json.dumps(document))
 

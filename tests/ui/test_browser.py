@@ -17,7 +17,7 @@ from tf_yarn_ops.history.records import records_of
 from tf_yarn_ops.runtime.common.contract import TENSORBOARD_PAGE
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
-from tf_yarn_ops.runtime.common.status import Facts, Series, build_status
+from tf_yarn_ops.runtime.common.status import APPLICATION_HEADER, Facts, Series, build_status
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
 from tf_yarn_ops.ui.boards import Boards
 
@@ -106,7 +106,7 @@ def test_the_page_of_a_live_job_renews_itself_until_the_job_has_ended(place, pag
         return len((page.locator("figure polyline").get_attribute("points") or "").split())
 
     publish(3)
-    yarn.pages["/proxy/x/pages/ytf/log.txt"] = "text/plain", f"step 1 {EVIL}"
+    yarn.pages["/proxy/x/pages/ytf/log.txt"] = "text/plain", f"step 1 {EVIL}", (APPLICATION_HEADER, LIVE)
     address = pages.partition("?")[0]
     with browsing() as page:
         page.goto(pages)

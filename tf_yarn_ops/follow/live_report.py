@@ -9,9 +9,17 @@ from typing import Any
 from ..errors import TfYarnError
 from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_httpx
-from ..hadoop.transport import PAGE_LIMITS, RESOURCEMANAGER, client_options, explain_401, is_json
+from ..hadoop.transport import (
+    PAGE_LIMITS,
+    RESOURCEMANAGER,
+    RedirectRefused,
+    check_hop,
+    client_options,
+    explain_401,
+    is_json,
+)
 from ..runtime.common.report import JobReport
-from ..runtime.common.status import read_status
+from ..runtime.common.status import APPLICATION_HEADER, read_status
 from ..runtime.common.values import parse_json
 
 logger = logging.getLogger(__name__)
@@ -76,13 +84,15 @@ class LiveReports:
 
         None if the coordinator or the task's agent does not answer.
         """
-        status = self._get_page(application, PAGE, only="report")
-        if self._read(status, application) is None:
+        answer = self._get_page(application, page, task=task)
+        if answer is None or answer.status_code != 200:
             return None
-        # The text names no application: only the place of the application's own report may give it.
-        place = str(status.url.copy_with(query=None)).removesuffix(PAGE)
-        answer = self._get_page({**application, "trackingUrl": place}, page, task=task)
-        return answer.text if answer is not None and answer.status_code == 200 else None
+        # The page may lead to that of another application at any time, so only the answer itself can name its own.
+        if answer.headers.get(APPLICATION_HEADER) != application["id"]:
+            self._log_refusal(str(application["id"]))
+            return None
+        text: str = answer.text
+        return text
 
     def _fetch(self, application: Mapping[str, Any], **query: str) -> dict[str, Any] | None:
         return self._read(self._get_page(application, PAGE, **query), application)
@@ -97,7 +107,7 @@ class LiveReports:
             return None
         if not isinstance(document, dict):
             return None
-        if document.get("application_id") not in (None, application["id"]):
+        if document.get("application_id") != application["id"]:
             self._log_refusal(str(application["id"]))
             return None
         return read_status(document, f"the page of {application['id']}")
@@ -110,16 +120,13 @@ class LiveReports:
         httpx = import_httpx()
         name, address = str(application["id"]), f"{url.rstrip('/')}/{page}"
         try:
-            answer = (
-                None
-                if _leads_elsewhere(httpx.URL(address), name)
-                else self._open_client().get(
-                    address, params=query | self._authentication.parameters(), follow_redirects=page == PAGE
-                )
-            )
-            if answer is None or _leads_elsewhere(answer.url, name):
-                self._log_refusal(name)
-                return None
+            hosts = {httpx.URL(one).host for one in (*self._addresses, address)}
+            rule = {"allowed": lambda url: url.host in hosts and not _leads_elsewhere(url, name)}
+            query |= self._authentication.parameters()
+            answer = self._open_client().get(address, params=query, follow_redirects=True, extensions=rule)
+        except RedirectRefused:
+            self._log_refusal(name)
+            return None
         except (httpx.HTTPError, httpx.InvalidURL, TfYarnError, ValueError) as error:
             logger.debug("no live report of %s: %s", application["id"], error)
             self.obstacle = f"{url}: {error}" if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) else ""
@@ -137,7 +144,7 @@ class LiveReports:
     def _log_refusal(self, application_id: str) -> None:
         if application_id not in self._refused:  # an open page asks every 2 s
             self._refused.add(application_id)
-            logger.warning("the page of %s is that of another application, and is not read", application_id)
+            logger.warning("the page of %s is not read: it does not show that it is its own", application_id)
 
     def _open_client(self) -> Any:
         with self._opening:
@@ -145,6 +152,7 @@ class LiveReports:
                 options = client_options(
                     self._authentication, self._addresses, _TIMEOUT, self._ca_file, limits=PAGE_LIMITS
                 )
+                options["event_hooks"]["request"].append(check_hop)
                 self._client = import_httpx().Client(**options | {"max_redirects": _MAX_HOPS})
             return self._client
 

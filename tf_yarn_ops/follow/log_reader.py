@@ -31,9 +31,10 @@ from ..hadoop.fast_import import import_httpx
 from ..hadoop.filesystem import FileSystem
 from ..hadoop.resourcemanager import ENDED
 from ..hadoop.security.authentication import OTHER_USERS, GatewayAuthentication, KerberosAuthentication
-from ..hadoop.transport import FILE_LIMITS, AnswerLimits, client_options
+from ..hadoop.transport import FILE_LIMITS, AnswerLimits, check_hop, client_options
 from ..history.histories import with_recorded_tasks
 from ..programs import running_program
+from ..runtime.common.local_job import is_local
 from ..runtime.common.report import JobReport
 from .live_report import LiveReports
 from .yarn_report import read_yarn_report
@@ -402,6 +403,7 @@ class Logs:
         Parameters
         ----------
         url, kind : str
+            Each redirect names the container too: a node, which a report names, could lead to the log of another one.
         read : callable
         server : str
             Who answers; one that has not answered in time gets no request for `OUTAGE_TIME` seconds.
@@ -414,8 +416,10 @@ class Logs:
         if self._outages.get(server, (0.0, False))[0] > time.monotonic():
             return
         try:
-            url = httpx.URL(url).copy_merge_params(self._cluster.authentication.parameters())
-            with self._client(node, limits).stream("GET", url, headers={"Accept": kind}) as answer:
+            place = httpx.URL(url).copy_merge_params(self._cluster.authentication.parameters())
+            container = url.partition("/containerlogs/")[2].partition("/")[0]
+            rule = {"allowed": lambda hop: container in hop.path.split("/")}
+            with self._client(node, limits).stream("GET", place, headers={"Accept": kind}, extensions=rule) as answer:
                 if answer.status_code == 200 and kind in answer.headers.get("content-type", ""):
                     for part in read(answer.iter_bytes()):
                         begun = True
@@ -437,6 +441,7 @@ class Logs:
                 options = client_options(
                     self._cluster.authentication, trusted, site.request_timeout, site.ca_file, limits
                 )
+                options["event_hooks"]["request"].append(check_hop)
                 self._clients[node, limits] = httpx.Client(**options | {"follow_redirects": True})
             return self._clients[node, limits]
 
@@ -634,6 +639,9 @@ def find_log(application: Mapping[str, Any], report: JobReport, task: str) -> Lo
     item = tasks[task]
     if not item.container_id:
         raise SpecInvalid(f"{task} of {application_id} has no log: it never had a container")
+    number = application_id.partition("_")[2]
+    if not is_local(application_id) and not re.fullmatch(rf"container_(e\d+_)?{number}_\d+_\d+", item.container_id):
+        raise SpecInvalid(f"{task} of {application_id} has no log: {item.container_id} is not one of its containers")
     link = item.log_url or ""
     names = urlsplit(link).path.rpartition("/")[2], f"{task.partition(':')[0]}.log"
     name = next(filter(_FILE_NAME.fullmatch, names), None)

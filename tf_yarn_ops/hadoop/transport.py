@@ -77,6 +77,10 @@ class UnexpectedAnswer(ClusterUnreachable):
     """The address answers, but its answer is not YARN's."""
 
 
+class RedirectRefused(UnexpectedAnswer):
+    """An answer leads to a place that the reader's own rule does not allow."""
+
+
 class KerberosDemanded(LoginRefused):
     """An address asks for a Kerberos ticket and got none: we have none yet, or the address may not see one."""
 
@@ -525,6 +529,15 @@ def _log_answer(response: "httpx.Response") -> None:
 
 def _shown(url: "httpx.URL") -> str:
     return str(url.copy_with(query=None, fragment=None, userinfo=b""))
+
+
+def check_hop(request: "httpx.Request") -> None:
+    """Raise RedirectRefused if the request's extension ``allowed``, a function of its URL, denies it; so do redirects.
+
+    A hook of a client: ``event_hooks["request"]``.
+    """
+    if not request.extensions["allowed"](request.url):
+        raise RedirectRefused(f"{_shown(request.url)} is not read: it is not the place of what was requested")
 
 
 def client_options(

@@ -16,6 +16,8 @@ from .values import Amount, Count, Moment, Point, TaskName, Url, fit_document, p
 
 #: Version of the keys that a status adds to the report. A new key does not change it.
 STATUS_SCHEMA = 1
+#: The header of each answer of a coordinator's page, with the application's id.
+APPLICATION_HEADER = "YTF-Application"
 
 PENDING, REQUESTED, ALLOCATED, REGISTERED, RUNNING = "pending", "requested", "allocated", "registered", "running"
 SUCCEEDED, FAILED, STOPPED, LOST, KILLED = "succeeded", "failed", "stopped", "lost", "killed"

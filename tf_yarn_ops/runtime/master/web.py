@@ -2,8 +2,8 @@
 
 Below ``<tracking URL>/pages/ytf/``: the page itself, ``status.json`` for programs, ``status.json?only=report`` for
 those that need the report only, ``parts.json`` with which the page renews itself, ``log.txt?task=worker:1`` with the
-end of a task's log, ``stack.txt?task=worker:1`` with its stacks. However many people look, a document is made at most
-once a second.
+end of a task's log, ``stack.txt?task=worker:1`` with its stacks. Each answer names its application in a header.
+However many people look, a document is made at most once a second.
 
 ``parts.json?hold=2&news=0&marks=...&find=worker:7`` has only the parts that the page does not have yet. It is answered
 after 2 s, or at once when the job is decided: an open page has a request pending and gets the verdict before the
@@ -20,6 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from ..common.contract import DOCUMENT_TYPE
 from ..common.escaping import escape_controls
+from ..common.status import APPLICATION_HEADER
 from ..page.page import changed_parts, page_policy, render_page, render_parts
 from .viewers import Viewers
 
@@ -97,6 +98,8 @@ class Website:
         Returns the report alone, which costs less.
     viewers : Viewers
         Decides who may see it.
+    application_id : str
+        Goes with each answer: YARN's proxy may lead a reader to the page of another application than it asks for.
     clock : callable, optional
         Monotonic, seconds.
     """
@@ -107,9 +110,11 @@ class Website:
         tail: Callable[[str, str], Awaitable[Optional[str]]],
         report: Callable[[], Dict[str, Any]],
         viewers: Viewers,
+        application_id: str,
         clock: Callable[[], float] = time.monotonic,
     ):
         self._status, self._tail, self._report, self._viewers, self._clock = status, tail, report, viewers, clock
+        self._own = f"{APPLICATION_HEADER}: {application_id}"
         self._made: Dict[str, Tuple[float, Any]] = {}
         self._admission = Admission()
         self._long_polls: Set["asyncio.Future[None]"] = set()
@@ -197,13 +202,13 @@ class Website:
                 method, target = (request.split(b" ", 2) + [b"", b""])[:2]
                 why_not = await self._viewers.why_not(request)
                 if why_not is not None:
-                    answer = compose("403 Forbidden", TEXT, why_not.encode())
+                    answer = compose("403 Forbidden", TEXT, why_not.encode(), self._own)
                 elif method not in (b"GET", b"HEAD"):
                     answer = compose(
-                        "405 Method Not Allowed", TEXT, b"The pages can only be read.\n", "Allow: GET, HEAD"
+                        "405 Method Not Allowed", TEXT, b"The pages can only be read.\n", "Allow: GET, HEAD", self._own
                     )
                 else:
-                    answer = compose_packed(request, *await self.answer(target.decode("latin-1")))
+                    answer = compose_packed(request, *await self.answer(target.decode("latin-1")), self._own)
                 writer.write(answer if method != b"HEAD" else answer[: answer.index(b"\r\n\r\n") + 4])
                 await asyncio.wait_for(_flush(writer), SENDING_SECONDS)
         except (OSError, ValueError, asyncio.TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
@@ -238,12 +243,12 @@ def compose(status: str, kind: str, content: bytes, *headers: str) -> bytes:
     return "\r\n".join(lines).encode() + content
 
 
-def compose_packed(request: bytes, status: str, kind: str, content: bytes) -> bytes:
+def compose_packed(request: bytes, status: str, kind: str, content: bytes, *headers: str) -> bytes:
     """Return a whole answer, compressed if the request allows that and it is worth it."""
     allows = next((line for line in request.lower().split(b"\r\n") if line.startswith(b"accept-encoding:")), b"")
     if b"gzip" not in allows or len(content) < PACKED_BYTES:
-        return compose(status, kind, content)
-    return compose(status, kind, gzip.compress(content, 4), "Content-Encoding: gzip", "Vary: Accept-Encoding")
+        return compose(status, kind, content, *headers)
+    return compose(status, kind, gzip.compress(content, 4), "Content-Encoding: gzip", "Vary: Accept-Encoding", *headers)
 
 
 def compact(document: Dict[str, Any]) -> bytes:
