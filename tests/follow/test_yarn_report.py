@@ -8,6 +8,7 @@ from support.fake_yarn import STAMP, application, killed_text, verdict_text
 from tf_yarn_ops.follow.yarn_report import (
     kill_report,
     lost_report,
+    never_launched,
     queue_overrun,
     read_yarn_report,
     unsubmitted_report,
@@ -157,6 +158,12 @@ def test_a_time_that_has_not_come_is_none(never):
             "contains label expression",
             Reason.SUBMISSION_REJECTED,
         ),
+        (
+            "FINISHED",
+            "FAILED",
+            "Attempt recovered after RM restartApplication driver failed with exit code 127, see logs",
+            Reason.ENVIRONMENT_INVALID,
+        ),
         ("FAILED", "FAILED", "", Reason.AM_FAILED),
     ],
 )
@@ -166,6 +173,53 @@ def test_endings_without_a_report(state, final, text, reason):
     assert report.message
     if text:
         assert " ".join(text.split()) in report.message
+
+
+#: Texts of YARN and Skein, each with a reason of its own, that a program could print.
+WORDS = (
+    "AM Container for appattempt_1 exited with  exitCode: -100",
+    "AM Container for appattempt_1 exited with  exitCode: -102",
+    "AM Container for appattempt_1 exited with  exitCode: -104",
+    "AM Container for appattempt_1 exited with  exitCode: 86",
+    f"Application {ID} failed 1 times due to Error launching appattempt_1. Got exception: java.io.EOFException",
+    "Error launching appattempt_1",
+    "Failure in container allocator: Invalid label resource request",
+    "Failure in container allocator: Invalid resource request! it exceeds maximum allowed allocation",
+    "Application driver failed with exit code 127, see logs for more information.",
+    "Failed to renew token: Kind: HDFS_DELEGATION_TOKEN",
+    f"Application {ID} submitted by user ann to unknown queue: nope",
+    "Application is killed by ResourceManager as it has exceeded the lifetime period.",
+    "AccessControlException: Queue root.low is STOPPED",
+)
+CRASHED = (
+    f"Application {ID} failed 1 times (global limit =2; local limit is =1) due to AM Container for appattempt_1 exited "
+    "with  exitCode: 1\nFailing this attempt.Diagnostics: [2026-11-28] Container exited with a non-zero exit code 1. "
+    "Last 4096 bytes of stderr :\n"
+)
+
+
+@pytest.mark.parametrize("words", WORDS)
+@pytest.mark.parametrize(
+    "state, before",
+    [
+        ("FAILED", CRASHED),
+        ("FAILED", f"{CRASHED}\n\n"),
+        ("FINISHED", "worker:0 failed with exit code 1: "),
+        ("FINISHED", "worker:0 failed\n"),
+        ("FINISHED", "ytf "),
+        ("FINISHED", "Application driver failed with exit code 1, see logs for more information.\n"),
+    ],
+)
+def test_text_that_a_program_printed_chooses_no_reason(state, before, words):
+    """A reason such as NODE_LOST would be retried, and a master that was never launched trains again at once."""
+    report = read_yarn_report(ended(state, "FAILED", before + words, launchTime=STAMP + 1000))
+    assert report.reason is Reason.AM_FAILED and not never_launched(report)
+
+
+@pytest.mark.parametrize("words, nothing_ran", [(words, words in WORDS[3:6]) for words in WORDS[:6]])
+def test_first_line_of_the_resourcemanager_chooses_the_reason(words, nothing_ran):
+    report = read_yarn_report(ended("FAILED", "FAILED", f"{words}\nFailing", launchTime=STAMP + 1000))
+    assert never_launched(report) is nothing_ran and (report.reason is Reason.AM_FAILED) is nothing_ran
 
 
 def test_java_stack_trace_does_not_hide_the_message():
@@ -194,8 +248,8 @@ def test_no_text_of_yarns_keeps_its_reader(text):
 @pytest.mark.parametrize(
     "text",
     [
-        "Invalid resource request! Cannot allocate containers as requested resource is greater",
-        "Invalid label resource request, cluster do not contain , label= gpu",
+        "Failure in container allocator: Invalid resource request! Cannot allocate containers as requested",
+        "Failure in container allocator: Invalid label resource request, cluster do not contain , label= gpu",
     ],
 )
 def test_a_replacement_that_yarn_refuses_is_the_clusters_failure(text):

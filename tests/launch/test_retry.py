@@ -11,7 +11,7 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport
 
 #: What YARN says of an application whose master it could not launch.
-NOT_LAUNCHED = "failed 1 times (local limit is =1) due to Error launching appattempt_1_0001_000001. Got exception: x"
+NOT_LAUNCHED = "Application application_1_0001 failed 1 times (local limit is =1) due to Error launching appattempt_1_0001_000001. Got exception: x"
 
 
 def end_each(place, *reasons):

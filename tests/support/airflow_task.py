@@ -60,7 +60,7 @@ class Site:
     @contextmanager
     def not_launching(self):
         """Say of the first application that its master could not be launched."""
-        words = "failed 1 times due to Error launching appattempt_1_0001_000001. Got exception: java.io.EOFException"
+        words = "Application application_1_0001 failed 1 times due to Error launching appattempt_1_0001_000001. Got exception: java.io.EOFException"
         failed = {"state": "FAILED", "finalStatus": "FAILED", "diagnostics": words}
         thread = threading.Thread(
             target=lambda: (until(lambda: ID in self.yarn.apps), self.yarn.apps[ID].update(failed))

@@ -25,7 +25,12 @@ from ..runtime.common.report import (
 from ..runtime.common.status import KILLED, LIVE_TASK
 from ..runtime.common.web_address import safe_url
 
-#: Reasons by YARN's own text, for an application that ended without our report. A row holds for a state or status.
+#: How the first line begins that Skein's application master writes without the text of anybody else.
+_OF_SKEIN = re.compile(
+    "(?:Attempt recovered after RM restart)*"
+    r"(?:Failure in container allocator|Application driver failed with exit code)\b"
+)
+#: Reasons by YARN's and Skein's own text, `_own_text`, for an application that ended without our report, by state.
 _TEXTS = (
     ("KILLED", re.compile(r"exceed(?:ing|ed) (?:its|the) lifetime period", re.IGNORECASE), Reason.TOTAL_TIMEOUT),
     (
@@ -109,6 +114,12 @@ _LONGEST_TEXT = 2000
 #: Exit code of an application master's container in which YARN has localized no file.
 WITHOUT_FILES = 86
 _WITHOUT_FILES = f"exitCode: {WITHOUT_FILES}"
+_NOTHING_RAN = "YARN started the application master without its files, so nothing has run"
+#: The begin of the message of an application whose master YARN could not launch. The ResourceManager writes it.
+_NEVER_LAUNCHED = re.compile(
+    rf"{_NOTHING_RAN}|{_SENTENCES[Reason.AM_FAILED]}: (?:Application \S+ failed \d+ times[^:]{{0,200}}? due to )?"
+    "(?:Attempt recovered after RM restart)*Error launching appattempt"
+)
 #: A line of a Java stack trace: useless to an operator, and it hides the lines after it.
 _FRAME = re.compile(r"\s*(?:at \S+\([^()]*\)|\.\.\. \d+ more)(?: ~?\[\S*\])?\s*")
 #: Seconds after its launch in which the master asks for the first containers. A later refusal concerns a replacement:
@@ -176,9 +187,7 @@ def never_launched(report: JobReport) -> bool:
     the same moment, the launch fails with an EOFException (seen on 3.4.3, once in some thousand applications). A
     container without any file was seen once, as the first of two that a fresh NodeManager started.
     """
-    return report.reason is Reason.AM_FAILED and any(
-        text in report.message for text in ("Error launching appattempt", _WITHOUT_FILES)
-    )
+    return report.reason is Reason.AM_FAILED and _NEVER_LAUNCHED.match(report.message) is not None
 
 
 def lost_report(application_id: str) -> JobReport:
@@ -278,13 +287,33 @@ def _reason(application: Mapping[str, Any], state: str, final_status: str, diagn
         return Reason.KILLED
     began, ended = int(application.get("launchTime") or 0), int(application.get("finishedTime") or 0)
     replacing = state == "FINISHED" and 0 < began < ended - 1000 * _FIRST_REQUEST
+    text = _own_text(application, state, diagnostics)
     for at, pattern, reason in _TEXTS:
-        if at in (state, final_status) and pattern.search(diagnostics) and not (replacing and reason in _REFUSALS):
+        if at in (state, final_status) and pattern.search(text) and not (replacing and reason in _REFUSALS):
             if reason is Reason.TOTAL_TIMEOUT and ends_by_lease(application):
                 return Reason.LEASE_EXPIRED
-            never_ran = not application.get("launchTime") and not application.get("amContainerLogs")
+            never_ran = not _has_run(application)
             return Reason.QUEUE_TIMEOUT if reason is Reason.TOTAL_TIMEOUT and never_ran else reason
     return _ENDINGS.get((state, final_status), Reason.AM_FAILED)
+
+
+def _own_text(application: Mapping[str, Any], state: str, diagnostics: str) -> str:
+    """Return the part of the diagnostics that no program of the application can have written.
+
+    References
+    ----------
+    Hadoop, ``RMAppImpl`` and ``RMAppAttemptImpl``: the first line is the ResourceManager's. The ends of the application
+    master's logs and the commands of its processes come in further lines. What ends as FINISHED has the text of
+    whoever has unregistered it.
+    """
+    if state != "FINISHED" and not _has_run(application):
+        return diagnostics
+    first = diagnostics.partition("\n")[0]
+    return first if state != "FINISHED" or _OF_SKEIN.match(first) else ""
+
+
+def _has_run(application: Mapping[str, Any]) -> bool:
+    return bool(application.get("launchTime") or application.get("amContainerLogs"))
 
 
 def _message(reason: Reason, state: str, diagnostics: str) -> str:
@@ -296,11 +325,8 @@ def _message(reason: Reason, state: str, diagnostics: str) -> str:
         return f"The application was killed by user {kill[2]}{f': {words}' if words else ''}"
     lines = (line for line in diagnostics.splitlines() if not _FRAME.fullmatch(line))
     sentence, text = _SENTENCES[reason], " ".join(" ".join(lines).split())[:_LONGEST_TEXT]
-    if _WITHOUT_FILES in text:
-        return (
-            "YARN started the application master without its files, so nothing has run "
-            f"({_WITHOUT_FILES} of its container)."
-        )
+    if state != "FINISHED" and _WITHOUT_FILES in diagnostics.partition("\n")[0]:
+        return f"{_NOTHING_RAN} ({_WITHOUT_FILES} of its container)."
     if not text or reason is Reason.SUCCEEDED:
         return f"{sentence}."
     advice = next((advice for pattern, advice in _ADVICE if pattern.search(text)), "")
