@@ -71,6 +71,19 @@ def test_marker_of_another_user_is_not_read(launcher, output, monkeypatch, caplo
     assert "not to alice, and proves nothing" in caplog.text
 
 
+@pytest.mark.parametrize("application_id", ["", ID])
+def test_marker_that_is_a_hard_link_proves_nothing(launcher, output, caplog, application_id):
+    """Without fs.protected_hardlinks anybody can link a real marker of ours into the folder of another output."""
+    real = output.parent / "older"
+    real.mkdir()
+    marked(real, {})
+    (output / "_SUCCESS").hardlink_to(real / "_SUCCESS")
+    assert planned(launcher, output).find_report(application_id) is None
+    assert "is a hard link, and proves nothing" in caplog.text
+    (real / "_SUCCESS").unlink()
+    assert planned(launcher, output).find_report(application_id)
+
+
 @pytest.mark.parametrize("training", ["", "f" * 16])
 def test_result_of_another_training_is_not_found(launcher, output, training):
     marked(output, {}, training=training)

@@ -330,6 +330,19 @@ def test_what_another_user_plants_proves_nothing(tmp_path, kind, generation):
     assert [name for name, _ in success.files] == ["model.bin", "variables/checkpoint"]
 
 
+@pytest.mark.parametrize("linked", [True, False])
+def test_hard_link_of_an_own_file_is_no_claim(tmp_path, linked):
+    """Without fs.protected_hardlinks anybody can give a file of ours a further name."""
+    output = Output(tmp_path, "replace")
+    output.path.parent.mkdir()
+    claim = output.path.parent / f"_digits.claim-{TRAINING}-1-application_1600000000000_0009"
+    claim.touch()
+    if linked:
+        (tmp_path / "own").hardlink_to(claim)
+    ending = train(output, 2, LocalFolder("/"))
+    assert (ending and ending.reason) is (None if linked else Reason.SUPERSEDED)
+
+
 def test_two_trainings_that_replace_one_output_leave_a_whole_result(tmp_path):
     for at in range(1, steps_of(tmp_path, "replace", True) + 1):
         output = Output(tmp_path / str(at), "replace")

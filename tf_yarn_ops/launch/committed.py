@@ -168,8 +168,9 @@ def _results(plan: CommitPlan, files: FileSystem, user: str) -> Iterator[Success
         if status is None or status.is_directory or status.length > MOST_SUCCESS:
             continue
         ours = files.owner_of_new(plan.folder) if isinstance(files, LocalFolder) else user
-        if status.owner != ours:
-            logger.warning("%s belongs to %s, not to %s, and proves nothing", path, status.owner, ours)
+        if not status.is_made_by(ours):
+            why = f"belongs to {status.owner}, not to {ours}" if status.owner != ours else "is a hard link"
+            logger.warning("%s %s, and proves nothing", path, why)
         elif (success := read_success(files.read(path))) is not None:
             yield success
 

@@ -50,6 +50,8 @@ class FileStatus(NamedTuple):
         The nine bits, and the sticky bit.
     block_size : int
         Bytes; 0 if the file system does not name it.
+    links : int
+        Names of a file on this machine or a file server; 1 for a directory, and elsewhere.
     """
 
     name: str
@@ -60,6 +62,14 @@ class FileStatus(NamedTuple):
     owner: str
     permission: int
     block_size: int = 0
+    links: int = 1
+
+    def is_made_by(self, user: str) -> bool:
+        """Return whether a user has made this file, or directory, here.
+
+        Where ``fs.protected_hardlinks`` is off, anybody can give another user's file a further name.
+        """
+        return self.owner == user and self.links == 1
 
     def describe(self) -> str:
         """Return the status as part of a message."""
@@ -340,4 +350,5 @@ def _local_status(path: Path) -> FileStatus:
         found.st_atime_ns // 1_000_000,
         owner,
         stat.S_IMODE(found.st_mode),
+        links=1 if stat.S_ISDIR(found.st_mode) else found.st_nlink,
     )

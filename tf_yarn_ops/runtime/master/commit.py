@@ -415,7 +415,7 @@ class OutputCommit:
 
     def _is_own(self, status: FileStatus) -> bool:
         """Return whether our user has made a file. Whoever may write the folder can give it any name, but no owner."""
-        return status.owner == self._owner
+        return status.is_made_by(self._owner)
 
     def _status(self, path: str) -> Optional[FileStatus]:
         try:
