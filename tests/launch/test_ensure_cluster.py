@@ -48,7 +48,7 @@ def new_launcher(hadoop):
 def launcher(hadoop):
     made = new_launcher(hadoop)
     yield made
-    for application in made.resourcemanager.find(states=LIVE):
+    for application in made.session.resourcemanager.find(states=LIVE):
         made.kill(application["id"], "the test is over")
     made.close()
 

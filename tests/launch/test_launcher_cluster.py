@@ -581,7 +581,7 @@ def test_jobs_of_two_users_run_at_the_same_time(minicluster, tmp_path):
                 until(lambda made=made, name=name: made.cluster_spec(name), 120)
                 for made, name in zip(launchers, ids, strict=True)
             ]
-            users = [launchers[0].resourcemanager.get(name)["user"] for name in ids]
+            users = [launchers[0].session.resourcemanager.get(name)["user"] for name in ids]
         finally:
             (tmp_path / "go").touch()
         addresses = [address for found in specs for hosts in found.values() for address in hosts]
