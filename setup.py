@@ -96,7 +96,7 @@ setup(
     packages=find_packages(include=["tf_yarn_ops", "tf_yarn_ops.*"]),
     package_data={
         "tf_yarn_ops": ["py.typed"],
-        "tf_yarn_ops.airflow": ["operator.pyi"],
+        "tf_yarn_ops.airflow": ["*.pyi"],
         "tf_yarn_ops.azkaban": ["plugin/*"],
         "tf_yarn_ops.ui": ["templates/*"],
         "tf_yarn_ops.oozie": ["launch.sh", "schemas/*"],

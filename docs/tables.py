@@ -15,6 +15,7 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
+from tf_yarn_ops.airflow import _NAMES  # noqa: E402
 from tf_yarn_ops.azkaban import keys, tony  # noqa: E402
 from tf_yarn_ops.cli.parameters import ALL, names_of, value_of  # noqa: E402
 from tf_yarn_ops.doctor.symptoms import Symptom  # noqa: E402
@@ -234,8 +235,13 @@ def written() -> dict[Path, str]:
     stub = subprocess.run(
         ruff, input=operator_stub(), capture_output=True, text=True, check=True, cwd=DOCS.parent
     ).stdout
+    names = "".join(
+        f"from .{module} import {name} as {name}\n"
+        for name, module in sorted(_NAMES.items(), key=lambda row: row[::-1])
+    )
     pages = {page: fill(page.read_text(encoding="utf-8")) for page in sorted(DOCS.rglob("*.md"))}
-    return {**pages, OPERATOR_FILE.with_suffix(".pyi"): stub}
+    note = "# Written by docs/tables.py from the names that this package loads when they are used.\n"
+    return {**pages, OPERATOR_FILE.with_suffix(".pyi"): stub, OPERATOR_FILE.with_name("__init__.pyi"): note + names}
 
 
 def main() -> None:

@@ -189,15 +189,14 @@ class _Ensuring:
 
     def _submit(self) -> JobReport | None:
         """Submit the job; return a report when an application has ended, None to poll again."""
-        self._spec = prepare(self._session, self._spec)
-        with self._submitter:
-            if self._submitter.reserves:
-                return self._submit_by_claim()
-            if self._submitted:
-                self._check_owner()
-            submit, identity = self._submitter, self._identity
-            application_id = reserve(self._session, submit, self._spec)
-            self._submitted = send(self._session, submit, self._spec, application_id, identity.tags, self._notify)
+        session, submitter = self._session, self._submitter
+        self._spec = spec = prepare(session, self._spec)
+        if submitter.reserves:
+            return self._submit_by_claim()
+        if self._submitted:
+            self._check_owner()
+        application_id = reserve(session, submitter, spec)
+        self._submitted = send(session, submitter, spec, application_id, self._identity.tags, self._notify)
         return None
 
     def _check_owner(self) -> None:

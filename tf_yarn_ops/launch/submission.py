@@ -26,12 +26,11 @@ def submit_once(
 ) -> str:
     """Return the id of the application that YARN has accepted; see `Launcher.submit`."""
     prepared, notify = prepare(session, spec), notifying(on_reserved)
-
-    def submit(submitter: Submitter) -> str:
-        with submitter:
-            return send(session, submitter, prepared, reserve(session, submitter, prepared), (), notify)
-
-    return method.use(session, prepared, submit)
+    return method.use(
+        session,
+        prepared,
+        lambda way: send(session, way, prepared, reserve(session, way, prepared), (), notify),
+    )
 
 
 def notifying(on_reserved: Callable[[str], None] | None) -> Callable[[str], None]:
@@ -115,16 +114,15 @@ def set_limits(session: Session, spec: JobSpec, application_id: str, priority: b
     logger.info("submitted %s as %r to queue %s", application_id, spec.name, spec.queue)
     resourcemanager = session.resourcemanager
 
-    def set_priority(application: Mapping[str, Any]) -> None:
-        resourcemanager.set_priority(application_id, spec.priority)
-
     def set_end(application: Mapping[str, Any]) -> None:
         end = first_end(spec, application)  # the client that waits moves that of a lease
         if end is not None:
             resourcemanager.set_lifetime(application_id, *end)
 
     if priority and spec.priority:
-        _update(session, application_id, "priority", set_priority)
+        _update(
+            session, application_id, "priority", lambda _: resourcemanager.set_priority(application_id, spec.priority)
+        )
     # With a lifetime YARN ends the job even when no client and no coordinator is left.
     if spec.lease or lifetime_of(spec) is not None:
         _update(session, application_id, "lease" if spec.lease else "lifetime", set_end)

@@ -104,12 +104,6 @@ class LocalSubmitter:
     def __init__(self, cluster: Cluster, jobs: LocalJobs):
         self._cluster, self._jobs = cluster, jobs
 
-    def __enter__(self) -> "LocalSubmitter":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
     def check(self, spec: JobSpec) -> None:
         """Raise SpecInvalid with what this machine can't do; warn of options without effect."""
         placed = build_container_environment(spec.environment)

@@ -151,12 +151,6 @@ class SkeinJavaSubmitter:
         # Whether YARN may have an application whose id is unknown: Skein's client has run, without a clear answer.
         self._uncertain = False
 
-    def __enter__(self) -> "SkeinJavaSubmitter":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
     def check(self, spec: JobSpec) -> None:
         """Check queues, labels and nodes before Skein's client starts.
 

@@ -1,7 +1,8 @@
 """`Submitter`: what each way to YARN can do; `SubmitMethod` chooses HTTP, Skein's Java client, or this machine."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -18,15 +19,11 @@ _T = TypeVar("_T")
 
 
 class Submitter(Protocol):
-    """A way to YARN. As a context manager it gives back what it holds for an application that YARN has not got."""
+    """A way to YARN."""
 
     @property
     def reserves(self) -> bool:
         """Whether it reserves ids, so that clients of one identity can claim the same one."""
-
-    def __enter__(self) -> object: ...
-
-    def __exit__(self, *_: object) -> None: ...
 
     def check(self, spec: JobSpec) -> None:
         """Raise an error when the job could not run; reserve nothing."""
@@ -61,7 +58,8 @@ class SubmitMethod:
         refusal = None
         if self.way != SKEIN:
             try:
-                return work(make_submitter(session, spec, self.strict_placement))
+                with make_submitter(session, spec, self.strict_placement) as submitter:
+                    return work(submitter)
             except RestUnavailable as error:
                 if self.way != AUTO:
                     raise
@@ -72,14 +70,16 @@ class SubmitMethod:
         return work(SkeinJavaSubmitter(session, self.strict_placement, self.environ, refusal))
 
 
-def make_submitter(session: Session, spec: JobSpec, strict_placement: bool = False) -> Submitter:
-    """Return the submitter of a job over HTTP, or on this machine."""
+@contextmanager
+def make_submitter(session: Session, spec: JobSpec, strict_placement: bool = False) -> Iterator[Submitter]:
+    """Yield the submitter of a job over HTTP, or on this machine; at the end cancel tokens that no application has."""
     match session.resourcemanager:
         case LocalJobs() as jobs:
             from .local_submitter import LocalSubmitter
 
-            return LocalSubmitter(session.cluster, jobs)
+            yield LocalSubmitter(session.cluster, jobs)
         case _:
             from .rest import RestSubmitter
 
-            return RestSubmitter(session, spec.user, strict_placement)
+            with RestSubmitter(session, spec.user, strict_placement) as submitter:
+                yield submitter
