@@ -145,7 +145,7 @@ TESTED_IN = {
     "airflow/test_trigger.py": ["airflow.following"],
     "azkaban/test_jobtype.py": ["azkaban.__main__"],
     "azkaban/test_job.py": ["azkaban.request"],
-    "azkaban/test_backfill.py": ["azkaban.commands", "azkaban.scheduler.web_api"],
+    "azkaban/test_install.py": ["azkaban.commands"],
     "cli/test_cli_cluster.py": ["cli.cache", "doctor.node_program", "doctor.probe_job"],
     "cli/test_client.py": ["runtime.agent.client_task", "submit.working_folder"],
     "cli/test_history.py": ["cli.html_report"],

@@ -19,7 +19,7 @@ _FILE = re.compile(r"_job\.(\d+)\.(.+)\.(?:meta|log)\Z")
 MAX_TAG = 100
 #: The beginning of all Azkaban's tags.
 TAG_PREFIX = "azkaban."
-#: The parameter of the flow in which a backfill names the date of an execution.
+#: The parameter of the flow that names the past date of an execution.
 BACKFILL_DATE = "ytf.backfill.date"
 
 
@@ -42,7 +42,7 @@ class JobExecution:
     backoff : float
         Seconds before a retry.
     date : str
-        The date of a backfill; empty for other executions.
+        The past date that it runs for; empty for other executions.
     """
 
     server: str

@@ -91,7 +91,7 @@ OWN_OPTIONS = (
     Option(
         IGNORE,
         kinds.choice(*PREVIOUS),
-        "What happens to earlier executions of this job (same project, flow, job and backfill date) that still "
+        "What happens to earlier executions of this job (same project, flow, job and past date) that still "
         "run. ignore: they continue, with a warning. wait: this one starts when they are over, retries included. "
         "kill: they are killed and superseded, retries included.",
         "previous",

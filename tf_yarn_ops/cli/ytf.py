@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Groups of commands that are imported only when they are called: module, name in it, help.
 LAZY = {
-    "azkaban": ("..azkaban.commands", "azkaban", "Install the Azkaban job type; run flows for past dates."),
+    "azkaban": ("..azkaban.commands", "azkaban", "Install the Azkaban job type."),
     "cache": (".cache", "cache", "List and delete the uploaded files that your jobs share."),
     "completion": (".completion", "completion", "Print the completion of ytf and ytf-submit for a shell."),
     "compare": (".history", "compare_command", "Show ended jobs side by side, what differs first."),
