@@ -85,3 +85,23 @@ def test_aliases_and_merged_keys_are_read():
 @pytest.mark.parametrize("text", ["", "---\n", "# nothing\n"])
 def test_empty_text_has_no_value(text):
     assert load_yaml(text).value is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        '!!int ""',
+        "!!int x",
+        "!!float x",
+        "!!bool x",
+        "!!timestamp x",
+        "2026-13-45",
+        "0000-01-01",
+        "!!binary é",
+        "!!int :",
+    ],
+)
+@pytest.mark.parametrize("place", ["a: 1\nb: {v}\n", "a: 1\nb: {{c: {v}}}\n", "a: 1\nb: [1, {v}]\n"])
+def test_value_that_does_not_fit_its_tag_is_named_by_its_line(value, place):
+    with pytest.raises(SpecInvalid, match=r"not YAML, line 2, column \d+"):
+        load_yaml(place.format(v=value))

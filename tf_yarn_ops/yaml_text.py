@@ -73,8 +73,6 @@ def load_yaml(text: str) -> YamlText:
             value = None if root is None else loader.construct_document(root)
         finally:
             loader.dispose()
-    except (IndexError, KeyError, AttributeError):  # of PyYAML, for a value such as !!int ""
-        raise _fault(YamlFault.NOT_YAML, None, problem="a value does not fit its tag") from None
     except (ValueError, yaml.YAMLError) as error:
         if isinstance(error, SpecInvalid):
             raise
@@ -131,6 +129,16 @@ class _Loader(yaml.SafeLoader):
                 known.add(key.value)
         node.value = [(key, _as_written(item) if key.value == _VARIABLES else item) for key, item in node.value]
         return node
+
+    def construct_object(self, node: Any, deep: bool = False) -> Any:
+        """Construct a value; a tag that it does not fit, such as !!int "", raises any error in PyYAML."""
+        try:
+            return super().construct_object(node, deep)
+        except (yaml.YAMLError, SpecInvalid):
+            raise
+        except (IndexError, KeyError, AttributeError, ValueError, TypeError):
+            problem = "a value does not fit its tag"
+            raise _fault(YamlFault.NOT_YAML, node.start_mark, problem=problem) from None
 
 
 def _as_written(node: Any) -> Any:
