@@ -2,7 +2,6 @@
 
 import os
 import re
-import sys
 from pathlib import Path
 
 from setuptools import find_packages, setup
@@ -56,17 +55,6 @@ EXTRAS = {
 }
 
 
-def write_man_page() -> str:
-    """Write the page of ``man ytf-submit``; return its path, relative to this file."""
-    sys.path.insert(0, str(HERE))
-    from tf_yarn_ops.cli.manual import troff_page
-
-    page = HERE / "build" / "ytf-submit.1"
-    page.parent.mkdir(exist_ok=True)
-    page.write_text(troff_page(), encoding="utf-8")
-    return str(page.relative_to(HERE))
-
-
 setup(
     name="tf-yarn-ops",
     version=VERSION,
@@ -104,7 +92,6 @@ setup(
         "tf_yarn_ops.runtime.page": ["page.*"],
         "tf_yarn_ops.minicluster": ["pom.xml", "pages/webapps/*/index.html"],
     },
-    data_files=[("share/man/man1", [write_man_page()])],
     install_requires=CORE,
     extras_require=EXTRAS,
     entry_points={

@@ -13,7 +13,6 @@ import pytest
 
 from support.packages import product_wheel
 from support.source import MODULES, PACKAGE, ROOT, imported_modules, name_of, tree_of
-from tf_yarn_ops.cli.manual import troff_page
 
 RUNTIME = sorted((PACKAGE / "runtime").rglob("*.py"))
 #: docs/design.md, section "Rooms". A room imports itself and the rooms that its row names, and no other.
@@ -359,13 +358,10 @@ def test_the_package_installs_with_its_programs_and_data(tmp_path):
     """What pip takes from it: a wheel with both programs, the type marker and the files that are no Python."""
     with zipfile.ZipFile(product_wheel(tmp_path / "source")) as wheel:
         names = set(wheel.namelist())
-        (page,) = (
-            wheel.read(name).decode() for name in names if name.endswith(".data/data/share/man/man1/ytf-submit.1")
-        )
         said = {Path(name).name: wheel.read(name).decode() for name in names if ".dist-info/" in name}
     assert {path.relative_to(ROOT).as_posix() for path in MODULES} <= names
     assert {"tf_yarn_ops/py.typed", "tf_yarn_ops/minicluster/pom.xml", "tf_yarn_ops/ui/templates/list.html"} <= names
-    assert page == troff_page()
+    assert "tf_yarn_ops/airflow/operator.pyi" in names
     assert "ytf-submit = tf_yarn_ops.cli:submit_main" in said["entry_points.txt"]
     assert re.search(r"^ytf = tf_yarn_ops\.cli:main$", said["entry_points.txt"], re.M)
     assert "Requires-Python: >=3.10" in said["METADATA"]

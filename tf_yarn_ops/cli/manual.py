@@ -4,7 +4,6 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from .. import __version__
 from ..job.declaration import OPTION_SECTIONS, Option
 from ..job.options import OPTIONS
 from ..runtime.common.reasons import OUTCOMES
@@ -68,15 +67,6 @@ def manual_page(width: int | None = None) -> str:
         Characters per line. Default: the width of the terminal, at most 100.
     """
     return "\n".join(_lines(width or min(100, shutil.get_terminal_size((80, 24)).columns))) + "\n"
-
-
-def troff_page() -> str:
-    """Return the manual page for ``man ytf-submit``, which setup.py puts into the wheel."""
-    lines = [f'.TH YTF\\-SUBMIT 1 "" "tf-yarn-ops {__version__}"']
-    for line in "\n".join(_lines(80)).splitlines():
-        text = line.removeprefix("    ").replace("\\", "\\e").replace("-", "\\-")
-        lines.append(f".fi\n.SH {text}\n.nf" if line[:1].strip() else f"\\&{text}")
-    return "\n".join(lines) + "\n"
 
 
 def _lines(width: int) -> Iterator[str]:
