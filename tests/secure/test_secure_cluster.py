@@ -12,10 +12,12 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+import yaml
 
 from support.forged import check_verdict, forged
 from support.framework_environments import pinned_python
 from support.hdfs_programs import FSSPEC, FSSPEC_RESULT, LIBHDFS, LIBHDFS_RESULT, TENSORFLOW, TENSORFLOW_RESULT
+from support.httpfs import running_httpfs
 from support.libhdfs import libhdfs_folder
 from support.programs import ROOT
 from support.secure import ask, get_environment
@@ -119,12 +121,27 @@ def test_a_job_of_alice_runs_only_she_ends_it_and_its_logs_stay(secure_cluster, 
     assert "\nI am worker 0\n" in run(as_alice, "yarn", "logs", "-applicationId", application)
 
 
-def test_mirrored_output_is_brought_and_committed_with_the_jobs_tokens(secure_cluster, as_alice):
-    """The first run fails, the second goes on from its files: what is in HDFS, over https and on two NameNodes."""
+@pytest.fixture
+def by_httpfs(secure_cluster, as_alice, tmp_path):
+    """Return the variables of a client of alice that reaches HDFS through an HttpFS only; the nodes read it directly."""
+    site = yaml.safe_load(secure_cluster.settings.site_file.read_text())
+    with running_httpfs(secure_cluster, tmp_path / "httpfs") as url:
+        named = {secure_cluster.default_filesystem: list(secure_cluster.namenode_urls)}
+        (tmp_path / "site.yaml").write_text(
+            yaml.safe_dump({**site, "webhdfs": url, "namenodes": named, "request_timeout": 60})
+        )
+        yield {**as_alice, "YTF_SITE": str(tmp_path / "site.yaml")}
+
+
+def test_mirrored_output_is_brought_and_committed_with_the_jobs_tokens(secure_cluster, as_alice, by_httpfs):
+    """The first run fails, the second goes on from its files: what is in HDFS, over https and on two NameNodes.
+
+    The client checks the output, and the nodes commit it, with an HttpFS whose tokens the NameNodes do not know.
+    """
     output = "/user/alice/mirrored"
     command = 'cd "$DTF_OUTPUT_PATH"; echo $DTF_TASK_INDEX >> runs; echo x >> logs.tfevents.1; [ $(wc -l < runs) = 2 ]'
     run(
-        as_alice,
+        by_httpfs,
         "ytf-submit",
         "--environment",
         OWN_PYTHON,

@@ -170,6 +170,25 @@ def test_the_cas_travel_where_the_coordinator_asks_over_https(tmp_path, resource
     assert found.startswith("-----BEGIN CERTIFICATE") if travel else found == ""
 
 
+def test_nodes_go_past_an_httpfs_to_the_namenodes_of_the_site_file():
+    """An HttpFS does not know the NameNodes' tokens, which are those of the containers."""
+    site = Site(namenodes={"hdfs://nn": ("http://nn:9870",)})
+    for named in (site, Site()):
+        cluster = Cluster(
+            ("http://rm:8088",), "ann", "ann", "hdfs://nn", "hdfs://nn", "/.skein", webhdfs=("http://httpfs:14000",),
+            site=named,
+        )  # fmt: skip
+        spec = JobSpec(output="hdfs:///models/digits", commit="new", mirror="all", **ONE)
+        context = context_of(cluster, spec, 1)
+        found = (
+            context.namenodes["nn"],
+            context.history.urls,
+            context.mirror.output_namenodes,
+            context.commit.namenodes,
+        )
+        assert {*found} == {("http://nn:9870",) if named is site else cluster.webhdfs}
+
+
 #: Fields of a job that YARN's scripts may hold, with the job that has a text there.
 SCRIPTED = {
     "files": lambda text: JobSpec(files={text: "/x"}, **ONE),

@@ -6,6 +6,7 @@ import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 
+from support.hadoop.kerberos import HTTP, PROXY_USER
 from support.hadoop.server_jars import fetch_jars
 from support.waiting import until
 from tf_yarn_ops.minicluster.ports import choose_ports
@@ -34,21 +35,35 @@ def let_act_for_others(hadoop):
     )
 
 
+def kerberos_properties(realm):
+    """Return the properties of an HttpFS that runs as the user who may act for the others."""
+    return {
+        "httpfs.hadoop.authentication.type": "kerberos",
+        "httpfs.hadoop.authentication.kerberos.principal": realm.principal(PROXY_USER),
+        "httpfs.hadoop.authentication.kerberos.keytab": realm.keytab(PROXY_USER),
+        "httpfs.authentication.type": "kerberos",
+        "httpfs.authentication.kerberos.principal": realm.principal(HTTP),
+        "httpfs.authentication.kerberos.keytab": realm.keytab(HTTP),
+    }
+
+
 @contextmanager
 def running_httpfs(hadoop, folder):
-    """Run an HttpFS; gives its URL."""
-    let_act_for_others(hadoop)
+    """Run an HttpFS, with Kerberos where the cluster has it; gives its URL."""
     settings, home = hadoop.settings, Path(folder)
+    if not settings.kerberos:
+        let_act_for_others(hadoop)
     port = choose_ports(["httpfs"])["httpfs"]
     for name in ("conf", "log", "temp"):
         (home / name).mkdir(parents=True)
     values = {
-        "httpfs.http.hostname": "127.0.0.1",
+        "httpfs.http.hostname": settings.host,
         "httpfs.http.port": port,
         "httpfs.hadoop.config.dir": settings.configuration,
         # bob may use HttpFS for ann, as a gateway's user may
         "httpfs.proxyuser.bob.hosts": "*",
         "httpfs.proxyuser.bob.groups": "*",
+        **(kerberos_properties(settings.realm) if settings.kerberos else {}),
     }
     rows = "".join(f"<property><name>{name}</name><value>{value}</value></property>" for name, value in values.items())
     (home / "conf" / "httpfs-site.xml").write_text(f"<configuration>{rows}</configuration>")
@@ -57,14 +72,16 @@ def running_httpfs(hadoop, folder):
         f"-Dhttpfs.{name}.dir={home / where}"
         for name, where in (("home", ""), ("config", "conf"), ("log", "log"), ("temp", "temp"))
     ]
+    jars = ":".join(f"{folder}/*" for folder in settings.client_jars)
     command = [
         f"{settings.java_home}/bin/java",
         "-Xmx128m",
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
+        *settings.kerberos_flags,
         *folders,
         "-cp",
-        f"{settings.hadoop}/jars/*:{fetch_jars(f'httpfs-{VERSION}', _JARS)}/*:{home}/conf:{settings.configuration}",
+        f"{jars}:{fetch_jars(f'httpfs-{VERSION}', _JARS)}/*:{home}/conf:{settings.configuration}",
         "org.apache.hadoop.fs.http.server.HttpFSServerWebServer",
     ]
     with (home / "out.log").open("wb") as log:
@@ -73,11 +90,11 @@ def running_httpfs(hadoop, folder):
     def answers():
         assert process.poll() is None, (home / "out.log").read_text()[-3000:]
         with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", port)) == 0
+            return probe.connect_ex((settings.host, port)) == 0
 
     try:
         until(answers, 90, 0.2)
-        yield f"http://127.0.0.1:{port}"
+        yield f"http://{settings.host}:{port}"
     finally:
         process.kill()
         process.wait()

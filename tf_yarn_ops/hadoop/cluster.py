@@ -256,13 +256,18 @@ class Cluster:
         )
 
     def namenodes_of(self, url: str) -> tuple[str, ...]:
-        """Return the addresses at which the nodes of the cluster read a URL over WebHDFS; none if it is not in HDFS."""
+        """Return the addresses at which the nodes of the cluster read a URL over WebHDFS; none if it is not in HDFS.
+
+        Those that the site file names come first: containers have tokens of the NameNodes, which an HttpFS refuses.
+        """
         split = urlsplit(url)
         if split.scheme != "hdfs":
             return ()
         filesystem = f"hdfs://{split.netloc}" if split.netloc else self.default_filesystem
         own = filesystem == self.filesystem and self.webhdfs and self.inside is None
-        return self.webhdfs if own else self._namenodes(filesystem) if filesystem.startswith("hdfs://") else ()
+        if own and filesystem not in self.site.namenodes:
+            return self.webhdfs
+        return self._namenodes(filesystem) if filesystem.startswith("hdfs://") else ()
 
     def open_path(self, url: str) -> tuple[FileSystem, str]:
         """Return a client of the file system of a URL or path, and the path there; raise `RestUnavailable`."""

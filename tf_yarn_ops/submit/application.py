@@ -225,7 +225,8 @@ def plan_history(cluster: Cluster) -> HistoryPlan | None:
 
     Behind a gateway the known addresses are the gateway's, where a node has no login; a client writes the record then.
     """
-    inside = cluster.webhdfs if cluster.inside is None else ()
+    known = cluster.site.namenodes.get(cluster.filesystem) or cluster.webhdfs
+    inside = known if cluster.inside is None else ()
     if not cluster.site.history_days or not (inside or cluster.local_root):
         return None
     return HistoryPlan(cluster.history, cluster.user, inside, "" if inside else cluster.local_root or "")
