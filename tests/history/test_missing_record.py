@@ -129,6 +129,21 @@ def test_the_record_has_what_the_killed_coordinator_left_last(staging):
     assert records_of(staging).snapshots() == {}
 
 
+def test_report_names_the_work_that_a_killed_coordinator_has_left(staging):
+    paths = {"output_path": "hdfs://nn/models/digits", "working_path": "hdfs://nn/models/_digits.work-1"}
+    leave(staging, 100.0, working_bytes=7, **paths)
+    with contextlib.closing(Session(staging.cluster)) as session:
+        for _ in range(2):  # the first call writes the record
+            report = session.read(
+                application(
+                    7, "KILLED", user=USER, finalStatus="KILLED", launchTime=1700000010000, finishedTime=ENDED * 1000,
+                    applicationType="skein",
+                )
+            )  # fmt: skip
+            assert (report.reason, report.working_bytes) == (Reason.KILLED, 7)
+            assert {name: getattr(report, name) for name in paths} == paths
+
+
 def test_what_yarn_has_kept_of_the_tasks_is_newer_than_the_snapshot(staging):
     leave(staging, 100.0)
     ours = JobReport(

@@ -151,6 +151,8 @@ def test_retry_after_a_kill(place, gap):
     kill(held.coordinator())
     report = held.join()
     assert report.reason is (Reason.SUCCEEDED if moment == "after" else Reason.AM_FAILED)
+    if moment == "before":
+        assert f"/_{place.name}.sealed-" in report.working_path and report.working_bytes > 0
     again = place.launcher.run(place.job(), Identity("training", attempt=1))
     assert again.reason is Reason.SUCCEEDED, again
     success = place.success()

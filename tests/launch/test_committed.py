@@ -13,7 +13,7 @@ from tf_yarn_ops.errors import CommitRefused, SpecInvalid
 from tf_yarn_ops.hadoop.cluster import local
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.spec import JobFault
-from tf_yarn_ops.launch.committed import PlannedOutput, committed_instead, prune_outputs
+from tf_yarn_ops.launch.committed import PlannedOutput, prune_outputs, with_commit
 from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.committed_output import Success, dump_success
@@ -99,7 +99,25 @@ def test_result_of_another_training_is_not_found(launcher, output, training):
 def test_end_between_commit_and_verdict_is_a_success(launcher, output, reason, found):
     marked(output, {})
     spec = job(output=str(output), commit="replace")
-    assert committed_instead(launcher.session, spec, (), JobReport(ID, reason=reason)).reason is found
+    assert with_commit(launcher.session, spec, (), JobReport(ID, reason=reason)).reason is found
+
+
+@pytest.mark.parametrize("reason", [Reason.AM_FAILED, Reason.LOST, Reason.KILLED, Reason.OUT_OF_MEMORY])
+@pytest.mark.parametrize("kind", ["work", "sealed", "kept"])
+def test_work_is_found_where_no_coordinator_has_left_a_report(launcher, output, reason, kind, monkeypatch):
+    spec, training = job(output=str(output), commit="replace"), Identity("training").hash[:16]
+    left = output.parent / f"_digits.{kind}-{training}-0-{ID}"
+    (left / "variables").mkdir(parents=True)
+    (left / "variables" / "model").write_bytes(b"model")
+    (output.parent / f"_digits.claim-{training}-0-{ID}").touch()
+    found = with_commit(launcher.session, spec, TAGS, JobReport(ID, reason=reason))
+    assert (found.reason, found.working_path, found.working_bytes) == (reason, str(left), 5)
+    assert (
+        with_commit(launcher.session, spec, TAGS, replace(found, application_id=f"{ID}0", working_path=None)).working_path
+        is None
+    )
+    monkeypatch.setattr("tf_yarn_ops.hadoop.filesystem.MountedFileSystem.owner_of_new", lambda *_: "alice")
+    assert with_commit(launcher.session, spec, TAGS, JobReport(ID, reason=reason)).working_path is None
 
 
 def test_folder_without_write_right_is_refused_before_anything_runs(launcher, output):

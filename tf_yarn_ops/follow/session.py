@@ -13,7 +13,7 @@ from ..errors import ApplicationNotFound, Cancelled, TfYarnError
 from ..hadoop.cluster import Cluster
 from ..hadoop.resourcemanager import ResourceManager
 from ..hadoop.transport import CALL_PATIENCE
-from ..history.histories import with_recorded_tasks
+from ..history.histories import with_recorded_paths, with_recorded_tasks
 from ..history.missing_record import keep_record
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import Concern, JobReport
@@ -141,7 +141,7 @@ class Session:
         """Return the report of an ended application, with the last holder of its lease; delete its directory."""
         ended = with_recorded_tasks(self.cluster, with_holder(self.staging, ended))
         self.forget(ended, is_job)
-        return ended
+        return with_recorded_paths(self.cluster, ended) if is_job else ended
 
     def forget(self, ended: JobReport, is_job: bool = True) -> None:
         """Delete the directory of an ended application of our user, because the job's key lies there.

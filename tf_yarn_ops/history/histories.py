@@ -28,6 +28,8 @@ _DAYS_AT_ONCE = 6
 #: Users whose days are listed at the same time.
 _LISTS_AT_ONCE = 16
 _PATTERN = re.compile(r"[*?\[]")
+#: What a report says about the folders of a job.
+_PATHS = ("output_path", "working_path", "working_bytes", "tensorboard_logdir")
 
 
 class Histories:
@@ -179,16 +181,28 @@ def read_record(cluster: Cluster, application_id: str, owner: str = "") -> dict[
 
 def with_recorded_tasks(cluster: Cluster, report: JobReport) -> JobReport:
     """Return a report with the tasks of the job's record, if it omits some and there is a record."""
-    if not report.omitted_tasks:
-        return report
-    try:
-        recorded = JobReport.from_dict(read_record(cluster, report.application_id, report.user) or {})
-    except (TfYarnError, OSError, ValueError, TypeError) as error:
-        logger.debug("no record has the omitted tasks of %s: %s", report.application_id, error)
-        return report
-    if len(recorded.tasks) <= len(report.tasks):
+    recorded = _recorded(cluster, report) if report.omitted_tasks else None
+    if recorded is None or len(recorded.tasks) <= len(report.tasks):
         return report
     return replace(report, tasks=recorded.tasks, omitted_tasks=recorded.omitted_tasks)
+
+
+def with_recorded_paths(cluster: Cluster, report: JobReport) -> JobReport:
+    """Return the report of an ended job with the paths of its record, if its coordinator has left no report."""
+    recorded = None if report.tasks or report.omitted_tasks else _recorded(cluster, report)
+    if recorded is None:
+        return report
+    missing: dict[str, Any] = {name: getattr(recorded, name) for name in _PATHS if getattr(report, name) is None}
+    return replace(report, **missing)
+
+
+def _recorded(cluster: Cluster, report: JobReport) -> JobReport | None:
+    try:
+        record = read_record(cluster, report.application_id, report.user)
+        return JobReport.from_dict(record) if record else None
+    except (TfYarnError, OSError, ValueError, TypeError) as error:
+        logger.debug("no record completes the report of %s: %s", report.application_id, error)
+        return None
 
 
 def _wanted(owners: Iterable[str], listed: Iterable[list[str]], query: Query) -> list[tuple[str, str]]:

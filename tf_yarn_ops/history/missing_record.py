@@ -24,6 +24,8 @@ _OF_COORDINATOR = (
     "first_failure",
     "metrics",
     "output_path",
+    "working_path",
+    "working_bytes",
     "tensorboard_logdir",
     "versions",
     "series",

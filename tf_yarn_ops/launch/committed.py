@@ -11,6 +11,7 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 
 from ..errors import ApplicationNotFound, CommitRefused, SubmissionRejected, TfYarnError
 from ..follow.session import Session
@@ -23,6 +24,7 @@ from ..runtime.common.committed_output import (
     CLAIM,
     MOST_SUCCESS,
     NEW,
+    OFF,
     REPLACED,
     SUCCESS_FILE,
     VERSION,
@@ -33,7 +35,7 @@ from ..runtime.common.committed_output import (
     read_success,
     split_location,
 )
-from ..runtime.common.file_storage import LocalFolder
+from ..runtime.common.file_storage import LocalFolder, walk_files
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..runtime.common.values import parse_json
@@ -103,6 +105,20 @@ class PlannedOutput:
                     return _report_of(success)
         return None
 
+    def find_work(self, application_id: str) -> tuple[str, int] | None:
+        """Return the folder of what an application has not committed, and its bytes; None if there is none."""
+        with self._opened() as opened:
+            if opened is None:
+                return None
+            plan, files = opened
+            owner = _owner_in(files, plan, self._cluster.user)
+            ours = [one.name for one in files.list(plan.folder) if one.is_directory and one.is_made_by(owner)]
+            for one in reversed(find_beside(plan, ours)):
+                if one.application_id == application_id:
+                    path = plan.place_of(one)
+                    return plan.location + path, sum(size for _, size in walk_files(files, path))
+        return None
+
     def check(self) -> None:
         """Raise an error where the output can't be committed; the checks cost a few requests.
 
@@ -156,6 +172,11 @@ class PlannedOutput:
                 )
 
 
+def _owner_in(files: FileSystem, plan: CommitPlan, user: str) -> str:
+    """Return the owner of what belongs to the job's user."""
+    return files.owner_of_new(plan.folder) if isinstance(files, LocalFolder) else user
+
+
 def _results(plan: CommitPlan, files: FileSystem, user: str) -> Iterator[Success]:
     """Yield what the results of our user say, the latest version first."""
     names = [""]
@@ -167,7 +188,7 @@ def _results(plan: CommitPlan, files: FileSystem, user: str) -> Iterator[Success
         status = files.status(path)
         if status is None or status.is_directory or status.length > MOST_SUCCESS:
             continue
-        ours = files.owner_of_new(plan.folder) if isinstance(files, LocalFolder) else user
+        ours = _owner_in(files, plan, user)
         if not status.is_made_by(ours):
             why = f"belongs to {status.owner}, not to {ours}" if status.owner != ours else "is a hard link"
             logger.warning("%s %s, and proves nothing", path, why)
@@ -223,7 +244,7 @@ def _prune_beside(session: Session, files: FileSystem, plan: CommitPlan, before:
     deleted = []
     statuses = {status.name: status for status in files.list(plan.folder)}
     for one in find_beside(plan, statuses):
-        path, status = f"{plan.folder.rstrip('/')}/{one.name}", statuses[one.name]
+        path, status = plan.place_of(one), statuses[one.name]
         changed, inside = status.modified / 1000, files.list(path) if status.is_directory else []
         # A commit that ended between its two renames: the next training puts the old result back.
         holds_result = any(item.name.startswith(REPLACED) for item in inside) and files.status(plan.path) is None
@@ -241,8 +262,10 @@ def _is_live(session: Session, application_id: str) -> bool:
         return False
 
 
-def committed_instead(session: Session, spec: JobSpec, tags: Iterable[str], ended: JobReport) -> JobReport:
+def with_commit(session: Session, spec: JobSpec, tags: Iterable[str], ended: JobReport) -> JobReport:
     """Return the report of an ended application: that of its result if it ended after the commit, before its verdict.
+
+    Any other one names the folder of what is not committed, also where no coordinator has left a report.
 
     Parameters
     ----------
@@ -252,14 +275,17 @@ def committed_instead(session: Session, spec: JobSpec, tags: Iterable[str], ende
         Those of the identity.
     ended : JobReport
     """
-    if ended.reason is not Reason.LOST and not ended.retryable:
+    may_be_there = ended.reason is Reason.LOST or ended.retryable
+    if spec.commit == OFF or ended.reason is Reason.SUCCEEDED or (ended.working_path and not may_be_there):
         return ended
     try:
-        found = PlannedOutput(session, spec, tags).find_report(ended.application_id)
+        planned = PlannedOutput(session, spec, tags)
+        found = planned.find_report(ended.application_id) if may_be_there else None
+        work = None if found or ended.working_path else planned.find_work(ended.application_id)
     except TfYarnError as error:
         logger.warning("whether %s has committed its output is not known: %s", ended.application_id, error)
         return ended
-    if found is None:
-        return ended
-    logger.info("%s has committed %s: %s", found.application_id, found.output_path, ended.message)
-    return found
+    if found is not None:
+        logger.info("%s has committed %s: %s", found.application_id, found.output_path, ended.message)
+        return found
+    return replace(ended, working_path=work[0], working_bytes=work[1]) if work else ended

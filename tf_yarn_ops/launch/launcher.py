@@ -20,7 +20,7 @@ from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..submit.submitter import AUTO, SubmitMethod
-from .committed import committed_instead
+from .committed import with_commit
 from .ensure import ensure
 from .identity import Identity, may_try_again
 from .submission import submit_once
@@ -353,7 +353,7 @@ class Launcher:
                     tasks=tasks,
                 )
             ended.append(report)
-        return committed_instead(self.session, spec, identity.tags if identity else (), ended[-1])
+        return with_commit(self.session, spec, identity.tags if identity else (), ended[-1])
 
     def _pause_after(self, ended: Sequence[JobReport]) -> None:
         """Let time pass before the job is submitted again, because no task of it has run."""

@@ -70,6 +70,10 @@ class CommitPlan(NamedTuple):
         words = (self.training or _ALONE, str(self.generation), application_id, *filter(None, [nonce]))
         return "%s/_%s.%s-%s" % (self.folder.rstrip("/"), self.path.rpartition("/")[2], kind, "-".join(words))
 
+    def place_of(self, entry: "Beside") -> str:
+        """Return the path of what lies beside the output."""
+        return "%s/%s" % (self.folder.rstrip("/"), entry.name)
+
     def working_url(self, application_id: str) -> str:
         """Return the folder into which the tasks of an application write, as they get it in DTF_OUTPUT_PATH."""
         return self.location + self.beside(WORK, application_id)

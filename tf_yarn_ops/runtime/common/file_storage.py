@@ -13,7 +13,7 @@ import tempfile
 import uuid
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Type, Union
+from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple, Type, Union
 
 from .contract import EVERYBODY
 from .values import MAX_INTEGER, MIN_INTEGER, open_regular
@@ -162,6 +162,16 @@ def put_whole(files: Storage, path: str, data: bytes, users: Sequence[str] = (),
         return True
     files.delete(passing)
     return False
+
+
+def walk_files(files: Storage, folder: str, below: str = "") -> Iterator[Tuple[str, int]]:
+    """Yield the names and bytes of the files in a folder and in those below it."""
+    for status in files.list("%s/%s" % (folder, below) if below else folder):
+        name = "%s/%s" % (below, status.name) if below else status.name
+        if status.is_directory:
+            yield from walk_files(files, folder, name)
+        else:
+            yield name, status.length
 
 
 class LocalFolder:

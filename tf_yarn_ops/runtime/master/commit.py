@@ -16,7 +16,7 @@ import os
 import time
 import uuid
 from functools import partial
-from typing import Any, Callable, Iterator, List, Mapping, Optional, Set, Tuple, TypeVar, Union
+from typing import Any, Callable, List, Mapping, Optional, Set, Tuple, TypeVar, Union
 
 from ..common.committed_output import (
     CLAIM,
@@ -42,7 +42,7 @@ from ..common.committed_output import (
     read_success,
 )
 from ..common.contract import Job
-from ..common.file_storage import FileStatus, LocalFolder, StorageAway
+from ..common.file_storage import FileStatus, LocalFolder, StorageAway, walk_files
 from ..common.hdfs import Hdfs
 from ..common.reasons import Reason
 from .lifecycle import Expired
@@ -122,7 +122,7 @@ class OutputCommit:
         if self.path is None and self._is_made:
             try:
                 folder = self._sealed if self._is_sealed else self._work
-                self.working_bytes = sum(size for _, size in self._walk(folder))
+                self.working_bytes = sum(size for _, size in walk_files(self._files, folder))
             except OSError as error:
                 logger.info("The size of %s is not known: %s", self.working_url, error)
 
@@ -146,7 +146,7 @@ class OutputCommit:
         taken: Set[str] = set()
         while True:
             beside, results = self._beside(), self._results()
-            complete = [one.name for one in beside if one.kind == SEALED and self._success_in(self._path(one))]
+            complete = [one.name for one in beside if one.kind == SEALED and self._success_in(self._plan.place_of(one))]
             fixed = plan.mode == NEW or plan.version
             occupied = bool(fixed and self._status(plan.result(plan.version)))
             successes = [success for _, success in results]
@@ -187,18 +187,18 @@ class OutputCommit:
     def _take(self, entry: Beside, kind: str) -> None:
         """Withdraw a claim, or rename a folder out of the reach of its application."""
         if kind == CLAIM:
-            self._files.delete(self._path(entry))
+            self._files.delete(self._plan.place_of(entry))
             return
         kept = entry.name.replace(".%s-" % entry.kind, ".%s-" % KEPT)
         places = {
             WORK: self._work,
             SEALED: self._sealed,
-            KEPT: self._path(entry._replace(name="%s-%s" % (kept, uuid.uuid4().hex[:8]))),
+            KEPT: self._plan.place_of(entry._replace(name="%s-%s" % (kept, uuid.uuid4().hex[:8]))),
         }
         if kind == WORK and self._status(self._work):
             kind = KEPT
         try:
-            self._files.move(self._path(entry), places[kind])
+            self._files.move(self._plan.place_of(entry), places[kind])
         except FileNotFoundError:
             logger.info("%s has just been renamed", entry.name)
             return
@@ -213,10 +213,10 @@ class OutputCommit:
             return
         for one in self._beside():
             if one.kind in (SEALED, KEPT):
-                for status in self._files.list(self._path(one)):
+                for status in self._files.list(self._plan.place_of(one)):
                     if status.name.startswith(REPLACED):
                         try:
-                            self._files.move("%s/%s" % (self._path(one), status.name), plan.path)
+                            self._files.move("%s/%s" % (self._plan.place_of(one), status.name), plan.path)
                             logger.warning("Restored %s, which %s has not replaced", plan.path, one.application_id)
                         except (FileNotFoundError, FileExistsError):
                             logger.info("%s is there again", plan.path)
@@ -255,7 +255,7 @@ class OutputCommit:
     def _mark(self, report: Mapping[str, Any]) -> None:
         """Put `SUCCESS_FILE` into the sealed folder, by a rename that fails if the folder has been taken."""
         plan, marker = self._plan, "%s/%s" % (self._sealed, SUCCESS_FILE)
-        files = [found for found in self._walk(self._sealed) if found[0] != SUCCESS_FILE]
+        files = [found for found in walk_files(self._files, self._sealed) if found[0] != SUCCESS_FILE]
         success = Success(self._application_id, plan.training, plan.generation, report, files)
         self._write_marker(success._replace(version=self._next_version()))
         self._files.delete(marker)  # the program's own
@@ -362,11 +362,11 @@ class OutputCommit:
         pointer = plan.beside(POINTER, self._application_id)
         self._files.replace(pointer, b"%d\n" % self.version, FILE_MODE)
         for one in self._beside(of_all=True):
-            if one.kind == POINTER and self._path(one) != pointer:
-                if self._number_in(self._path(one)) > self.version:
+            if one.kind == POINTER and self._plan.place_of(one) != pointer:
+                if self._number_in(self._plan.place_of(one)) > self.version:
                     self._files.delete(pointer)
                     return
-                self._files.delete(self._path(one))  # a late application has no pointer left to rename
+                self._files.delete(self._plan.place_of(one))  # a late application has no pointer left to rename
         if self._number_in(latest) >= self.version:
             self._files.delete(pointer)
             return
@@ -391,7 +391,7 @@ class OutputCommit:
             for one in self._beside():
                 own = one.training == plan.training if plan.training else one.application_id == self._application_id
                 if own and one.generation <= plan.generation:
-                    self._files.delete(self._path(one))
+                    self._files.delete(self._plan.place_of(one))
             if plan.mode == VERSION:
                 until = [name for number, name in self._versions() if number <= self.version]
                 for name in until[: -plan.keep]:
@@ -404,9 +404,6 @@ class OutputCommit:
 
     def _result(self) -> str:
         return self._plan.result(self._plan.version)
-
-    def _path(self, entry: Beside) -> str:
-        return "%s/%s" % (self._plan.folder.rstrip("/"), entry.name)
 
     def _beside(self, of_all: bool = False) -> List[Beside]:
         """Return what our user's applications, or those of all users, have left beside the output."""
@@ -431,15 +428,6 @@ class OutputCommit:
 
     def _success_in(self, folder: str) -> Optional[Success]:
         return read_success(self._read("%s/%s" % (folder, SUCCESS_FILE), MOST_SUCCESS, own=True))
-
-    def _walk(self, folder: str, below: str = "") -> Iterator[Tuple[str, int]]:
-        """Yield the names and sizes of the files in a folder."""
-        for status in self._files.list("%s/%s" % (folder, below) if below else folder):
-            name = "%s/%s" % (below, status.name) if below else status.name
-            if status.is_directory:
-                yield from self._walk(folder, name)
-            else:
-                yield name, status.length
 
 
 def commit_of(job: Job, application_id: str) -> Optional[OutputCommit]:
