@@ -113,7 +113,9 @@ def test_work_is_found_where_no_coordinator_has_left_a_report(launcher, output, 
     found = with_commit(launcher.session, spec, TAGS, JobReport(ID, reason=reason))
     assert (found.reason, found.working_path, found.working_bytes) == (reason, str(left), 5)
     assert (
-        with_commit(launcher.session, spec, TAGS, replace(found, application_id=f"{ID}0", working_path=None)).working_path
+        with_commit(
+            launcher.session, spec, TAGS, replace(found, application_id=f"{ID}0", working_path=None)
+        ).working_path
         is None
     )
     monkeypatch.setattr("tf_yarn_ops.hadoop.filesystem.MountedFileSystem.owner_of_new", lambda *_: "alice")
@@ -141,21 +143,24 @@ def test_output_of_a_live_training_is_refused_to_another(launcher, output):
 @pytest.mark.slow
 def test_retry_of_a_committed_training_starts_no_application(launcher, output, tmp_path):
     spec = job(
-        "touch $DTF_OUTPUT_PATH/model; exit $(cat " + str(tmp_path / "code") + ")",
+        f"[ $DTF_TASK_JOB_NAME = chief ] || sleep 1; touch $DTF_OUTPUT_PATH/$DTF_TASK_JOB_NAME; exit $(cat {tmp_path}/code)",
         output=str(output / "x"),
         commit="new",
+        tasks={"chief": 1, "evaluator": 1},
     )
     (tmp_path / "code").write_text("3")
     failed = launcher.run(spec, Identity("training"))
-    assert failed.reason is Reason.TASK_FAILED and os.listdir(failed.working_path) == ["model"]
+    assert failed.reason is Reason.TASK_FAILED and "chief" in os.listdir(failed.working_path)
     (tmp_path / "code").write_text("0")
     done = launcher.run(spec, Identity("training", attempt=1))
-    assert json.loads((output / "x" / "_SUCCESS").read_bytes())["application_id"] == done.application_id
+    success = json.loads((output / "x" / "_SUCCESS").read_bytes())
+    assert success["application_id"] == done.application_id
+    assert [file["name"] for file in success["files"]] == ["chief", "evaluator"]  # which ends after the chief
     launcher.session.resourcemanager.folder(done.application_id).rename(tmp_path / "forgotten")
     assert launcher.run(spec, Identity("training", attempt=2)).application_id == done.application_id
 
 
-def test_work_of_ended_trainings_is_pruned_and_an_old_result_stays(launcher, output):
+def test_work_of_ended_trainings_is_pruned_and_an_old_result_stays(launcher, output, tmp_path):
     PlannedOutput(launcher.session, job(output=str(output), commit="replace")).check()
     left = output.parent / f"_digits.work-alone-0-{ID}"
     holds = output.parent / f"_digits.sealed-alone-0-{ID}-00"
@@ -166,11 +171,24 @@ def test_work_of_ended_trainings_is_pruned_and_an_old_result_stays(launcher, out
     assert prune_outputs(launcher.session, 30.0) == []
     assert [file.name for file in prune_outputs(launcher.session, 0.0)] == [f"_digits.claim-alone-0-{ID}", left.name]
     assert os.listdir(output.parent) == [holds.name]
+    notes = tmp_path / "jobs" / "staging" / "outputs"
+    assert len(os.listdir(notes)) == 1
     output.mkdir()
     assert [file.name for file in prune_outputs(launcher.session, 0.0)] == [holds.name]
+    assert os.listdir(notes) == []
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"output": 1, "mode": "replace"}', '{"output": "s3://x/y"}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"output": 1, "mode": "replace"}',
+        '{"output": "s3://x/y"}',
+        '{"output": "hdfs://127.0.0.1/models/of-a-lost-cluster", "mode": "replace"}',
+    ],
+)
 def test_note_that_names_no_output_is_passed_over(launcher, output, content, tmp_path):
     notes = tmp_path / "jobs" / "staging" / "outputs"
     notes.mkdir(parents=True)

@@ -1,6 +1,7 @@
 """A real Apache Knox and a real KMS: staging, input and output of a job lie in an encryption zone, behind the gateway."""
 
 import json
+import os
 import signal
 import urllib.request
 from contextlib import closing
@@ -8,18 +9,23 @@ from contextlib import closing
 import pytest
 
 from support.cluster_jobs import job, until_it_runs
+from support.commit_rows import commits_whole_and_once, train
 from support.hadoop import HadoopCluster
+from support.hadoop.kms import make_zone
 from support.waiting import until
-from tf_yarn_ops.errors import CredentialsRefused, KmsUnreachable, LogMissing
+from tf_yarn_ops.errors import CommitRefused, CredentialsRefused, KmsUnreachable, LogMissing
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.launch.launcher import Launcher
+from tf_yarn_ops.runtime.common.committed_output import CommitPlan
+from tf_yarn_ops.runtime.common.hdfs import Hdfs
 from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.master.commit import ResultExists
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 #: A machine without a Hadoop client: no program and no variable leads past the gateway.
 ENVIRON = {"HOME": "/nowhere", "PATH": "/usr/bin:/bin"}
@@ -77,6 +83,25 @@ def test_job_in_an_encryption_zone_is_followed_through_knox(hadoop, tmp_path):
         # Without /conf nothing leads to the logs in HDFS, but the container is known.
         with pytest.raises(LogMissing, match=f"yarn logs -applicationId {application_id} -containerId container_"):
             "".join(launcher.log(application_id, "master"))
+
+
+def test_output_in_a_zone_is_committed_and_a_zone_is_no_output(hadoop):
+    """HDFS would rename a result to the place of the zone, where it lies unencrypted."""
+    settings = hadoop[0].settings
+    files = Hdfs(hadoop[0].namenode_urls, settings.user, {})
+    commits_whole_and_once(files, f"/user/{settings.user}/models")
+    files.makedirs("/zones/digits", 0o755)
+    make_zone(settings, "/zones/digits", os.environ)
+    with pytest.raises(ResultExists, match="is an encryption zone"):
+        train(files, CommitPlan("replace", "/zones/digits"), 1)
+    with closing(Launcher(discover(hadoop[0].resourcemanager_url, {}, settings.user))) as launcher:
+        for commit in ("new", "replace"):
+            with pytest.raises(CommitRefused, match=r"hdfs:///zones/digits is an encryption zone.*give a folder in it"):
+                launcher.run(job(output="hdfs:///zones/digits", commit=commit))
+        assert launcher.list(states=["FINISHED", "FAILED", "RUNNING"]) == []
+    assert [status.name for status in files.list("/zones")] == ["digits"]
+    assert train(files, CommitPlan("version", "/zones/digits"), 2).path == "/zones/digits/1"
+    assert files.status("/zones/digits/1/variables/model").encrypted
 
 
 def test_wrong_password_at_knox_is_not_retryable(hadoop, tmp_path):

@@ -32,8 +32,10 @@ from ..runtime.common.committed_output import (
     Success,
     exists_message,
     find_beside,
+    find_versions,
     read_success,
     split_location,
+    zone_message,
 )
 from ..runtime.common.file_storage import LocalFolder, walk_files
 from ..runtime.common.reasons import Reason
@@ -133,6 +135,8 @@ class PlannedOutput:
             if opened is None:
                 return
             plan, files = opened
+            if refusal := zone_message(plan, lambda path: bool((one := files.status(path)) and one.encrypted)):
+                raise CommitRefused(refusal)
             result = plan.result(plan.version)
             if (plan.mode == NEW or plan.version) and files.status(result) is not None:
                 raise CommitRefused(exists_message(plan.location + result))
@@ -181,8 +185,8 @@ def _results(plan: CommitPlan, files: FileSystem, user: str) -> Iterator[Success
     """Yield what the results of our user say, the latest version first."""
     names = [""]
     if plan.mode == VERSION:
-        found = [status.name for status in files.list(plan.path)]
-        names = sorted((name for name in found if name.isascii() and name.isdigit()), key=int)[: -_VERSIONS - 1 : -1]
+        found = find_versions(status.name for status in files.list(plan.path))
+        names = [name for _, name in found[: -_VERSIONS - 1 : -1]]
     for name in names:
         path = "/".join(filter(None, [plan.path, name, SUCCESS_FILE]))
         status = files.status(path)
@@ -231,9 +235,13 @@ def prune_outputs(session: Session, unused_days: float) -> list[CachedFile]:
             place = split_location(output)
             if place is None or note.owner != staging.cluster.user:
                 continue
+            plan = CommitPlan(mode, place[1], place[0])
             with closing(session.cluster.open_path(output)[0] if place[0] else MountedFileSystem("/")) as files:
-                found = _prune_beside(session, files, CommitPlan(mode, place[1], place[0]), before)
-        except (ValueError, KeyError, TypeError, RestUnavailable) as error:
+                found = _prune_beside(session, files, plan, before)
+                left = find_beside(plan, [status.name for status in files.list(plan.folder)])
+            if not left and note.modified / 1000 < before:  # the next training of this output writes it again
+                staging.filesystem.delete(f"{folder}/{note.name}")
+        except (ValueError, KeyError, TypeError, TfYarnError) as error:
             logger.warning("what is left beside the output of %s/%s stays: %s", folder, note.name, error)
             continue
         deleted += found

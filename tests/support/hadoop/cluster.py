@@ -332,7 +332,7 @@ class HadoopCluster(MiniCluster):
         for user in USERS if settings.kerberos else ():
             health.put(settings, f"/user/{user}", {"op": "SETOWNER", "owner": user})
         put_labels(settings)
-        if settings.kms:
+        if settings.kms and not (settings.directory / KMS / "zone").exists():
             superuser = os.environ | (get_ticket(settings, os.environ, HDFS) if settings.kerberos else {})
             make_zone(settings, settings.zone, superuser)
         if settings.docker:

@@ -67,7 +67,7 @@ def build_kms_files(settings: HadoopSettings, folder: Path) -> dict[str, str]:
 
 
 def make_zone(settings: HadoopSettings, path: str, environ: Mapping[str, str]) -> None:
-    """Make an empty folder of HDFS an encryption zone, unless it is one; ``environ`` is that of HDFS's superuser.
+    """Make an empty folder of HDFS an encryption zone, the first with its key; ``environ`` is that of HDFS's superuser.
 
     Raises
     ------
@@ -75,14 +75,11 @@ def make_zone(settings: HadoopSettings, path: str, environ: Mapping[str, str]) -
         Hadoop refused; the message has its answer.
     """
     mark = settings.directory / "kms" / "zone"
-    if mark.exists():
-        return
     jars = ":".join([*(f"{jars}/*" for jars in settings.client_jars), str(settings.configuration)])
     java = [f"{settings.java_home}/bin/java", *settings.client_flags, "-cp", jars]
-    for command in (
-        ["org.apache.hadoop.crypto.key.KeyShell", "create", KEY, "-size", "128"],
-        ["org.apache.hadoop.hdfs.tools.CryptoAdmin", "-createZone", "-keyName", KEY, "-path", path],
-    ):
+    key = ["org.apache.hadoop.crypto.key.KeyShell", "create", KEY, "-size", "128"]
+    zone = ["org.apache.hadoop.hdfs.tools.CryptoAdmin", "-createZone", "-keyName", KEY, "-path", path]
+    for command in [*([] if mark.exists() else [key]), zone]:
         ran = subprocess.run([*java, *command], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environ,
                              timeout=120)  # fmt: skip
         if ran.returncode != 0:

@@ -10,7 +10,7 @@ docs/design.md, section 5. Hadoop's FileOutputCommitter and its ``_SUCCESS``; Te
 
 import json
 import re
-from typing import Any, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 #: The marker of a result, as Hadoop's jobs and Oozie's data sets name it.
 SUCCESS_FILE = "_SUCCESS"
@@ -170,6 +170,20 @@ def exists_message(result: str) -> str:
     return "%s exists; delete it, give another output, or let commit be replace or version" % result
 
 
+def zone_message(plan: CommitPlan, is_encrypted: Callable[[str], bool]) -> str:
+    """Return why an output that is an encryption zone has no result; empty for any other output.
+
+    HDFS compares the zones of the folders above source and target only. A rename to the place of a zone succeeds, and
+    the result is not encrypted.
+    """
+    if plan.mode == VERSION or not is_encrypted(plan.path) or is_encrypted(plan.folder):
+        return ""
+    return (
+        "%s is an encryption zone, and a result that takes its place is not encrypted; " % (plan.location + plan.path)
+        + "give a folder in it, or let commit be version"
+    )
+
+
 def find_beside(plan: CommitPlan, names: Iterable[str]) -> List[Beside]:
     """Return what lies beside an output, of all trainings, the oldest of each training first."""
     pattern = re.compile(
@@ -183,6 +197,11 @@ def find_beside(plan: CommitPlan, names: Iterable[str]) -> List[Beside]:
             training = "" if match[2] == _ALONE else match[2]
             found.append(Beside(name, match[1], training, int(match[3]), match[4]))
     return sorted(found, key=lambda one: (one.training, one.age, one.name))
+
+
+def find_versions(names: Iterable[str]) -> List[Tuple[int, str]]:
+    """Return the numbers and names of the versions in a folder, the lowest first."""
+    return sorted((int(name), name) for name in names if name.isascii() and name.isdigit() and len(name) < 19)
 
 
 class Take(NamedTuple):

@@ -52,6 +52,8 @@ class FileStatus(NamedTuple):
         Bytes; 0 if the file system does not name it.
     links : int
         Names of a file on this machine or a file server; 1 for a directory, and elsewhere.
+    encrypted : bool
+        Whether it lies in an encryption zone of HDFS, or is one.
     """
 
     name: str
@@ -63,6 +65,7 @@ class FileStatus(NamedTuple):
     permission: int
     block_size: int = 0
     links: int = 1
+    encrypted: bool = False
 
     def is_made_by(self, user: str) -> bool:
         """Return whether a user has made this file, or directory, here.
@@ -89,7 +92,9 @@ def read_file_status(item: Mapping[str, Any]) -> FileStatus:
     if not all(MIN_INTEGER <= number <= MAX_INTEGER for number in (length, modified, accessed, block_size)):
         raise ValueError("a number of %s is out of range" % name)
     owner, permission = str(item["owner"]), int(item["permission"], 8)
-    return FileStatus(name, item["type"] == "DIRECTORY", length, modified, accessed, owner, permission, block_size)
+    kind = item["type"] == "DIRECTORY"
+    encrypted = item.get("encBit") is True
+    return FileStatus(name, kind, length, modified, accessed, owner, permission, block_size, encrypted=encrypted)
 
 
 class Content(Protocol):

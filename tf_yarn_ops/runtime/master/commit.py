@@ -39,7 +39,9 @@ from ..common.committed_output import (
     dump_success,
     exists_message,
     find_beside,
+    find_versions,
     read_success,
+    zone_message,
 )
 from ..common.contract import Job
 from ..common.file_storage import FileStatus, LocalFolder, StorageAway, walk_files
@@ -69,7 +71,7 @@ class TakenOver(Exception):
 
 
 class ResultExists(Exception):
-    """The place of the result is taken, and may not be replaced."""
+    """The result has no place: it is taken and may not be replaced, or is an encryption zone."""
 
 
 class OutputCommit:
@@ -137,6 +139,9 @@ class OutputCommit:
         """
         plan = self._plan
         self._files.makedirs(plan.folder, FOLDER_MODE)
+        refusal = zone_message(plan, self._is_encrypted)
+        if refusal:
+            raise ResultExists(refusal)
         self._owner = self._files.owner_of_new(plan.folder)
         # First claim, then look: of two applications that begin at once, one sees the other.
         self._files.replace(self._claim, b"", FILE_MODE)
@@ -343,8 +348,7 @@ class OutputCommit:
 
     def _versions(self) -> List[Tuple[int, str]]:
         """Return the numbers and names of the versions, the lowest first."""
-        names = [status.name for status in self._files.list(self._plan.path) if status.is_directory]
-        return sorted((int(name), name) for name in names if name.isascii() and name.isdigit() and len(name) < 19)
+        return find_versions(status.name for status in self._files.list(self._plan.path) if status.is_directory)
 
     def _results(self) -> List[Tuple[int, Optional[Success]]]:
         """Return the versions of the results that there are, and what they say."""
@@ -419,6 +423,10 @@ class OutputCommit:
             return self._files.status(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
+
+    def _is_encrypted(self, path: str) -> bool:
+        found = self._status(path)
+        return found is not None and found.encrypted
 
     def _read(self, path: str, most: int, own: bool = False) -> Optional[bytes]:
         found = self._status(path)
