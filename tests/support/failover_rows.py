@@ -160,10 +160,13 @@ def one_address_is_enough(access):
 
 
 def nothing_is_lost_when_the_resourcemanager_is_killed(access, launcher):
-    """Jobs that are watched, waited for and killed, and submissions in three gaps."""
+    """Jobs that are watched, waited for and killed, and submissions in three gaps.
+
+    Those that are watched commit their outputs to a folder that the nodes share.
+    """
     hadoop = access.hadoop
-    tag = deployment_tag("failover")
-    watched, gate = gated(hadoop, "watched", tags=[tag])
+    tag, versions = deployment_tag("failover"), hadoop.directory / "models" / "digits"
+    watched, gate = gated(hadoop, "watched", tags=[tag], output=str(versions), commit="version")
     names = [launcher.submit(watched) for _ in range(3)]
     doomed = launcher.submit(job("sleep 300"))
     spec = job("sleep 0.2")
@@ -203,6 +206,8 @@ def nothing_is_lost_when_the_resourcemanager_is_killed(access, launcher):
     assert {(report.reason, len(report.rounds), report.tasks[0].starts) for report in ended} == {
         (Reason.SUCCEEDED, 1, 1)
     }
+    assert {report.output_path for report in ended} == {str(versions / str(number)) for number in (1, 2, 3)}
+    assert {path.name for path in versions.iterdir()} == {"1", "2", "3", "LATEST"}
     for client in clients.values():
         client.wait(60)
     until(lambda: not launcher.list() and not directories(launcher), 60, 0.5)
@@ -211,8 +216,8 @@ def nothing_is_lost_when_the_resourcemanager_is_killed(access, launcher):
 
 def nothing_is_lost_when_the_namenode_is_killed(access, launcher):
     """Submissions while staging and claiming, a kill, logs and sweeping, with a dead first NameNode at last."""
-    hadoop = access.hadoop
-    spec, gate = gated(hadoop, "namenode")
+    hadoop, output = access.hadoop, f"hdfs:///user/{launcher.cluster.user}/digits-{time.time()}"
+    spec, gate = gated(hadoop, "namenode", output=output, commit="new")
     running = launcher.submit(spec)
     until(lambda: launcher.report(running).state == "RUNNING", 120, 0.2)
     quick = job("echo word-for-the-log")
@@ -232,7 +237,8 @@ def nothing_is_lost_when_the_namenode_is_killed(access, launcher):
             report = again(lambda identity=identity: launcher.ensure(quick, identity))
             trained_once(launcher, identity, launcher.wait(report.application_id, identity=identity, timeout=180))
         gate.touch()
-        assert launcher.wait(running, timeout=180).reason is Reason.SUCCEEDED
+        ended = launcher.wait(running, timeout=180)
+        assert (ended.reason, ended.output_path) == (Reason.SUCCEEDED, output)
         words = [*YTF, "logs", report.application_id]
         until(
             lambda: (
