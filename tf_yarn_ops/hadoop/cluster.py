@@ -499,14 +499,11 @@ def parse_addresses(text: str, scheme: str = "http", port: int = RESOURCEMANAGER
                 f"{part!r} is not the address of a ResourceManager; give http://host:8088, two as "
                 "http://host1:8088,http://host2:8088"
             )
-        urls.append(f"{split.scheme}://{split.netloc}{_gateway_path(split.path)}")
+        path = split.path.rstrip("/")
+        # A user may have copied the address of a page of the ResourceManager.
+        path = "" if path.startswith("/") and path.split("/")[1] in _OWN_PAGES else path
+        urls.append(f"{split.scheme}://{split.netloc}{path}")
     return tuple(urls)
-
-
-def _gateway_path(path: str) -> str:
-    """Return the path of an address; empty for a page of the ResourceManager, whose address a user has copied."""
-    path = path.rstrip("/")
-    return "" if path.split("/")[1:2] and path.split("/")[1] in _OWN_PAGES else path
 
 
 def _read_directory(directory: str, environ: Mapping[str, str]) -> Configuration:

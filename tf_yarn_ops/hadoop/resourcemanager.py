@@ -448,12 +448,11 @@ class ResourceManager(Backend):
             YARN's ``app`` objects.
         """
         parameters = find_parameters(tags, states, user, finished_since)
-        found = self._settled(
-            lambda: read_applications(self._get(f"{CLUSTER_PATH}/apps", "looking for applications", params=parameters)),
+        return self._settled(
+            lambda: self._read_list(self.request("GET", f"{CLUSTER_PATH}/apps", params=parameters)),
             self._activation,
             self._patience,
         )
-        return [from_outside(application, self.address) for application in found]
 
     def find_live(self, tag: str | None, user: str) -> list[dict[str, Any]]:
         """Return live applications of a user by one request; a ResourceManager that recovers may list too few.
@@ -469,8 +468,11 @@ class ResourceManager(Backend):
         if response.status_code == 400 and self._deselected != parameters["deSelects"]:
             self._deselected = parameters["deSelects"]
             response = self.request("GET", f"{CLUSTER_PATH}/apps", params=parameters)
-        found = read_applications(read_json(response, "looking for applications"))
-        return [from_outside(application, self.address) for application in found]
+        return self._read_list(response)
+
+    def _read_list(self, response: Any) -> list[dict[str, Any]]:
+        items = read_items(read_json(response, "looking for applications"), "apps", "app")
+        return [from_outside(parse_application(item), self.address) for item in items]
 
     def kill(self, application_id: str, diagnostics: str, patience: float = 0.0) -> str:
         """Ask YARN to kill an application; return the state that it answers.
@@ -580,11 +582,6 @@ def find_parameters(
         "finishedTimeBegin": str(round(1000 * finished_since)) if finished_since else "",
     }
     return {"deSelects": "resourceRequests", **{name: value for name, value in parameters.items() if value}}
-
-
-def read_applications(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the applications in the answer to a list call; raise UnexpectedAnswer for any other answer."""
-    return [parse_application(item) for item in read_items(document, "apps", "app")]
 
 
 def parse_application(item: Any) -> dict[str, Any]:
