@@ -158,6 +158,22 @@ def lasting(site, yarn):
         (site.folder / f"{name}-over").touch()
 
 
+def end_worker(site, lasting, end):
+    """End the worker of a training; wait until the other one follows it, and start the worker again."""
+    run = lasting.one
+    run.worker()  # it lives
+    worker, application = run.instance()["hostname"], lasting.ids[run]
+    end(worker)
+
+    def is_followed(run):
+        return run.task_state() == "running" and run.instance()["hostname"] != worker
+
+    until(lambda: all(map(is_followed, lasting.sync)) and f"attached to {application}" in run.log(), JOB, 0.5, run.log)
+    site.start(worker)
+    site.await_worker(worker)
+    lasting.check()
+
+
 def test_message_that_is_delivered_again_trains_once(site, yarn, lasting):
     """Airflow drops it, or, when its token has expired, fails the try, and the next one attaches."""
     site.deliver_again(lasting.one)
@@ -199,3 +215,12 @@ def test_second_triggerer_takes_over_from_a_killed_one(site, lasting):
     until(lambda: (lasting.deferred.instance()["triggerer_job"] or {}).get("id") not in (None, first), JOB, 0.5)
     assert (lasting.deferred.task_state(), lasting.deferred.instance()["try_number"]) == ("deferred", 1)
     lasting.check()
+
+
+def test_retry_attaches_on_the_other_machine(site, lasting):
+    """The machines differ in ``[api] base_url`` and ``[tf_yarn] deployment_id``."""
+    end_worker(site, lasting, lambda worker: site.stop(worker, signal.SIGKILL))
+
+
+def test_cold_shutdown_leaves_trainings_to_the_other_worker(site, lasting):
+    end_worker(site, lasting, lambda worker: site.stop(worker, signal.SIGQUIT, JOB))

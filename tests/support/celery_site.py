@@ -170,7 +170,7 @@ class CeleryAirflowSite(AirflowSite):
     def __init__(self, folder, dags, wheel):
         self.servers = installed_servers()
         self.python = self.servers.python
-        self.folder, self.wheel = folder, wheel
+        self.folder, self.wheel, self.offsets = folder, wheel, {}
         self.ports = choose_ports(["postgres", "redis", "worker-logs"])
         broker = f"redis://127.0.0.1:{self.ports['redis']}/0"
         settings = {**CELERY, "CELERY__BROKER_URL": broker,
@@ -209,7 +209,8 @@ class CeleryAirflowSite(AirflowSite):
             until(lambda: ready(port), what=f"{name} listens")
             return
         machine = name if name in MACHINES else "main"
-        home = self.home_of(machine)
+        home, log = self.home_of(machine), self.home / f"{name}.log"
+        self.offsets[name] = log.stat().st_size if log.exists() else 0
         own = {"AIRFLOW_HOME": str(home), "HOME": str(home), "PYTHONPATH": str(home / "site-packages"),
                "OWN_ADDRESS": MACHINES[machine], "NO_PROXY": "*"}  # fmt: skip
         if name == "wk2":
@@ -261,7 +262,14 @@ class CeleryAirflowSite(AirflowSite):
     def await_worker(self, *names):
         """Wait until a worker takes messages."""
         for name in names or WORKERS:
-            until(lambda name=name: self.check_running() or f"{name} ready" in self.tail(name, 10**6), 180, 0.2, name)
+            ready = f"{name} ready"
+            until(
+                lambda name=name, ready=ready: ready in self.since_start(name) or self.check_running(), 180, 0.2, ready
+            )
+
+    def since_start(self, name):
+        """Return what a component has logged since its last start."""
+        return (self.home / f"{name}.log").read_bytes()[self.offsets[name] :].decode(errors="replace")
 
 
 def _run(words, **options):
