@@ -19,6 +19,7 @@ NAMES = (
     "secure_submission",
     "burst",
     "job",
+    "scale",
     "restart",
     "lease",
     "history",
@@ -48,7 +49,7 @@ def main(names: tuple[str, ...], runs: int, quick: bool, soak: float | None, see
     """Run benchmarks by name; all without one.
 
     NAME: rendezvous, heartbeats, agent, watcher, triggerer (no Java), submission, secure_submission, burst, job,
-    restart, lease, history, page, environment, data, commit, fuzz.
+    scale, restart, lease, history, page, environment, data, commit, fuzz.
     """
     logging.basicConfig(level=logging.WARNING)
     if soak is not None:

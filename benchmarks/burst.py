@@ -40,7 +40,7 @@ def _figures(cluster: Hadoop, url: str, calls: list[int], count: int) -> Figures
     names = [ended.answer for ended in told]
     if len(set(names)) != count:
         raise RuntimeError(f"{count} submissions gave {len(set(names))} applications")
-    accepted = max(cluster.launcher.resourcemanager.get(name)["startedTime"] for name in names) / 1000
+    accepted = max(cluster.launcher.session.resourcemanager.get(name)["startedTime"] for name in names) / 1000
     for name in names:
         cluster.launcher.kill(name, "measured")
     cluster.quieten()

@@ -21,7 +21,7 @@ def measure(runs: int, quick: bool) -> Samples:
         stores = {"HDFS": (Hdfs(known.webhdfs, known.user, {}), "/tmp/bench"), "a folder": (LocalFolder("/"), folder)}
         sizes = (1, 20) if quick else (1, 2_000)
         cases = {
-            f"{size:,} files in {name}": lambda store=store, size=size: _commit(*store, size)
+            f"{size:,} files in {name}": lambda store=store, size=size: _commit(store[0], store[1], size)
             for name, store in stores.items()
             for size in sizes
         }

@@ -133,7 +133,7 @@ class Hadoop:
 
     def finish(self, application_id: str) -> dict[str, Any]:
         """Wait until an application has ended well; give YARN's object of it."""
-        while not (found := self.launcher.resourcemanager.get(application_id))["finishedTime"]:
+        while not (found := self.launcher.session.resourcemanager.get(application_id))["finishedTime"]:
             time.sleep(0.1)
         if found["finalStatus"] != "SUCCEEDED":
             raise RuntimeError(f"{application_id} ended as {found['finalStatus']}: {found['diagnostics'][:2000]}")
@@ -143,7 +143,7 @@ class Hadoop:
         """Wait until the node has let go of everything, so that one run does not pay for the one before."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            nodes = self.launcher.resourcemanager.nodes()
+            nodes = self.launcher.session.resourcemanager.nodes()
             if not any(node.get("numContainers") for node in nodes):
                 time.sleep(1)
                 return
@@ -177,12 +177,12 @@ class _Memory:
 
 
 @contextlib.contextmanager
-def hadoop() -> Iterator[Hadoop]:
-    """Yield a running cluster of our own, and leave nothing of it behind."""
+def hadoop(**options: Any) -> Iterator[Hadoop]:
+    """Yield a running cluster of our own, with the options of `HadoopCluster`, and leave nothing of it behind."""
     with tempfile.TemporaryDirectory(prefix="ytf-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)
-        with HadoopCluster(folder / "hadoop") as cluster:
+        with HadoopCluster(folder / "hadoop", **options) as cluster:
             ours = Hadoop(cluster, folder)
             try:
                 yield ours

@@ -66,7 +66,7 @@ def _write(cluster: Hadoop, count: int) -> Figures:
     began = time.monotonic()
     path = history.keep(job, status["application_id"], status)
     seconds = time.monotonic() - began
-    found = cluster.launcher.staging().filesystem.status(path or "")
+    found = cluster.launcher.session.staging().filesystem.status(path or "")
     if found is None:
         raise RuntimeError("the record was not written")
     return {"ms": 1000 * seconds, "KiB": found.length / 1024}

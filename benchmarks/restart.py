@@ -43,7 +43,7 @@ def restart_figures(cluster: Hadoop, size: int) -> Figures:
         f"echo $EPOCHREALTIME > {folder}/again.$TASK_INDEX; sleep 1"
     )
     found = _run(cluster, size, folder, command, RestartPolicy("cluster", max_restarts=1, backoff=0))
-    report = cluster.launcher.read(found)
+    report = cluster.launcher.session.read(found)
     failed, again = times(folder, "failed")[0], times(folder, "again")
     if report.exit_code or len(again) != size:
         raise RuntimeError(f"{report.application_id}: {report.reason}, {len(again)} of {size} ran again")
@@ -67,4 +67,4 @@ def _run(cluster: Hadoop, size: int, folder: Path, command: str, policy: Restart
     )
     cluster.quieten()
     report = cluster.launcher.run(spec)
-    return cluster.launcher.resourcemanager.get(report.application_id)
+    return cluster.launcher.session.resourcemanager.get(report.application_id)

@@ -37,7 +37,7 @@ def measure(runs: int, quick: bool) -> Samples:
 
 
 def _figures(hadoop: Hadoop, ended: Ended) -> Figures:
-    accepted = hadoop.launcher.resourcemanager.get(ended.answer)["startedTime"] / 1000
+    accepted = hadoop.launcher.session.resourcemanager.get(ended.answer)["startedTime"] / 1000
     hadoop.launcher.kill(ended.answer, "measured")
     hadoop.quieten()
     return {"start -> accepted s": accepted - ended.began, "whole process s": ended.seconds, "peak MiB": ended.peak_mib}

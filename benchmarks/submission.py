@@ -19,7 +19,7 @@ def measure(runs: int, quick: bool) -> Samples:
 
 
 def _figures(cluster: Hadoop, ended: Ended) -> Figures:
-    accepted = cluster.launcher.resourcemanager.get(ended.answer)["startedTime"] / 1000
+    accepted = cluster.launcher.session.resourcemanager.get(ended.answer)["startedTime"] / 1000
     cluster.launcher.kill(ended.answer, "measured")
     cluster.quieten()
     return {"start -> accepted s": accepted - ended.began, "whole process s": ended.seconds, "peak MiB": ended.peak_mib}

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from ..errors import MiniClusterError
 from . import daemons, health, state
@@ -22,6 +22,7 @@ from .installation import check_disk, node_memory, prepare_folder
 from .java import find_java
 from .ports import taken_ports
 
+_Cluster = TypeVar("_Cluster", bound="MiniCluster")
 _LOG = logging.getLogger(__name__)
 #: Time for a daemon, or all of them, to get ready.
 READY_SECONDS = 120.0
@@ -98,7 +99,7 @@ class MiniCluster:
         _ = cluster.settings
         return cluster
 
-    def __enter__(self) -> "MiniCluster":
+    def __enter__(self: _Cluster) -> _Cluster:
         self.up()
         return self
 
