@@ -238,7 +238,8 @@ def test_java_stack_trace_does_not_hide_the_message():
 
 
 @pytest.mark.parametrize(
-    "text", [" " * 65_536, "\n" * 65_536, "at " * 20_000, " at a(" * 10_000, "\tat a(b) ~[" * 6_000]
+    "text",
+    [" " * 65_536, "\n" * 65_536, "at " * 20_000, " at a(" * 10_000, "\tat a(b) ~[" * 6_000, '\n{"schema":1' * 100_000],
 )
 @pytest.mark.timeout(10)
 def test_no_text_of_yarns_keeps_its_reader(text):

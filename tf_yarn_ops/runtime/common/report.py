@@ -11,6 +11,7 @@ import html
 import json
 import re
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from .reasons import Reason
@@ -29,6 +30,8 @@ SHOWN = 40
 REPORT_START = '{"schema":'
 #: The key of the secret in the JSON of the diagnostics, and how the tag with its hash begins.
 _SECRET, VERDICT_TAG = "verdict_secret", "tfyv-"
+#: Lines of the diagnostics that are read as reports, at most.
+_MOST_REPORTS = 100
 #: YARN's page shows each line of the diagnostics in a row of its own, and breaks no long line.
 _SEPARATORS = (",\n", ":")
 #: What a report that is too long drops next, and of which tasks: of all, or only of those that did not fail.
@@ -452,7 +455,8 @@ def parse_diagnostics(text: str, application_id: str, tags: Iterable[str] = ()) 
         The report with the secret of one of the tags, else the first one, else None.
     """
     known, first = set(tags), None
-    for found in re.finditer("^" + re.escape(REPORT_START), text, re.MULTILINE):
+    # Each that is no JSON costs a look at the whole text, which a killer may fill with them.
+    for found in islice(re.finditer("^" + re.escape(REPORT_START), text, re.MULTILINE), _MOST_REPORTS):
         try:
             document, _ = json.JSONDecoder().raw_decode(text, found.start())
             report = JobReport.from_dict(document)
