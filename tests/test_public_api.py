@@ -88,7 +88,7 @@ def test_launcher_shows_only_what_the_reference_documents(yarn):
     launcher = tf_yarn_ops.Launcher(tf_yarn_ops.discover(yarn.url, {"HADOOP_USER_NAME": "ann"}))
     page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     members = re.search(r"autoclass:: tf_yarn_ops\.Launcher\n   :members: (.+)", page)[1].split(", ")
-    assert [name for name in dir(launcher) if not name.startswith("_")] == sorted([*members, "session"])
+    assert [name for name in dir(launcher) if not name.startswith("_")] == sorted([*members, "cluster", "session"])
 
 
 class Printer:

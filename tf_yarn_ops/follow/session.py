@@ -1,6 +1,6 @@
 """`Session`: the cluster, the connections, the staging directories and the cancellation of one client.
 
-A `Launcher` is a session that submits. The functions that wait and kill need a session only.
+A `Launcher` has one. The functions that wait and kill need a session only.
 """
 
 import logging

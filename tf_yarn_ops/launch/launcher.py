@@ -62,6 +62,7 @@ class Launcher:
 
     Attributes
     ----------
+    cluster : Cluster
     session : Session
         Its connections, for other parts of this package; it may change without notice.
     """
@@ -75,18 +76,13 @@ class Launcher:
         environ: Mapping[str, str] | None = None,
         holder: str = "a Python program",
     ):
-        self.session = Session(cluster)
+        self.session, self.cluster = Session(cluster), cluster
         way = submit_with or cluster.site.submit_with
         self._method = SubmitMethod(
             way if way in self.session.resourcemanager.ways else AUTO, strict_placement, environ
         )
         self._holder = holder
         self._jobs: dict[str, JobSpec] = {}  # by the ids of their applications
-
-    @property
-    def cluster(self) -> Cluster:
-        """The cluster."""
-        return self.session.cluster
 
     def __repr__(self) -> str:
         return f"<Launcher of {self.cluster.user} on {', '.join(self.cluster.resourcemanagers)}>"
