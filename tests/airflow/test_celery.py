@@ -158,6 +158,10 @@ def lasting(site, yarn):
         (site.folder / f"{name}-over").touch()
 
 
+def tries(lasting):
+    return {run: run.instance()["try_number"] for run in lasting.ids}
+
+
 def end_worker(site, lasting, end):
     """End the worker of a training; wait until the other one follows it, and start the worker again."""
     run = lasting.one
@@ -224,3 +228,32 @@ def test_retry_attaches_on_the_other_machine(site, lasting):
 
 def test_cold_shutdown_leaves_trainings_to_the_other_worker(site, lasting):
     end_worker(site, lasting, lambda worker: site.stop(worker, signal.SIGQUIT, JOB))
+
+
+def test_broker_is_killed_and_trainings_go_on(site, lasting):
+    since = tries(lasting)
+    site.stop("redis", signal.SIGKILL)
+    until(lambda: all("Cannot connect to redis" in site.tail(name, 10**6) for name in WORKERS), JOB, 0.5)
+    site.start("redis")
+    assert tries(lasting) == since and {run.task_state() for run in lasting.sync} == {"running"}
+    lasting.check()
+
+
+def test_warm_shutdown_waits_for_trainings(site, yarn, lasting):
+    """Celery 5.6 may not run what it takes after an outage of its broker, so the workers are started anew here."""
+    since, workers = tries(lasting), [site.running.pop(name) for name in WORKERS]
+    for worker in workers:
+        worker.send_signal(signal.SIGTERM)
+    until(lambda: all("Warm shutdown" in site.tail(name, 10**6) for name in WORKERS), JOB, 0.5)
+    lasting.check()
+    for name in ("one", "other", "deferred"):
+        (site.folder / f"{name}-over").touch()
+    for run in lasting.sync:
+        run.until_state("success", seconds=JOB)
+    assert [worker.wait(JOB) for worker in workers] == [0, 0]
+    for name in WORKERS:
+        site.start(name)
+    lasting.deferred.until_state("success", seconds=JOB)
+    assert tries(lasting) == since
+    for run, application in lasting.ids.items():
+        assert yarn.settled(run, SUCCEEDED) == [application]
