@@ -1,5 +1,6 @@
 """Requests of ``ytf oozie package``: every fault at once, and what the fields of a job may use."""
 
+import contextlib
 from datetime import datetime, timezone
 
 import pytest
@@ -219,3 +220,10 @@ def test_paths_of_listed_jobs_begin_in_their_own_folders(place):
     (place / "flow" / "all.yaml").write_text("jobs: [{name: model, job: jobs/model.yaml}]")
     (training,) = read_oozie_request("flow/all.yaml", {}, NOW).application.trainings
     assert list(training.sources.values()) == [place / "flow" / "jobs" / "train.py"]
+
+
+@pytest.mark.parametrize("key", ["files", "archives", "env"])
+def test_null_in_place_of_sources_is_no_sources(key, tmp_path):
+    (tmp_path / "job.yaml").write_text(f"tasks: {{worker: 1}}\ncommand: 'true'\n{key}: null\n")
+    with contextlib.suppress(SpecInvalid):
+        read_oozie_request(str(tmp_path / "job.yaml"), {}, datetime(2026, 11, 21, tzinfo=timezone.utc))

@@ -375,7 +375,7 @@ def _local_faults(document: Mapping[str, Any], spec: JobSpec) -> Iterator[Fault]
 def _pack_sources(document: Mapping[str, Any], spec: JobSpec) -> tuple[dict[str, Any], dict[str, Path]]:
     """Return the document with its local sources below ``files/``, and the source of each of these paths."""
     sources: dict[str, Path] = {}
-    packed = {key: dict(value) if key in ("files", "archives") else value for key, value in document.items()}
+    packed = {key: dict(value or {}) if key in ("files", "archives") else value for key, value in document.items()}
     for where, path in local_sources(spec).items():
         field, _, name = where.partition(".")
         # A folder per field: a file and an archive may have the same name.
