@@ -131,7 +131,7 @@ def total_deadline(rig):
 @MATRIX.row("YARN's lifetime of the application passes", Reason.TOTAL_TIMEOUT, 60)
 def lifetime(rig):
     def blow(application):
-        rig.launcher.session.resourcemanager.set_lifetime(application, time.time() + 1)
+        rig.launcher.session.resourcemanager.set_lifetime(application, time.time() + 5)
 
     return rig.strike(job(), blow)
 

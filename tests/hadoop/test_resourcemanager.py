@@ -11,7 +11,7 @@ from support.hadoop_clients import client
 from support.real_yarn import RealYarn
 from support.waiting import until
 from tf_yarn_ops.errors import ApplicationNotFound, ClusterUnreachable, SubmissionRejected
-from tf_yarn_ops.hadoop.resourcemanager import Allocation
+from tf_yarn_ops.hadoop.resourcemanager import Allocation, parse_application
 from tf_yarn_ops.hadoop.transport import LoginRefused, RestUnavailable
 
 ID = f"application_{STAMP}_0001"
@@ -252,3 +252,11 @@ def test_a_gateway_that_hides_the_state_makes_no_application_lost(yarn, answer):
     yarn.faults.append(lambda method, path: answer if path.endswith("/info") else None)
     with pytest.raises((ClusterUnreachable, SubmissionRejected)):
         client(yarn.url).get(ID)
+
+
+@pytest.mark.parametrize("value", ["x", [1], None, -1, True, 1.5, 10**400, float("inf"), float("nan")])
+def test_time_of_an_application_that_is_none_counts_as_0(value):
+    names = ("startedTime", "launchTime", "finishedTime")
+    found = parse_application({"id": ID, "state": "RUNNING", **dict.fromkeys(names, value)})
+    assert [found[name] for name in names] == [0, 0, 0]
+    assert "launchTime" not in parse_application({"id": ID, "state": "RUNNING", "finishedTime": 5})

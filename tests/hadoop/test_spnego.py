@@ -553,9 +553,9 @@ while time.monotonic() < deadline:
 
 @pytest.mark.parametrize("configured", [True, False])
 def test_a_page_behind_a_web_proxy_needs_its_configured_address(yarn, client, kdc, configured):
-    proxy = SecureYarn(kdc.service_keytab)
+    proxy, document = SecureYarn(kdc.service_keytab), {"application_id": ID}
     with serving(proxy):
-        proxy.pages[f"/proxy/{ID}/pages/ytf/status.json"] = "application/json", "{}"
+        proxy.pages[f"/proxy/{ID}/pages/ytf/status.json"] = "application/json", json.dumps(document)
         if configured:
             yarn.conf["yarn.web-proxy.address"] = proxy.url.partition("://")[2]
         code, out, err = result(
@@ -567,7 +567,7 @@ print(live.fetch_document({{"id": {ID!r}, "state": "RUNNING", "trackingUrl": "{p
 """)
         )
     if configured:
-        assert (code, out) == (0, "{} \n"), err
+        assert (code, out) == (0, f"{document} \n"), err
     else:
         assert (code, proxy.handshakes) == (0, []), err
         assert re.match(

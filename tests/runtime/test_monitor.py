@@ -366,6 +366,15 @@ class Listed(Containers):
     async def progress(self, fraction):
         self.done.append(fraction)
 
+    async def connect(self):
+        raise AssertionError("the driver connects")
+
+    async def add_page(self, route, target, link):
+        raise AssertionError("the driver adds pages")
+
+    async def shutdown(self, succeeded, diagnostics):
+        raise AssertionError("the driver ends the application")
+
 
 def test_callers_of_a_poll_at_the_same_time_share_one_answer():
     async def play():

@@ -585,10 +585,14 @@ def find_parameters(
 
 
 def parse_application(item: Any) -> dict[str, Any]:
-    """Return YARN's object of an application; raise UnexpectedAnswer if it lacks what each of them has."""
+    """Return YARN's object of an application; raise UnexpectedAnswer if it lacks what each of them has.
+
+    A time that is none counts as 0, as YARN writes a moment that has not come.
+    """
     if not isinstance(item, dict) or not all(isinstance(item.get(name), str) for name in ("id", "state")):
         raise UnexpectedAnswer(f"the ResourceManager's answer is no application: {item!r:.200}")
-    return item
+    times = {name: item[name] for name in ("startedTime", "launchTime", "finishedTime") if name in item}
+    return item | {name: time if type(time) is int and 0 <= time < 2**53 else 0 for name, time in times.items()}
 
 
 def _unclear(body: Mapping[str, Any], error: Exception) -> ClusterUnreachable:
