@@ -288,6 +288,7 @@ def test_importing_the_operator_loads_airflow_and_the_options_only():
             )
         ),
         "airflow",
+        "airflow.kill_state",
         "airflow.links",
         "airflow.operator",
         "airflow.provider",

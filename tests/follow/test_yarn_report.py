@@ -164,6 +164,13 @@ def test_a_time_that_has_not_come_is_none(never):
             "Attempt recovered after RM restartApplication driver failed with exit code 127, see logs",
             Reason.ENVIRONMENT_INVALID,
         ),
+        (
+            "FINISHED",
+            "FAILED",
+            "Unexpected error in application master: DestHost:destPort rm:8030. Failed on local exception: "
+            "java.io.IOException: org.apache.hadoop.security.AccessControlException: Client cannot authenticate",
+            Reason.SUBMISSION_REJECTED,
+        ),
         ("FAILED", "FAILED", "", Reason.AM_FAILED),
     ],
 )

@@ -292,8 +292,9 @@ def test_other_key_providers_need_no_token(yarn, uri):
     assert len(get(cluster_of(yarn)).texts()) == 2
 
 
-def test_key_server_that_refuses_is_logged(yarn, caplog):
+@pytest.mark.parametrize("message", ["ann may not", "User: gw is not allowed to impersonate bob"])
+def test_key_server_that_refuses_is_logged(yarn, caplog, message):
     uri = key_provider(yarn)
-    yarn.tokens_refused["kms-dt"] = (403, {"message": "ann may not"})
+    yarn.tokens_refused["kms-dt"] = (403, {"message": message})
     assert len(get(cluster_of(yarn)).texts()) == 2
     assert f"the job gets no token for the KMS {uri}, and can read no encryption zone: " in caplog.text

@@ -10,7 +10,7 @@ from support.fake_webhdfs import serving_files
 from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.runtime.common import datanodes
-from tf_yarn_ops.runtime.common.file_storage import put_whole
+from tf_yarn_ops.runtime.common.file_storage import StorageRefused, put_whole
 from tf_yarn_ops.runtime.common.hdfs import Hdfs
 from tf_yarn_ops.runtime.common.hdfs_file import HdfsReader, HdfsWriter
 
@@ -85,6 +85,17 @@ def test_later_requests_leave_out_the_datanode_at_once(files, names, kind):
         hdfs.replace("/x", b"content", 0o600)
     asked = [query.get("excludedatanodes") for *_, query in files.requests if "step" not in query]
     assert BAD in asked and asked[asked.index(BAD) :] == [BAD] * (len(asked) - asked.index(BAD))
+
+
+@pytest.mark.parametrize("operation", ["read", "replace"])
+@pytest.mark.parametrize("first", [True, False])
+def test_ended_token_is_refused_at_once_though_a_namenode_is_away(files, operation, first):
+    act, _ = OPERATIONS[operation]
+    files.faults.append(lambda *_: (403, "InvalidToken", "Token has expired, current time: now"))
+    pair = [files.url, files.url.replace("127.0.0.1", BAD)]
+    with pytest.raises(StorageRefused, match="has expired"):
+        act(Hdfs(pair if first else pair[::-1], "ann", {}, seconds=5.0, patience=3.0))
+    assert len(files.requests) == 1
 
 
 @pytest.mark.parametrize("operation", ["read", "replace"])

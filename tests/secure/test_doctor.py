@@ -28,7 +28,7 @@ def test_with_a_ticket_everything_is_checked_and_an_application_runs(as_alice):
     assert found["identity"]["facts"]["user"] == "alice"
     assert found["security"]["message"] == "Kerberos, for requests over HTTP too"
     assert found["ticket"]["facts"]["principal"].startswith("alice@")
-    assert len(found["tokens"]["facts"]["services"]) == 2
+    assert len(found["tokens"]["facts"]["services"]) == 3  # that of the KMS, too
     assert (found["queue_acl"]["outcome"], found["submission"]["facts"]["way"]) == ("ok", "rest")
     assert found["application"]["facts"]["node"]["executable"].startswith(sys.prefix)
 

@@ -28,7 +28,8 @@ from ..runtime.common.web_address import safe_url
 #: How the first line begins that Skein's application master writes without the text of anybody else.
 _OF_SKEIN = re.compile(
     "(?:Attempt recovered after RM restart)*"
-    r"(?:Failure in container allocator|Application driver failed with exit code)\b"
+    "(?:Failure in container allocator|Application driver failed with exit code|Unexpected error in application master)"
+    r"\b"
 )
 #: Reasons by YARN's and Skein's own text, `_own_text`, for an application that ended without our report, by state.
 _TEXTS = (

@@ -194,7 +194,7 @@ class Hdfs(WebHdfsCalls):
         what = describe_call(operation, path)
         while True:
             fault: OSError = StorageRefused("%s: no address is known" % what)
-            later = False
+            later, expired = False, None
             for url in list(self._urls):
                 for login in list(self._logins):
                     place = build_place(operation, path, {**dict([login]), **parameters})
@@ -215,13 +215,15 @@ class Hdfs(WebHdfsCalls):
                     name, _ = answer.exception()
                     fault = answer.error("%s: %s" % (what, url), StorageRefused)
                     later = later or name in LATER
+                    if name == "InvalidToken" and "expired" in str(fault):
+                        expired = fault
                     if name not in LATER and is_tolerated(name, tolerated):
                         return None
                     # `UnreachableDatanodes` knows what to do without a DataNode; a NameNode alone does not end that.
                     if type(fault) is not StorageRefused or NO_DATANODE.search(str(fault)):
                         raise fault
-            if not later:
-                raise fault
+            if expired or not later:  # a NameNode that is away would not take the token either
+                raise expired or fault
             if time.monotonic() > until:
                 raise StorageAway(str(fault))
             time.sleep(_PAUSE)
