@@ -88,7 +88,7 @@ def test_nothing_that_others_read_has_a_secret(secure_cluster, as_alice, as_bob,
     until(lambda: json.loads(ask(secure_cluster, as_alice, page)[1])["app"]["logAggregationStatus"] == "SUCCEEDED", 90)
 
     passwords = read_passwords(copy.read_bytes())
-    assert set(passwords) == {"HDFS_DELEGATION_TOKEN", "RM_DELEGATION_TOKEN"}
+    assert set(passwords) == {"HDFS_DELEGATION_TOKEN", "RM_DELEGATION_TOKEN", "kms-dt"}
     web_secret = secure_cluster.settings.realm.web_secret.read_bytes()
     keytab = read_key(secure_cluster.keytab("alice"))
     secrets = {**passwords, "the secret of cookies": web_secret, "the key of alice": keytab}
