@@ -154,7 +154,7 @@ def test_a_time_that_has_not_come_is_none(never):
         (
             "FINISHED",
             "FAILED",
-            "Failure in container allocator: Invalid resource request, node label not enabled but request "
+            "Failure in container allocator:\nInvalid resource request, node label not enabled but request "
             "contains label expression",
             Reason.SUBMISSION_REJECTED,
         ),

@@ -113,7 +113,7 @@ def test_late_refusal_of_yarn_does_not_blame_the_cluster(hadoop, launcher, words
         proxy.replaced, proxy.rewritten = hidden, {"/ws/v1/cluster/get-node-labels", "/ws/v1/cluster/scheduler"}
         done = submit(hadoop, "--resourcemanager", proxy.url, "-r", "worker:1", *words, "true")
     report = json.loads(done.stdout)
-    assert (done.returncode, report["reason"]) == (3, "SUBMISSION_REJECTED")
+    assert (done.returncode, report["reason"]) == (3, "SUBMISSION_REJECTED"), report
     assert says in report["message"] and ".java" not in report["message"]
     until(lambda: directories(launcher) == [])
 

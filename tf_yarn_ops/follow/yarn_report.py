@@ -25,11 +25,12 @@ from ..runtime.common.report import (
 from ..runtime.common.status import KILLED, LIVE_TASK
 from ..runtime.common.web_address import safe_url
 
-#: How the first line begins that Skein's application master writes without the text of anybody else.
+#: How the text begins that Skein's application master writes without that of anybody else: all of it, which is an
+#: exception of YARN, or the first line.
 _OF_SKEIN = re.compile(
     "(?:Attempt recovered after RM restart)*"
-    "(?:Failure in container allocator|Application driver failed with exit code|Unexpected error in application master)"
-    r"\b"
+    r"(?:(?P<exception>Failure in container allocator|Unexpected error in application master)"
+    r"|Application driver failed with exit code)\b"
 )
 #: Reasons by YARN's and Skein's own text, `_own_text`, for an application that ended without our report, by state.
 _TEXTS = (
@@ -309,8 +310,10 @@ def _own_text(application: Mapping[str, Any], state: str, diagnostics: str) -> s
     """
     if state != "FINISHED" and not _has_run(application):
         return diagnostics
-    first = diagnostics.partition("\n")[0]
-    return first if state != "FINISHED" or _OF_SKEIN.match(first) else ""
+    of_skein = _OF_SKEIN.match(diagnostics)
+    if of_skein and of_skein["exception"]:
+        return diagnostics
+    return diagnostics.partition("\n")[0] if state != "FINISHED" or of_skein else ""
 
 
 def _has_run(application: Mapping[str, Any]) -> bool:
