@@ -225,8 +225,6 @@ class SkeinJavaSubmitter:
 
     def _check_client(self) -> None:
         """Raise HadoopClientUnfit if this machine lacks Hadoop's client, or its configuration is no cluster's."""
-        if sys.platform != "linux":
-            raise HadoopClientUnfit("Skein's Java client runs on Linux only")
         if shutil.which("yarn", path=self._environ.get("PATH")) is None:
             raise HadoopClientUnfit(
                 "submitting with Skein needs Hadoop's client: no 'yarn' on PATH. Put the bin folder of Hadoop there"

@@ -1,11 +1,13 @@
 """`Submitter`: what each way to YARN can do; `SubmitMethod` chooses HTTP, Skein's Java client, or this machine."""
 
 import logging
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from ..errors import HadoopClientUnfit
 from ..follow.session import Session
 from ..hadoop.local_jobs import LocalJobs
 from ..hadoop.transport import RestUnavailable
@@ -65,6 +67,8 @@ class SubmitMethod:
                     raise
                 logger.info("submitting with Skein's Java client, because HTTP is closed: %s", error)
                 refusal = error
+        if sys.platform != "linux":  # its module loads calls of Linux
+            raise refusal or HadoopClientUnfit("Skein's Java client runs on Linux only")
         from .skein_java import SkeinJavaSubmitter
 
         return work(SkeinJavaSubmitter(session, self.strict_placement, self.environ, refusal))
