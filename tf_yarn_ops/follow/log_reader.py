@@ -64,9 +64,9 @@ _FRAME = 2048
 #: Bytes from the end of a log that a look for new lines asks for, and the most that it reads at once.
 _WINDOW, _AT_ONCE = 64 * 1024, 4 * 1024 * 1024
 #: Of a look for new lines. Its node, which a report names, may be another user's server.
-_LOOK_LIMITS = AnswerLimits(6, 2 * _AT_ONCE)
+_POLL_LIMITS = AnswerLimits(6, 2 * _AT_ONCE)
 #: Requests of a look; the second asks for as much as the first says that there is, and the log may grow meanwhile.
-_LOOKS = 3
+_POLL_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -340,14 +340,14 @@ class Logs:
         address = self._resourcemanager.address
         if gateway.is_gateway(address):
             url = gateway.log_page(address, file.node, f"{file.container_id}/{file.user}/{file.name}", offset)
-            page = list(self._fetch(url, "text/html", _begin_of_page, file.node, limits=_LOOK_LIMITS))
+            page = list(self._fetch(url, "text/html", _begin_of_page, file.node, limits=_POLL_LIMITS))
             return page[0] if page else None
         trusted = file.node if known.lists(file.node) else None
         window = _WINDOW
-        for _ in range(_LOOKS):
+        for _ in range(_POLL_ATTEMPTS):
             url = f"{file.node}/ws/v1/node/containerlogs/{file.container_id}/{file.name}?size=-{window}"
             read = partial(_grown, offset=offset, window=window)
-            parts = list(self._fetch(url, "text/plain", read, file.node, trusted, _LOOK_LIMITS))
+            parts = list(self._fetch(url, "text/plain", read, file.node, trusted, _POLL_LIMITS))
             length, content = parts[0] if parts else (-1, b"")
             if length < 0:
                 return None
