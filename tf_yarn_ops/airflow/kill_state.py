@@ -26,7 +26,7 @@ class KillOutcome(enum.Enum):
 
 @dataclass(frozen=True)
 class TaskSignal:
-    """What is known of a task when Airflow ends it.
+    """The task that Airflow ends, and its training.
 
     Attributes
     ----------
