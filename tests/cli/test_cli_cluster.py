@@ -93,6 +93,10 @@ def test_submit_and_walk_away(run, tmp_path):
     assert application_id in run(YTF, "list", check=0).stdout
     assert application_id in [job["application_id"] for job in json.loads(run(YTF, "list", "--json").stdout)]
     until(lambda: "<module>" in run(YTF, "stack", application_id, "ps:0").stdout, 60, what="the stack of the ps")
+    addresses = {
+        task["task"]: task["address"]
+        for task in json.loads(run(YTF, "status", "--json", application_id).stdout)["tasks"]
+    }
     (tmp_path / "listed").touch()
     waited = run(YTF, "wait", application_id, check=0)
     assert f"{application_id} SUCCEEDED" in waited.stderr and waited.stdout == ""
@@ -110,6 +114,11 @@ def test_submit_and_walk_away(run, tmp_path):
     said = re.search(r"args: --job_name worker --task_index 2 --ps_hosts (\S+) --worker_hosts (\S+)", log)
     assert said and len(said[1].split(",")) == 1 and len(said[2].split(",")) == 4
     assert len({*said[1].split(","), *said[2].split(",")}) == 5, "each task has a port of its own"
+    assert [addresses["ps:0"], *(addresses[f"worker:{index}"] for index in range(4))] == [
+        said[1],
+        *said[2].split(","),
+    ]
+    assert not any(task["address"] for task in report["tasks"]), "nothing listens there after the end"
     assert len(run(YTF, "logs", application_id, "--task", "worker:2", "--tail", "1", check=0).stdout.splitlines()) == 1
     found = json.loads(
         re.search("found: (.*)", run(YTF, "logs", application_id, "--task", "worker:1", check=0).stdout)[1]

@@ -1,17 +1,20 @@
 """Each recipe of the documents runs: a real scheduler calls the real ytf-submit; YARN answers on the wire."""
 
 import importlib.util
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
 import threading
+import urllib.request
 
 import pytest
 
 from support.fake_yarn import FakeYarn, serving, verdict_text
-from support.programs import ROOT, SUBMIT
+from support.programs import ROOT, SUBMIT, YTF
+from support.waiting import until
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport
 
@@ -82,8 +85,42 @@ def module(name, text, folder):
     return loaded
 
 
+def fetch(url):
+    """Return the page at an address; empty while nothing answers."""
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return answer.read()
+    except OSError:
+        return b""
+
+
 def shell(line):
     return subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=120)
+
+
+def test_notebook_answers_at_the_address_in_the_status(tmp_path, monkeypatch):
+    """The line of the page runs on this machine; a small server has the name of Jupyter."""
+    (tmp_path / "jupyter").write_text("#!/bin/bash\nexec python3 -m http.server ${3#--port=}\n")
+    (tmp_path / "jupyter").chmod(0o755)
+    for name, program in {"ytf-submit": SUBMIT, "ytf": YTF}.items():
+        (tmp_path / name).write_text(f'#!/bin/bash\nexec {shlex.join(map(str, program))} "$@"\n')
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("YTF_RESOURCEMANAGER", "local://")
+    application_id = shell(block("Jupyter on the cluster", "sh")).stdout.strip()
+    try:
+        shown = until(
+            lambda: re.search(r"addresses +notebook:0 at (\S+)", shell(f"ytf status {application_id}").stdout),
+            what="the address",
+        )
+        until(lambda: b"Directory listing" in fetch(f"http://{shown[1]}/"), what="the server")
+        (task,) = json.loads(shell(f"ytf status --json {application_id}").stdout)["tasks"]
+        assert task["address"] == shown[1]
+    finally:
+        assert shell(f"ytf kill {application_id}").returncode == 0
+    (task,) = json.loads(shell(f"ytf status --json {application_id}").stdout)["tasks"]
+    assert task["address"] is None, "nothing listens there after the end"
 
 
 def test_cron_runs_once_a_day_and_keeps_the_results(place, tmp_path):

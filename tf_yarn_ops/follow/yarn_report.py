@@ -258,7 +258,7 @@ def _killed(task: TaskReport, finished: float | None) -> TaskReport:
     """Return a task of an ended application; the end of the application has killed a task that had not ended."""
     if task.state not in LIVE_TASK:
         return task
-    return replace(task, state=KILLED, finished_at=finished if task.started_at else None)
+    return replace(task, state=KILLED, address=None, finished_at=finished if task.started_at else None)
 
 
 def _with_links(tasks: tuple[TaskReport, ...], master_log: str) -> tuple[TaskReport, ...]:

@@ -7,7 +7,7 @@ from ..runtime.common.clock import duration, format_work, local_time
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.local_job import SCHEME, is_local
 from ..runtime.common.reasons import Reason
-from ..runtime.common.report import JobReport, TaskReport, run_seconds
+from ..runtime.common.report import JobReport, TaskReport, list_names, run_seconds
 from ..runtime.common.roles import TENSORBOARD
 from ..runtime.common.task_groups import AlikeTasks, group_tasks
 from .output_properties import named_metrics
@@ -53,6 +53,12 @@ def describe_tensorboard(report: JobReport) -> str:
     return f"failed{how}{f': {last}' if last else ''}"
 
 
+def describe_addresses(report: JobReport) -> str:
+    """Return the addresses of the first tasks, ``worker:0 at host:port``; that of TensorBoard takes no browser."""
+    running = [task for task in report.tasks if task.address and task.task != f"{TENSORBOARD}:0"]
+    return list_names(running, lambda task: f"{task.task} at {task.address}")
+
+
 def elapsed(task: TaskReport, now: float) -> float | None:
     """Return the seconds that the task's last command has run; None if it never started."""
     return None if task.started_at is None else max(0.0, (task.finished_at or now) - task.started_at)
@@ -93,6 +99,7 @@ def describe(
         "rounds": str(len(report.rounds)) if len(report.rounds) > 1 else "",
         "tracking URL": report.tracking_url or "",
         "TensorBoard": describe_tensorboard(report),
+        "addresses": describe_addresses(report),
         "output": report.output_path or "",
         "work": format_work(report.working_path, report.working_bytes) if report.working_path else "",
         "metrics": describe_metrics(report),

@@ -36,7 +36,7 @@ _MOST_REPORTS = 100
 _SEPARATORS = (",\n", ":")
 #: What a report that is too long drops next, and of which tasks: of all, or only of those that did not fail.
 _DROPPED = (
-    (("log_url",), True),
+    (("log_url", "address"), True),
     (("cpu_seconds", "peak_memory_mib"), False),
     (("started_at", "finished_at"), False),
 )
@@ -70,6 +70,9 @@ class TaskReport:
         The NodeManager's page of the log, while the container runs.
     log_tail : str
         The last lines of its log, if it failed; in a record also those of a task that succeeded or was stopped.
+    address : str or None
+        ``host:port`` in the cluster spec, while its command runs: a web server that listens on YTF_PORT is reached
+        there.
     """
 
     task: TaskName
@@ -85,6 +88,7 @@ class TaskReport:
     peak_memory_mib: Optional[Amount] = None
     log_url: Optional[Url] = None
     log_tail: str = ""
+    address: Optional[str] = None
 
 
 @dataclass(frozen=True)

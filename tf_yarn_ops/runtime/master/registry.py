@@ -10,7 +10,7 @@ from typing import Any, Collection, Dict, Iterable, Mapping, Optional, Tuple
 from ..common import protocol
 from ..common.contract import VERSION, Job, TaskId
 from ..common.report import TaskReport
-from ..common.status import FAILED, LOST
+from ..common.status import FAILED, LOST, RUNNING
 from .containers import Container
 from .curves import Curves
 
@@ -249,7 +249,11 @@ class Registry:
 
     def reports(self, phases: Mapping[TaskId, str], every_tail: bool = False) -> Tuple[TaskReport, ...]:
         """Return the tasks of the report, in the order of the request; only failed ones have log tails by default."""
-        found = (TaskReport(**{"state": phases[task], **self._records[task]}) for task in self._job.tasks())
+        addresses = {task: peer.address for task, peer in self.serving.items() if phases[task] == RUNNING}
+        found = (
+            TaskReport(**{"state": phases[task], "address": addresses.get(task), **self._records[task]})
+            for task in self._job.tasks()
+        )
         return tuple(
             task if every_tail or task.state in (FAILED, LOST) else replace(task, log_tail="") for task in found
         )
