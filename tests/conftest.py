@@ -17,6 +17,7 @@ import support.browser
 from support.fake_yarn import FakeYarn, serving
 from support.own_ports import use_own_ports
 from support.place import Place
+from support.run_times import RunTimes
 from support.secure import shared_cluster
 from support.shared import (
     drives_airflow,
@@ -65,6 +66,7 @@ def pytest_xdist_make_scheduler(config, log):
     config.option.loadscopereorder = False
     from xdist.scheduler import LoadFileScheduling
 
+    config.pluginmanager.register(RunTimes())
     everything = config.args_source is config.ArgsSource.TESTPATHS
     doors = re.match(r"door\b", config.getoption("markexpr"))
 
