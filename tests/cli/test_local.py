@@ -254,7 +254,7 @@ def test_workers_that_serve_after_the_chief_are_named(environ, tmp_path):
     finally:
         client.send_signal(signal.SIGINT)
         client.communicate(timeout=60)
-    assert "look: chief:0 has succeeded; the job waits for worker:0, without any use of CPU." in line
+    assert "alert: chief:0 has succeeded; the job waits for worker:0, without any use of CPU." in line
 
 
 def test_commands_know_a_local_job_by_its_id(call):

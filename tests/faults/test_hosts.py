@@ -147,7 +147,7 @@ def node_cut_off_for_a_while(rig):
     host = worker_away_from_master(client)
     began = rig.clock()
     rig.cluster.unplug(host)
-    silent = until(lambda: [one for one in client.report()["concerns"] if one["code"] == "contact"], 60, 0.5)
+    silent = until(lambda: [one for one in client.report()["alerts"] if one["code"] == "contact"], 60, 0.5)
     assert "silent for 1" in silent[0]["text"], silent
     rig.cluster.plug(host)
     return client.end(began, trained_once)

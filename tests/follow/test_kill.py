@@ -74,7 +74,7 @@ def test_kill_and_list_survive_any_error_of_a_page(place):
     place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/proxy/x/"))
     launcher = place.launcher()
     launcher.session.live.fetch = Mock(side_effect=lambda app: 1 / 0 if app["state"] == "RUNNING" else None)
-    assert [job.application_id for job in launcher.list(concerns=True)] == [ID]
+    assert [job.application_id for job in launcher.list(alerts=True)] == [ID]
     report = launcher.kill(ID, "enough")
     assert (report.reason, report.message, place.yarn.apps[ID]["state"]) == (Reason.KILLED, "enough", "KILLED")
 

@@ -50,7 +50,7 @@ def test_charset_of_a_page_stops_no_reader_and_no_kill(place, charset):
     place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/proxy/x/"))
     launcher = place.launcher()
     assert launcher.report(ID).state == "RUNNING"
-    assert [job.application_id for job in launcher.list(concerns=True)] == [ID]
+    assert [job.application_id for job in launcher.list(alerts=True)] == [ID]
     assert launcher.session.live.fetch_log(place.yarn.apps[ID], "worker:0") is None
     assert launcher.kill(ID, "enough").reason is Reason.KILLED
 

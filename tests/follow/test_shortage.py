@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tf_yarn_ops.follow.shortage import Shortages, describe_shortage
+from tf_yarn_ops.follow.shortage import PendingContainers, describe_shortage
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
 NODES = [{"availMemoryMB": 512}, {"availMemoryMB": 2048}, {}]
@@ -47,11 +47,11 @@ WAITS = JobReport(
 def test_only_a_job_that_waits_long_is_asked_for(state, age):
     yarn = Counting()
     report = replace(WAITS, state=state, started_at=time.time() - age)
-    assert Shortages(yarn).complete(report) == report and yarn.asked == 0
+    assert PendingContainers(yarn).complete(report) == report and yarn.asked == 0
 
 
 def test_missing_containers_are_asked_for_once_in_an_interval():
     yarn = Counting()
-    shortages = Shortages(yarn)
+    shortages = PendingContainers(yarn)
     messages = {shortages.complete(WAITS).message for _ in range(3)}
     assert yarn.asked == 1 and [m[:22] for m in messages] == ["m Missing 1 of 1 conta"]

@@ -224,7 +224,7 @@ def test_an_odd_answer_about_one_application_does_not_reach_its_waiter(yarn, clu
     [
         {"tasks": [{"task": "worker:0", "state": "failed", "log_url": "http://["}]},
         {"tasks": [{"task": 7}], "finished_at": "soon", "rounds": 5, "usage": [1]},
-        {"metrics": {"a\0b": 2**100, "__classname__": "x"}, "concerns": [{"code": 1}]},
+        {"metrics": {"a\0b": 2**100, "__classname__": "x"}, "alerts": [{"code": 1}]},
         {"message": ["x"], "started_at": 1e300, "versions": 3, "excluded_nodes": ["n"]},
     ],
     ids=["url", "types", "metrics", "ranges"],

@@ -85,7 +85,7 @@ def test_static_groups_are_those_of_the_configuration():
 )
 def test_view_acls_hold_where_the_cluster_asks_for_them(yarn, tmp_path, conf, asks):
     yarn.conf |= conf
-    assert discover(yarn.url, environ(tmp_path)).asks_acls == asks
+    assert discover(yarn.url, environ(tmp_path)).enforces_acls == asks
 
 
 def test_resourcemanagers_of_a_high_available_pair(tmp_path):

@@ -24,9 +24,9 @@ def test_the_coordinator_trusts_the_cas_that_travel_with_the_job(tmp_path, monke
     authority, yarn = Authority(tmp_path / "ca"), FakeYarn()
     name = yarn.add(application(1))
     with serving(yarn, authority.server("127.0.0.1")) as url:
-        assert not ending.knows_us((url,), name)
+        assert not ending.resourcemanager_knows((url,), name)
         authorities = read_authorities(str(authority.file))
-        assert ending.knows_us((url,), name, authorities)
+        assert ending.resourcemanager_knows((url,), name, authorities)
         ending.kill_by_rest((url,), name, "ann", "enough", authorities)
     assert yarn.apps[name]["diagnostics"] == killed_text(name, "enough")
 
@@ -46,8 +46,8 @@ def test_the_nodes_cas_are_read_only_for_https(monkeypatch, fresh_authorities):
     yarn = FakeYarn()
     name = yarn.add(application(1))
     with serving(yarn) as http:
-        assert ending.knows_us((http,), name) and read == []
-        assert not ending.knows_us((http.replace("http:", "https:"),), name) and len(read) == 1
+        assert ending.resourcemanager_knows((http,), name) and read == []
+        assert not ending.resourcemanager_knows((http.replace("http:", "https:"),), name) and len(read) == 1
 
 
 @pytest.mark.parametrize("of_the_job", [True, False], ids=["of the job", "of the node"])
@@ -65,8 +65,8 @@ def test_unusable_cas_are_logged_once_and_end_nothing(tmp_path, monkeypatch, cap
     plain, secure = FakeYarn(), FakeYarn()
     name = plain.add(application(1))
     with serving(plain) as http, serving(secure, Authority(tmp_path / "ca").server("127.0.0.1")) as https:
-        assert not ending.knows_us((https,), name, authorities)
-        assert ending.knows_us((https, http), name, authorities)
+        assert not ending.resourcemanager_knows((https,), name, authorities)
+        assert ending.resourcemanager_knows((https, http), name, authorities)
         ending.kill_by_rest((https, http), name, "ann", "enough", authorities)
     assert plain.apps[name]["state"] == "KILLED" and secure.requests == []
     told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
@@ -120,4 +120,4 @@ def test_coordinator_gives_up_an_answer_without_end(monkeypatch, kind):
     with hostile_page(kind) as url:
         assert rest.last_line_of_agent(f"{url}node/containerlogs/container_1/ann/worker.log") == ""
         assert rest.query_yarn([url.rstrip("/")], "apps/x", "app") == {}
-        assert ending.knows_us([url.rstrip("/")], "application_1_1") is None
+        assert ending.resourcemanager_knows([url.rstrip("/")], "application_1_1") is None

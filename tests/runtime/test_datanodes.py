@@ -190,3 +190,14 @@ def test_outage_is_forgotten_after_a_minute(names):
     assert known.parameters() == {"excludedatanodes": BAD}
     now[0] = datanodes.OUTAGE_SECONDS
     assert known.parameters() == {}
+
+
+def test_written_file_has_a_position_and_no_other_place(files):
+    with HdfsReader(of_container(files.url), "/x") as file:
+        file.seek(-4, io.SEEK_END)
+        assert (file.tell(), file.read()) == (3, b"tent")
+    with HdfsWriter(of_container(files.url), "/x", append=True) as file:
+        file.write(b" more")
+        assert file.tell() == len(b"content more")
+        with pytest.raises(io.UnsupportedOperation, match="/x: a file of HDFS is written in order"):
+            file.seek(0)

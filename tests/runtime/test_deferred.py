@@ -17,7 +17,7 @@ def deferring(heartbeat=60.0, **fields):
     peers = []
     for container in ("ps_0", "worker_0", "worker_1"):
         peer, _ = registry.admit(registration(container))
-        peer.connection, peer.running, peer.answered_at = object(), True, 90.0
+        peer.connection, peer.running, peer.last_pong_at = object(), True, 90.0
         peers.append(peer)
     return DeferredFailures(spec, rules_of(spec)), peers
 
@@ -29,7 +29,7 @@ def failure(peer, at=100.0):
 
 def answer(peers, at):
     for peer in peers:
-        peer.answered_at = at
+        peer.last_pong_at = at
 
 
 def test_only_the_first_failure_asks_for_a_ping():
@@ -64,11 +64,11 @@ def test_failures_that_are_dropped_meanwhile_are_not_due():
 @pytest.mark.parametrize(
     "change, due",
     [
-        ({"answered_at": 99.9}, False),
-        ({"answered_at": 100.0}, True),
-        ({"connection": None, "answered_at": 101.0}, False),
-        ({"terminated": True, "answered_at": 101.0}, False),
-        ({"running": False, "answered_at": 0.0}, True),
+        ({"last_pong_at": 99.9}, False),
+        ({"last_pong_at": 100.0}, True),
+        ({"connection": None, "last_pong_at": 101.0}, False),
+        ({"terminated": True, "last_pong_at": 101.0}, False),
+        ({"running": False, "last_pong_at": 0.0}, True),
     ],
     ids=["has not answered", "has answered", "is out of contact", "is ended by YARN", "does not run"],
 )

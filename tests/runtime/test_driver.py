@@ -26,7 +26,7 @@ FREEZE = """\
 import os, time
 from tf_yarn_ops.runtime.master import driver
 driver.WATCHDOG_SECONDS = 1
-os.write(driver.watch_over(), b".")
+os.write(driver.fork_watchdog(), b".")
 print(os.getpid(), flush=True)
 time.sleep(600)
 """
@@ -47,7 +47,7 @@ if sys.argv[1] == "master":
     print(child.stdout.readline().decode(), flush=True)
     sys.exit()
 from tf_yarn_ops.runtime.master import driver
-pulse = driver.watch_over()
+pulse = driver.fork_watchdog()
 print(os.getppid(), os.getpid(), flush=True)
 while True:
     os.write(pulse, b".")

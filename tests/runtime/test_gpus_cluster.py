@@ -83,7 +83,7 @@ def test_two_tasks_of_a_node_see_the_gpu_that_yarn_gave_each(hadoop, tmp_path):
             return gpus == [1, 1, None] and document
 
         document = until(usages, 60, what="the answers of nvidia-smi")
-        assert [task["usage"]["gpu_uuids"] for task in document["tasks"]] == [*seen, None] and not document["concerns"]
+        assert [task["usage"]["gpu_uuids"] for task in document["tasks"]] == [*seen, None] and not document["alerts"]
         assigned = read(f"http://{hadoop.settings.address('nm-web')}/ws/v1/node/resources/yarn.io%2Fgpu")[
             "assignedGpuDevices"
         ]

@@ -143,14 +143,14 @@ def test_task_leaves_the_node_on_which_tasks_failed_too_often(mode):
     rules, state = start("worker:0", "worker:1", mode=mode, restarts=9, exclude_node_after=2)
     state, _ = play(rules, state, *registered("worker:0", "worker:1"))
     state, decision = decide(rules, state, Exited(W0, 1, 1.0, node="a:8042"))
-    assert (decision.leaves, excluded_nodes(rules, state)) == (None, {})
+    assert (decision.replaced_task, excluded_nodes(rules, state)) == (None, {})
     state, _ = play(rules, state, *registered("worker:0", "worker:1"))
     state, decision = decide(rules, state, Exited(W1, 1, 1.0, node="a:8042"))
-    assert (decision.action, decision.leaves, state.phases[W1]) == ("restart", W1, LOST)
+    assert (decision.action, decision.replaced_task, state.phases[W1]) == ("restart", W1, LOST)
     assert {node: str(why) for node, why in excluded_nodes(rules, state).items()} == {
         "a:8042": "2 failures, the last: worker:1 failed with exit code 1"
     }
-    assert state.quick[W1 if mode == "task" else None] == 0, "a failure at once is no sign for the next node"
+    assert state.quick_failures[W1 if mode == "task" else None] == 0, "a failure at once is no sign for the next node"
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ def forgiveness_is_spent(rules, before, event):
         or event.code in rules.fatal_exit_codes
         or before.restarts_left == 0
         or (bool(rules.retry_exit_codes) and event.code not in rules.retry_exit_codes)
-        or (event.seconds < 10 and before.quick.get(whose, 0) >= 2)
+        or (event.seconds < 10 and before.quick_failures.get(whose, 0) >= 2)
     )
 
 

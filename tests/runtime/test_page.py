@@ -16,7 +16,7 @@ from support.firefox import firefox
 from support.job_page import APP, START, coordinated, many, served, status
 from support.waiting import until
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import Concern, JobReport, TaskReport
+from tf_yarn_ops.runtime.common.report import Alert, JobReport, TaskReport
 from tf_yarn_ops.runtime.common.status import Facts, Series, TaskEvent, Usage, Waiting, build_status
 from tf_yarn_ops.runtime.page.page import MAX_TASKS, changed_parts, render_page, render_parts
 
@@ -330,7 +330,7 @@ def test_no_field_of_a_status_becomes_html(live):
     full = (
         evil_status()
         if not live
-        else status(concerns=(Concern("silent", "worker:1 is silent", ("worker:1",)),), output_path="hdfs://x/y")
+        else status(alerts=(Alert("silent", "worker:1 is silent", ("worker:1",)),), output_path="hdfs://x/y")
     )
     document = json.loads(json.dumps(full).replace(json.dumps(EVIL)[1:-1], "word"))
     document |= {"excluded_nodes": {"n1": "why"}, "waiting": {"tasks": ["worker:1", "worker:2"], "since": START}}

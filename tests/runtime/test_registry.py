@@ -15,7 +15,7 @@ def test_replacement_takes_the_vacated_index_or_its_own_number():
     assert (first.task, second.task) == (TaskId("worker", 0), TaskId("worker", 1))
     with pytest.raises(Refused, match="no task is waiting for worker_2"):
         registry.admit(registration("worker_2"))
-    registry.vacate(first)
+    registry.release(first)
     replacement, _ = registry.admit(registration("worker_2"))
     assert replacement.task == TaskId("worker", 0)
 

@@ -110,7 +110,7 @@ def test_the_coordinator_asks_and_kills_with_its_containers_token(container):
     yarn.faults.append(lambda method, path: yarn.apps[name].update(state="KILLED") if method == "PUT" else None)
     with serving(yarn) as url, pytest.MonkeyPatch.context() as patch:
         patch.setattr(ending, "KILL_SECONDS", 0.0)
-        assert ending.knows_us([url], name)
+        assert ending.resourcemanager_knows([url], name)
         ending.kill_by_rest([url], name, "alice", "why")
     assert [method for method, *_ in yarn.requests] == ["GET", "PUT"]
     for _, _, _, headers, _ in yarn.requests:

@@ -76,8 +76,11 @@ def test_verdict_waits_for_a_resourcemanager_unseen_since_the_start(yarn, tmp_pa
 
 def test_wait_for_an_unseen_resourcemanager_ends():
     closed = (closed_address(),)
-    asyncio.run(asyncio.wait_for(ending.until_known(closed, APPLICATION, seconds=0.1, seen=False), 60))
-    assert ending.knows_us(closed, APPLICATION) is False and ending.knows_us((), APPLICATION) is None
+    asyncio.run(asyncio.wait_for(ending.wait_for_resourcemanager(closed, APPLICATION, seconds=0.1, seen=False), 60))
+    assert (
+        ending.resourcemanager_knows(closed, APPLICATION) is False
+        and ending.resourcemanager_knows((), APPLICATION) is None
+    )
 
 
 def test_forgotten_kill_is_repeated_and_never_counts_as_done(monkeypatch):
@@ -92,7 +95,7 @@ def test_forgotten_kill_is_repeated_and_never_counts_as_done(monkeypatch):
             raise SkeinFailed("no")
 
     verdict = JobReport(APPLICATION, reason=Reason.TASK_FAILED, message="worker:0 failed")
-    with pytest.raises(ending.VerdictNotTaken) as raised:
+    with pytest.raises(ending.VerdictRejected) as raised:
         asyncio.run(
             ending.end_application(
                 Refusing(), SimpleNamespace(resourcemanagers=(), user="ann", authorities=""), verdict
@@ -148,7 +151,7 @@ def test_a_verdict_waits_until_the_application_is_recovered(yarn, tmp_path):
 def test_what_counts_as_a_resourcemanager_that_knows_us(yarn, status, text, known):
     yarn.faults.append(lambda method, path: (status, {"Content-Type": "application/json"}, text))
     with serving(yarn) as url:
-        assert ending.knows_us(["http://127.0.0.1:1", url], APPLICATION) is known
+        assert ending.resourcemanager_knows(["http://127.0.0.1:1", url], APPLICATION) is known
 
 
 def test_a_standby_leads_to_the_active_one(yarn):
@@ -156,7 +159,7 @@ def test_a_standby_leads_to_the_active_one(yarn):
     standby = FakeYarn()
     with serving(yarn) as active, serving(standby) as url:
         standby.faults.append(lambda method, path: (307, {"Location": f"{active}{path}"}, "This is standby RM."))
-        assert ending.knows_us([url], APPLICATION)
+        assert ending.resourcemanager_knows([url], APPLICATION)
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", b"\x16\x03\x01\r\n\r\n", b""])
@@ -171,5 +174,5 @@ def test_server_that_dies_while_answering_has_not_answered(answer):
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        assert not ending.knows_us([f"http://127.0.0.1:{server.getsockname()[1]}"], APPLICATION)
+        assert not ending.resourcemanager_knows([f"http://127.0.0.1:{server.getsockname()[1]}"], APPLICATION)
         thread.join(60)

@@ -133,9 +133,9 @@ CLUSTER = Cluster(
 ])  # fmt: skip
 def test_viewers_are_those_of_the_job_and_the_administrators(asks, acls, users, groups):
     spec = dataclasses.replace(JOBS["docker"], acls=acls)
-    viewers = plan_viewers(dataclasses.replace(CLUSTER, asks_acls=asks), spec)
+    viewers = plan_viewers(dataclasses.replace(CLUSTER, enforces_acls=asks), spec)
     assert viewers == (None if users is None else ViewersPlan(users, groups, {"eve": ("ops",)}))
-    application = build(spec, asks_acls=viewers is not None)
+    application = build(spec, enforces_acls=viewers is not None)
     assert (application.acls.enable, application.acls.ui_users) == ((True, ["*"]) if viewers else (False, []))
     assert load_job(dump_job(build_runtime_job(spec, JobContext(21000, viewers=viewers)))).viewers == (
         viewers and ViewersPlan(*map(json_like, viewers))

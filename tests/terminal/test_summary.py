@@ -8,7 +8,7 @@ import pytest
 from support.job_reports import APP, FAILED
 from tf_yarn_ops.runtime.common.escaping import escape_controls
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import Concern, JobReport, TaskReport
+from tf_yarn_ops.runtime.common.report import Alert, JobReport, TaskReport
 from tf_yarn_ops.runtime.page.page import render_parts
 from tf_yarn_ops.terminal.output_properties import outputs_of
 from tf_yarn_ops.terminal.progress import Lines
@@ -69,7 +69,7 @@ def test_line_break_in_a_value_of_a_report_forges_no_line(field):
 
 def test_line_break_in_a_host_or_an_alert_forges_no_line():
     task = replace(FAILED.tasks[0], host=FORGED)
-    report = replace(FAILED, tasks=(task,), first_failure=task.task, concerns=(Concern("silent", FORGED, ()),))
+    report = replace(FAILED, tasks=(task,), first_failure=task.task, alerts=(Alert("silent", FORGED, ()),))
     assert not [
         line
         for line in "\n".join(describe(report, 2000.0)).splitlines()
@@ -86,7 +86,7 @@ MANY = JobReport(
     name="digits",
     state="RUNNING",
     submitted_at=1000.0,
-    concerns=(Concern("silent", "worker:7: no CPU and no output for 24 min 0 s.", ("worker:7",)),),
+    alerts=(Alert("silent", "worker:7: no CPU and no output for 24 min 0 s.", ("worker:7",)),),
     progress="step 300 of 1000, about 11 min 40 s left",
     tasks=tuple(
         TaskReport(
@@ -117,15 +117,13 @@ def test_rows_of_tasks_fit_the_terminal(columns, bar):
     assert max(map(len, lines)) <= columns and any("=" in line for line in lines) is bar
 
 
-def test_concerns_and_progress_are_shown_by_report_and_wait():
+def test_alerts_and_progress_are_shown_by_report_and_wait():
     text = "\n".join(describe(MANY, now=1500.0))
     assert "  ! worker:7: no CPU and no output for 24 min 0 s." in text
     assert "progress      step 300 of 1000, about 11 min 40 s left" in text
     lines = Lines()
-    assert "look: worker:7: no CPU and no output for 24 min 0 s." in lines.changes(MANY, 0.0)
-    older = replace(
-        MANY, concerns=(Concern("silent", "worker:7: no CPU and no output for 25 min 0 s.", ("worker:7",)),)
-    )
+    assert "alert: worker:7: no CPU and no output for 24 min 0 s." in lines.changes(MANY, 0.0)
+    older = replace(MANY, alerts=(Alert("silent", "worker:7: no CPU and no output for 25 min 0 s.", ("worker:7",)),))
     assert not any("look" in line for line in lines.changes(older, 60.0))
 
 
@@ -135,7 +133,7 @@ def test_excluded_nodes_are_shown_after_the_end_too():
     )
     sentence = "Node n1:8042 is excluded: 2 failures, the last: x"
     assert f"  ! {sentence}" in describe(report, 0.0)
-    assert sentence in render_parts(report.to_dict(), live=False)["concerns"]
+    assert sentence in render_parts(report.to_dict(), live=False)["alerts"]
 
 
 def test_metrics_line_and_outputs_have_the_same_names():

@@ -132,7 +132,7 @@ def end_abandoned(
     return ended
 
 
-def end_some(cluster: "Cluster", deployment: str, application_id: str) -> None:
+def kill_abandoned(cluster: "Cluster", deployment: str, application_id: str) -> None:
     """End abandoned applications, except the given one, within seconds. Never raises an error of the cluster."""
     try:
         end_abandoned(cluster, deployment, most=_MOST, seconds=_SECONDS, besides=application_id)

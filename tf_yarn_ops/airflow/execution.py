@@ -25,7 +25,7 @@ from ..launch.run import EngineRun
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from .cleanup import end_some
+from .cleanup import kill_abandoned
 from .exceptions import TfYarnInfrastructureError
 from .fast_kill import KILL_LIMIT, kill_now
 from .following import HOLDER, Followed, cluster_to_dict, follow_in_thread, lease_to_dict
@@ -374,7 +374,7 @@ class TaskExecution:
     def _end_abandoned(self, application_id: str) -> None:
         """End some applications of this Airflow whose tasks are over."""
         if self._cluster is not None:
-            end_some(self._cluster, self.identity.deployment, application_id)
+            kill_abandoned(self._cluster, self.identity.deployment, application_id)
         self._check_killed()
 
     def _trigger(self, application_id: str) -> TensorFlowYarnTrigger:

@@ -157,7 +157,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
         self._followed_id = application_id
 
     def _followed(self) -> Any:
-        from ..follow.lease import Lease, here
+        from ..follow.lease import Lease, client_name
         from ..launch.identity import Identity
         from .following import HOLDER, Followed, cluster_from_dict
         from .hook import quieten
@@ -166,4 +166,4 @@ class TensorFlowYarnTrigger(BaseTrigger):
         return Followed(
             cluster_from_dict(self.cluster), self.application_id, Identity(**self.identity), self.deadline,
             self.queue_timeout, self.poll_interval, kill=self.kill_policy == "kill",
-            lease=None if self.lease is None else Lease(**self.lease, holder=here(HOLDER)))  # fmt: skip
+            lease=None if self.lease is None else Lease(**self.lease, holder=client_name(HOLDER)))  # fmt: skip

@@ -86,7 +86,7 @@ def _submit(**values: Any) -> int:
         if settings["json"]:
             print_json(report.to_dict())
         if settings["output_properties"] and not (settings["json"] and settings["output_properties"] == "-"):
-            submission.hand_on(report)
+            submission.write_outputs(report)
         raise
 
 
@@ -242,9 +242,9 @@ class CommandLineRun:
         if self.settings["json"]:
             print_json(report.to_dict())
         if self.settings["output_properties"]:
-            self.hand_on(report)
+            self.write_outputs(report)
 
-    def hand_on(self, report: JobReport) -> None:
+    def write_outputs(self, report: JobReport) -> None:
         """Write the output properties of a job that has ended; warn if that fails, because the job's end counts."""
         try:
             write_output_file(self.settings["output_properties"], format_outputs(outputs_of(report)))

@@ -234,7 +234,7 @@ def kill(application_ids: tuple[str, ...], call: ClusterCall) -> None:
 @_command
 def list_command(call: ClusterCall) -> None:
     """List your applications that have not ended."""
-    jobs = call.launcher().list(concerns=True)
+    jobs = call.launcher().list(alerts=True)
     if call.as_json:
         print_json([job.to_dict() for job in jobs])
         return
@@ -245,7 +245,7 @@ def list_command(call: ClusterCall) -> None:
     for line in align(rows):
         show(line)
     for job in jobs:
-        for concern in job.concerns:
-            show(f"! {job.application_id} {concern.text}")
+        for alert in job.alerts:
+            show(f"! {job.application_id} {alert.text}")
     if not jobs:
         echo("no live jobs")

@@ -190,10 +190,10 @@ def lease_of(spec: JobSpec, holder: str) -> Lease | None:
     """
     if not spec.lease:
         return None
-    return Lease(spec.lease, lifetime_of(spec), here(holder))
+    return Lease(spec.lease, lifetime_of(spec), client_name(holder))
 
 
-def here(holder: str) -> str:
+def client_name(holder: str) -> str:
     """Return the name of a client with its process and its machine."""
     return f"{holder} (process {os.getpid()} on {socket.gethostname()})"
 

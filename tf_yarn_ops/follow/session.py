@@ -16,11 +16,11 @@ from ..hadoop.transport import CALL_PATIENCE
 from ..history.histories import with_recorded_paths, with_recorded_tasks
 from ..history.missing_record import keep_record
 from ..runtime.common.reasons import Reason
-from ..runtime.common.report import Concern, JobReport
+from ..runtime.common.report import Alert, JobReport
 from ..staging.staging_directory import StagingDirectory
 from .lease import holder_path, with_holder
 from .live_report import LiveReports
-from .shortage import Shortages
+from .shortage import PendingContainers
 from .yarn_report import lost_report, read_yarn_report
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class Session:
         self.live = LiveReports(cluster)
         self.cancelled = False
         self.why_cancelled = ""
-        self._shortages = Shortages(self.resourcemanager)
+        self._shortages = PendingContainers(self.resourcemanager)
         self._stagings: dict[str, StagingDirectory] = {}
 
     @property
@@ -118,7 +118,7 @@ class Session:
         report = self._shortages.complete(read_yarn_report(application, self.live.fetch(application)))
         return with_recorded_tasks(self.cluster, report)
 
-    def concerns(self, applications: Iterable[Mapping[str, Any]]) -> dict[str, tuple[Concern, ...]]:
+    def alerts(self, applications: Iterable[Mapping[str, Any]]) -> dict[str, tuple[Alert, ...]]:
         """Return by id what deserves a look at running applications: of the first `LISTED` that answer."""
         running = [application for application in applications if application["state"] == "RUNNING"][:LISTED]
         pool = ThreadPoolExecutor(LISTED)
@@ -128,7 +128,7 @@ class Session:
         for one in answered:
             if error := one.exception():  # a page is its user's program, and must not end a list of all
                 logger.warning("no live report of %s: %r", asked[one], error)
-        return {asked[one]: report.concerns for one in answered if not one.exception() and (report := one.result())}
+        return {asked[one]: report.alerts for one in answered if not one.exception() and (report := one.result())}
 
     def read(self, application: Mapping[str, Any]) -> JobReport:
         """Return the report of YARN's object; delete the directory of an application that has ended."""

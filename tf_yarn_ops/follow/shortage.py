@@ -1,4 +1,4 @@
-"""`Shortages`: tell which containers a running job still waits for, and what the cluster has free."""
+"""`PendingContainers`: tell which containers a running job still waits for, and what the cluster has free."""
 
 import logging
 import time
@@ -20,7 +20,7 @@ _PATIENCE = 5.0
 _INTERVAL = 15.0
 
 
-class Shortages:
+class PendingContainers:
     """Asks the ResourceManager about jobs that wait for containers, each at most every `_INTERVAL` seconds.
 
     Parameters

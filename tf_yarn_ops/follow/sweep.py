@@ -19,7 +19,7 @@ from .yarn_report import read_yarn_report
 logger = logging.getLogger(__name__)
 
 #: The most directories that one submission checks.
-AT_MOST = 20
+MAX_DIRECTORIES = 20
 #: Hours after the end of a job in which a submission writes its missing record.
 RECENT_HOURS = 24
 #: Milliseconds after which an application that YARN does not know counts as ended: twice the default total_timeout. A
@@ -87,7 +87,7 @@ def keep_missing_records(staging: StagingDirectory, resourcemanager: Backend, ho
 
 
 def sweep_directories(staging: StagingDirectory, resourcemanager: Backend, keep: str = "") -> list[str]:
-    """Delete directories of the user's applications that have ended, up to `AT_MOST`; return their ids."""
+    """Delete directories of the user's applications that have ended, up to `MAX_DIRECTORIES`; return their ids."""
     owner = staging.cluster.user
     found = {
         status.name: status.modified
@@ -102,7 +102,7 @@ def sweep_directories(staging: StagingDirectory, resourcemanager: Backend, keep:
 
 
 def sweep_snapshots(staging: StagingDirectory, resourcemanager: Backend) -> None:
-    """Delete snapshots of applications that have ended, up to `AT_MOST`, after writing their missing records."""
+    """Delete snapshots of applications that have ended, up to `MAX_DIRECTORIES`; first write missing records."""
     records = records_of(staging)
     found = records.snapshots()
     for name in _chosen(found):
@@ -111,7 +111,7 @@ def sweep_snapshots(staging: StagingDirectory, resourcemanager: Backend) -> None
 
 
 def _chosen(found: dict[str, int]) -> list[str]:
-    return random.sample(sorted(found), min(AT_MOST, len(found)))
+    return random.sample(sorted(found), min(MAX_DIRECTORIES, len(found)))
 
 
 def _is_over(staging: StagingDirectory, resourcemanager: Backend, name: str, modified: int) -> bool:

@@ -42,7 +42,7 @@ SILENT_AFTER = 60.0
 #: Errors of a step that the loop handles; every other error ends it.
 THROWN = (ApplicationNotFound, ClusterUnreachable, SubmissionRejected)
 #: The reasons of an application that a client may have killed in favour of another one of the same training.
-GIVEN_WAY = (Reason.KILLED, Reason.SUPERSEDED)
+REPLACEABLE = (Reason.KILLED, Reason.SUPERSEDED)
 
 
 class Training(Protocol):
@@ -192,7 +192,7 @@ def waiting(
     reported = clock()
     outage, answered, refused = Outage(clock), clock(), ""
     silent_since: float | None = None
-    silence_told = False
+    silence_logged = False
     renewals = Renewals(lease, clock)
 
     def changed(report: JobReport) -> None:
@@ -221,8 +221,8 @@ def waiting(
                 silent_since = None
             elif silent_since is None:
                 silent_since = clock()
-            elif not silence_told and clock() - silent_since > SILENT_AFTER:
-                silence_told = True
+            elif not silence_logged and clock() - silent_since > SILENT_AFTER:
+                silence_logged = True
                 if hidden := obstacle():
                     logger.warning("%s runs, but this client can't show its tasks: %s", application_id, hidden)
                 else:
@@ -265,7 +265,7 @@ def waiting(
 
 def _successor(ended: JobReport, identity: Training | None) -> Generator[Step, Any, str | None]:
     """Return the live application that trains instead of an ended one; None if there is none."""
-    if identity is None or ended.reason not in GIVEN_WAY:
+    if identity is None or ended.reason not in REPLACEABLE:
         return None
     found: list[Mapping[str, Any]] = yield FindLive(identity.tag, ended.user)
     return identity.successor_of(ended, found)

@@ -219,7 +219,7 @@ def kill_report(
         final_status="KILLED",
         killed_by_attempt=attempt,
         usage=None,
-        concerns=(),
+        alerts=(),
         progress="",
         tracking_url=None,
     )

@@ -99,7 +99,7 @@ class Cluster:
         Whether Kerberos is on.
     negotiates : bool or None
         Whether the ResourceManager asks for tickets over HTTP, which is a setting of its own. None: as ``secure``.
-    asks_acls : bool
+    enforces_acls : bool
         Whether only viewers may see an application: on a secured cluster, and with ``yarn.acl.enable``.
     administrators : ViewersPlan
         Those of ``yarn.admin.acl``.
@@ -133,7 +133,7 @@ class Cluster:
     log_suffix: str = "logs"
     secure: bool = False
     negotiates: bool | None = None
-    asks_acls: bool = False
+    enforces_acls: bool = False
     administrators: ViewersPlan = field(default=ViewersPlan(), hash=False)
     version: str = ""
     resourcemanager_services: tuple[str, ...] = ()
@@ -608,7 +608,7 @@ def build_cluster(answers: ClusterAnswers, found: FoundCluster, authentication: 
         log_suffix=conf.get("yarn.nodemanager.remote-app-log-dir-suffix") or "logs",
         secure=secure,
         negotiates=negotiates,
-        asks_acls=secure or known.get("yarn.acl.enable") == "true",
+        enforces_acls=secure or known.get("yarn.acl.enable") == "true",
         administrators=known.administrators(),
         version=str(answers.info.get("hadoopVersion", "")),
         resourcemanager_services=next(filter(None, services), ()),

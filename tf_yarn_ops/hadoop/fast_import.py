@@ -18,7 +18,7 @@ _lock = threading.Lock()
 def import_httpx() -> Any:
     """Return the module ``httpx``, without its command line."""
     # None tells the import system that a module can't be imported; httpx expects that.
-    with standing_in({"httpx._main": None}, unless="httpx"):
+    with stubbed({"httpx._main": None}, unless="httpx"):
         import httpx
     return httpx
 
@@ -29,13 +29,13 @@ def import_skein() -> Any:
     version.LooseVersion = _Version
     package: Any = types.ModuleType("distutils")
     package.version = version
-    with standing_in({"distutils": package, "distutils.version": version}, unless="skein"):
+    with stubbed({"distutils": package, "distutils.version": version}, unless="skein"):
         import skein
     return skein
 
 
 @contextmanager
-def standing_in(modules: dict[str, Any], unless: str) -> Iterator[None]:
+def stubbed(modules: dict[str, Any], unless: str) -> Iterator[None]:
     """Let other objects stand for modules, only while an import runs.
 
     Nothing is done if the module ``unless`` is imported already, or one of the modules is.

@@ -396,7 +396,7 @@ class Launcher:
         """
         return kill_application(self.session, application_id, why, reason=reason, timeout=timeout)
 
-    def list(self, states: Iterable[str] = LIVE, user: str | None = None, concerns: bool = False) -> list[JobReport]:
+    def list(self, states: Iterable[str] = LIVE, user: str | None = None, alerts: bool = False) -> list[JobReport]:
         """Return the user's applications of type Skein in these states, the latest first.
 
         Parameters
@@ -405,7 +405,7 @@ class Launcher:
             YARN's states. Default: `LIVE`, all states before the end.
         user : str, optional
             Default: the cluster's user.
-        concerns : bool, optional
+        alerts : bool, optional
             True asks the coordinators of running jobs what deserves a look. Default false.
 
         Returns
@@ -420,8 +420,8 @@ class Launcher:
         """
         found = self.session.resourcemanager.find(states=states, user=user or self.cluster.user)
         found = [item for item in found if str(item.get("applicationType", "")).lower() == "skein"]
-        known = self.session.concerns(found) if concerns else {}
-        reports = [replace(read_yarn_report(item), concerns=known.get(str(item["id"]), ())) for item in found]
+        known = self.session.alerts(found) if alerts else {}
+        reports = [replace(read_yarn_report(item), alerts=known.get(str(item["id"]), ())) for item in found]
         return sorted(reports, key=lambda report: report.submitted_at or 0.0, reverse=True)
 
     def report(self, application_id: str) -> JobReport:

@@ -105,7 +105,7 @@ class JobContext:
     commit: CommitPlan | None = None
 
 
-def build(spec: JobSpec, site: Site | None = None, *, asks_acls: bool = False) -> "skein.ApplicationSpec":
+def build(spec: JobSpec, site: Site | None = None, *, enforces_acls: bool = False) -> "skein.ApplicationSpec":
     """Return the Skein application of a job.
 
     Parameters
@@ -114,7 +114,7 @@ def build(spec: JobSpec, site: Site | None = None, *, asks_acls: bool = False) -
     site : Site, optional
         For the JVM options of the application master and the folders to mount into Docker containers. Default:
         ``Site()``.
-    asks_acls : bool, optional
+    enforces_acls : bool, optional
         Whether the cluster enforces view ACLs, also for a job without its own. Default False.
 
     Returns
@@ -148,7 +148,7 @@ def build(spec: JobSpec, site: Site | None = None, *, asks_acls: bool = False) -
     }
     environment = {name: files[name] for name in placed.archives}
     acls = {name: list(value) for name, value in asdict(spec.acls).items()}
-    enable = asks_acls or any(acls.values())
+    enable = enforces_acls or any(acls.values())
     # Skein's pages know neither groups nor administrators; those of the coordinator do.
     acls["ui_users"] = [EVERYBODY] if enable else []
     master = skein.Master(
@@ -281,7 +281,7 @@ def plan_commit(cluster: Cluster, spec: JobSpec, tags: Iterable[str] = ()) -> Co
 def plan_viewers(cluster: Cluster, spec: JobSpec) -> ViewersPlan | None:
     """Return who may open the pages of a job; None if neither the cluster nor the job asks for view ACLs."""
     acls, administrators = spec.acls, cluster.administrators
-    if not cluster.asks_acls and acls == Acls():
+    if not cluster.enforces_acls and acls == Acls():
         return None
     return administrators._replace(
         users=(*acls.view_users, *acls.ui_users, *administrators.users),

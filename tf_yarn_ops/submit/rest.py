@@ -210,7 +210,7 @@ class RestSubmitter:
             pool.submit(sweep_ended, self._staging, self._resourcemanager, application_id)
             jar = pool.submit(self._staging.store, directory, skein_jar(), "skein.jar", public=True)
             importing.result()
-            application = build(spec, self._cluster.site, asks_acls=context.viewers is not None)
+            application = build(spec, self._cluster.site, enforces_acls=context.viewers is not None)
             shared = {
                 (source, kind): pool.submit(self._file, directory, source, kind, checkpoint)
                 for source, kind in sources(application)

@@ -330,7 +330,7 @@ class SkeinJavaSubmitter:
         skein = import_skein()
         spec = with_absolute_sources(spec)
         context = context_of(self._cluster, spec, secrets.randbelow(1 << 16), tags)
-        application = build(spec, self._cluster.site, asks_acls=context.viewers is not None)
+        application = build(spec, self._cluster.site, enforces_acls=context.viewers is not None)
         if (viewers := context.viewers) and not viewers.groups:  # its driver knows no class path for our pages
             application.acls.ui_users = [spec.user or self._cluster.user, *viewers.users]
         own = {

@@ -91,7 +91,7 @@ class Lines:
         self._tensorboard = ""
         self._reminded = -REMINDER_SECONDS
         self._metrics: tuple[float, str] = (-METRICS_SECONDS, "")
-        self._concerns: set[tuple[str, tuple[str, ...]]] = set()
+        self._alerts: set[tuple[str, tuple[str, ...]]] = set()
         self._cause = ""
         self._began: float | None = None
         self._printed_at = 0.0
@@ -143,9 +143,9 @@ class Lines:
             lines.append(f"round {last.number}: {last.cause}")
         self._round = max(self._round, len(report.rounds))  # YARN's own report has none
         lines += self._task_changes(report)
-        concerns = {(concern.code, concern.tasks): concern.text for concern in report.concerns}
-        lines += [f"look: {text}" for about, text in concerns.items() if about not in self._concerns]
-        self._concerns = set(concerns)
+        alerts = {(alert.code, alert.tasks): alert.text for alert in report.alerts}
+        lines += [f"alert: {text}" for about, text in alerts.items() if about not in self._alerts]
+        self._alerts = set(alerts)
         board = describe_tensorboard(report)
         if board and board != self._tensorboard:
             lines.append(f"TensorBoard {'at ' if board == report.tensorboard_url else ''}{board}")
@@ -263,7 +263,7 @@ class Table:
         grid = Grid(box=None, pad_edge=False, header_style="dim")
         for column in ("task", "state", "", "for", "host", "starts"):
             grid.add_column(column, no_wrap=True)
-        concerns = [Text(f"! {escape_controls(one.text)}", style="yellow") for one in report.concerns]
+        alerts = [Text(f"! {escape_controls(one.text)}", style="yellow") for one in report.alerts]
         groups = group_report(report)
         for group in groups[:_ROWS]:
             task = TaskReport(**group.tasks[0])
@@ -277,4 +277,4 @@ class Table:
             )
         hidden = sum(len(group.tasks) for group in groups[_ROWS:])
         rest = [Text(f"and {hidden} more", style="dim")] if hidden else []
-        return Group(head, *links, *concerns, grid, *rest)
+        return Group(head, *links, *alerts, grid, *rest)

@@ -109,7 +109,7 @@ def describe(
     for name, value in facts.items():
         if value.strip():
             yield _one_line(f"  {name:<13} {value}")
-    yield from (_one_line(f"  ! {concern.text}") for concern in report.concerns)
+    yield from (_one_line(f"  ! {alert.text}") for alert in report.alerts)
     yield from (_one_line(f"  ! Node {node} is excluded: {why}") for node, why in report.excluded_nodes.items())
     if report.tasks:
         yield ""
@@ -123,9 +123,7 @@ def describe(
 
 def group_report(report: JobReport) -> list[AlikeTasks]:
     """Return the tasks of a report in groups, those that deserve a look first."""
-    return group_tasks(
-        [vars(task) for task in report.tasks], [name for concern in report.concerns for name in concern.tasks]
-    )
+    return group_tasks([vars(task) for task in report.tasks], [name for alert in report.alerts for name in alert.tasks])
 
 
 def timeline(report: JobReport, now: float, columns: int = COLUMNS) -> Iterator[str]:

@@ -98,10 +98,10 @@ class Library:
         if time.monotonic() - at > _FRESH:
             try:
                 found = self._session.resourcemanager.find(states=LIVE)
-                concerns = self._session.concerns(filter(_is_job, found))
+                alerts = self._session.alerts(filter(_is_job, found))
                 reports, why = (
                     [
-                        replace(read_yarn_report(item), concerns=concerns.get(str(item["id"]), ()))
+                        replace(read_yarn_report(item), alerts=alerts.get(str(item["id"]), ()))
                         for item in found
                         if _is_job(item)
                     ],

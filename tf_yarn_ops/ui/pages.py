@@ -28,8 +28,8 @@ from ..errors import TfYarnError
 from ..follow.live_report import LOG, STACK
 from ..history.compare import compare
 from ..history.query import STATES, Query, parse_states
+from ..runtime.common.alerts import STEPS
 from ..runtime.common.clock import DAY, duration, utc_time
-from ..runtime.common.concerns import STEPS
 from ..runtime.common.contract import DOCUMENT_TYPE
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.report import run_seconds

@@ -95,9 +95,6 @@ class HdfsReader(io.RawIOBase):
         self._position = max(0, offset + (0, self._position, self.size)[whence])
         return self._position
 
-    def tell(self) -> int:
-        return self._position
-
     def readable(self) -> bool:
         return True
 
@@ -156,7 +153,10 @@ class HdfsWriter(io.RawIOBase):
             upload, self._upload = self._upload, None
             upload.finish()
 
-    def tell(self) -> int:
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Return the position, as `tell` requests it; HDFS appends only."""
+        if (offset, whence) != (0, io.SEEK_CUR):
+            raise io.UnsupportedOperation("%s: a file of HDFS is written in order" % self._path)
         return self._position
 
     def writable(self) -> bool:

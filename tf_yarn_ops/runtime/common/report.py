@@ -136,8 +136,8 @@ class JobUsage:
 
 
 @dataclass(frozen=True)
-class Concern:
-    """One thing of a running job that deserves a look; see `concerns.find_concerns`.
+class Alert:
+    """One thing of a running job that deserves attention; see `alerts.find_alerts`.
 
     Attributes
     ----------
@@ -195,8 +195,8 @@ class JobReport:
         The engine's attempt whose client killed the application; None for every other end.
     usage : JobUsage or None
         Only in a report of a running job that the coordinator has given to a client.
-    concerns : tuple of Concern
-        What deserves a look now; like ``usage`` and ``progress`` of running jobs only.
+    alerts : tuple of Alert
+        What deserves attention now; like ``usage`` and ``progress`` of running jobs only.
     progress : str
         ``step 300 of 1000, about 14 min 0 s left``; empty unless the program writes ``step`` and ``steps``.
     excluded_nodes : mapping of str to str
@@ -230,7 +230,7 @@ class JobReport:
     tensorboard_logdir: Optional[str] = None
     killed_by_attempt: Optional[int] = None
     usage: Optional[JobUsage] = None
-    concerns: Tuple[Concern, ...] = ()
+    alerts: Tuple[Alert, ...] = ()
     progress: str = ""
     excluded_nodes: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)

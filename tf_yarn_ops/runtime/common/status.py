@@ -8,8 +8,8 @@ seconds since the epoch, UTC.
 from dataclasses import asdict, dataclass, field
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
+from .alerts import all_idle, describe_progress, find_alerts
 from .clock import duration, utc_clock
-from .concerns import all_idle, describe_progress, find_concerns
 from .reasons import Reason
 from .report import JobReport, JobUsage, TaskReport, list_names, run_seconds
 from .values import Amount, Count, Moment, Point, TaskName, Url, fit_document, plain_values
@@ -263,7 +263,7 @@ def build_status(report: JobReport, facts: Facts) -> Dict[str, Any]:
         deadlines={name: list(times) for name, times in facts.deadlines.items()},
         restarts_left=facts.restarts_left,
     )
-    document["concerns"] = [asdict(concern) for concern in find_concerns(document)]
+    document["alerts"] = [asdict(alert) for alert in find_alerts(document)]
     found: Dict[str, Any] = plain_values(document)
     return found
 

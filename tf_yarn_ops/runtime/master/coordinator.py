@@ -151,7 +151,7 @@ class Coordinator:
         """Return the report in ``status.json`` without the rest of it, as plain values for JSON."""
         report = self.report(live=True)
         status = build_status(report, self._facts())
-        return {**report.to_dict(), **{name: status[name] for name in ("usage", "concerns", "progress")}}
+        return {**report.to_dict(), **{name: status[name] for name in ("usage", "alerts", "progress")}}
 
     def _facts(self) -> Facts:
         now = time.monotonic()

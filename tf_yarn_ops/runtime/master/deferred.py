@@ -69,6 +69,6 @@ class DeferredFailures:
         return any(
             peer.running
             and not starts_alone(self._rules, peer.task)
-            and (peer.terminated or (may_answer and (peer.connection is None or peer.answered_at < self._pinged_at)))
+            and (peer.terminated or (may_answer and (peer.connection is None or peer.last_pong_at < self._pinged_at)))
             for peer in peers
         )

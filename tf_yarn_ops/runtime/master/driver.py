@@ -25,13 +25,13 @@ from .coordinator import Coordinator
 from .lifecycle import Expired
 from .listener import PortsTaken, listen_on_first_free
 from .verdict import (
+    FIRST_CONTACT_SECONDS,
     RESOURCEMANAGER_SECONDS,
-    UNSEEN_SECONDS,
-    VerdictNotTaken,
+    VerdictRejected,
     end_application,
     kill_by_rest,
-    knows_us,
-    until_known,
+    resourcemanager_knows,
+    wait_for_resourcemanager,
 )
 
 logger = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ WATCHDOG_SECONDS = 60.0
 NOT_FOUND = 127
 
 
-def watch_over() -> int:
+def fork_watchdog() -> int:
     """Fork: the child continues as the coordinator, the parent watches it.
 
     Returns
@@ -97,15 +97,15 @@ async def coordinate(coordinator: Coordinator, secret: str) -> None:
     except PortsTaken as error:
         coordinator.apply(Expired(Reason.AM_FAILED, f"the coordinator cannot listen: {error}"))
     await containers.connect()
-    reachable = loop.run_in_executor(None, knows_us, job.resourcemanagers, application_id, job.authorities)
+    reachable = loop.run_in_executor(None, resourcemanager_knows, job.resourcemanagers, application_id, job.authorities)
     reachable.add_done_callback(lambda known: warn_unless(known.result(), job))
     snapshots = history.Snapshots(job, application_id, lambda: coordinator.state.lifecycle, coordinator.status)
     await coordinator.run(listener, snapshots.leave())
     report = coordinator.report()
     keeping = history.begin_record(job, application_id, coordinator.status(live=False), snapshots)
     seen = bool(await reachable)
-    left = RESOURCEMANAGER_SECONDS if seen else max(0.0, UNSEEN_SECONDS - (time.monotonic() - began))
-    await until_known(job.resourcemanagers, application_id, job.authorities, left, seen)
+    left = RESOURCEMANAGER_SECONDS if seen else max(0.0, FIRST_CONTACT_SECONDS - (time.monotonic() - began))
+    await wait_for_resourcemanager(job.resourcemanagers, application_id, job.authorities, left, seen)
     await asyncio.wait([keeping], timeout=history.RECORD_HOLD_SECONDS)
     await end_application(containers, job, report, secret)
     await asyncio.wait([keeping], timeout=history.WRITE_SECONDS)
@@ -115,7 +115,7 @@ async def coordinate(coordinator: Coordinator, secret: str) -> None:
 def warn_unless(known: Optional[bool], job: Job) -> None:
     """Log that the coordinator cannot ask a ResourceManager, because of a firewall or a certificate for example."""
     if not known and job.resourcemanagers:
-        patience = "not wait for it" if known is None else f"wait for it in the first {UNSEEN_SECONDS:.0f} s"
+        patience = "not wait for it" if known is None else f"wait for it in the first {FIRST_CONTACT_SECONDS:.0f} s"
         logger.warning(
             "No ResourceManager answers the coordinator at %s: the verdict will %s",
             ", ".join(job.resourcemanagers),
@@ -149,7 +149,7 @@ def main(arguments: List[str]) -> int:
     secret = os.environ.pop(VERDICT_SECRET, "")
     for missing in arguments[1:]:
         return _refuse(job, application_id, missing, secret)
-    pulse = watch_over()
+    pulse = fork_watchdog()
     allow_many_connections()
 
     async def all_of_it() -> None:
@@ -164,7 +164,7 @@ def main(arguments: List[str]) -> int:
         logger.exception("The coordinator failed")
         code = 1
         message = f"the coordinator failed: {type(error).__name__}: {error}"
-        report = error.report if isinstance(error, VerdictNotTaken) else _failed(job, application_id, message)
+        report = error.report if isinstance(error, VerdictRejected) else _failed(job, application_id, message)
         diagnostics = compose_diagnostics(report, secret=secret)
         kill_by_rest(job.resourcemanagers, application_id, job.user, diagnostics, job.authorities)
     logging.shutdown()

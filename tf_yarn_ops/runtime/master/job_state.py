@@ -93,7 +93,7 @@ class JobState:
 
     def __init__(self, job: Job, application_id: str, now: float):
         self.job, self.application_id, self.rules = job, application_id, lifecycle.rules_of(job)
-        self.lifecycle = lifecycle.begin(job)
+        self.lifecycle = lifecycle.initial_state(job)
         self.registry = Registry(job)
         self.known: Dict[str, Container] = {}
         self.to_replace: List[Container] = []
@@ -169,7 +169,7 @@ class JobState:
         peer, resumed = self.registry.admit(message)
         if peer.connection is not None:
             self._effects.append(Close(peer.connection))
-        peer.connection, peer.received_at, peer.answered_at = connection, now, now
+        peer.connection, peer.received_at, peer.last_pong_at = connection, now, now
         logger.info(
             "%s %s as %s on %s", peer.container, "is back" if resumed else "registered", peer.task, peer.address
         )
@@ -214,7 +214,7 @@ class JobState:
             if end.killed:
                 reason, cause = explain_sigkill(memory, self.timeline.usage.get(str(peer.task)), cause)
             self._send(peer, "bye")
-            self.registry.vacate(peer)
+            self.registry.release(peer)
             self.timeline.note(peer.task, LOST, host=peer.host, round=peer.round or None, cause=cause)
             self._decide(Lost(peer.task, reason, f"{cause} (on {peer.host})", self.node_of(peer.container)), now)
             if peer.task.type == TENSORBOARD and self.lifecycle.phases[peer.task] == lifecycle.FAILED:
@@ -316,13 +316,13 @@ class JobState:
         self._send(peer, "pong")
 
     def _on_pong(self, peer: Peer, _message: Mapping[str, Any], now: float) -> None:
-        peer.answered_at = now
+        peer.last_pong_at = now
         self._decide_deferred(now)
 
     def _on_sample(self, peer: Peer, message: Mapping[str, Any], _now: float) -> None:
         """Take what a command uses and its new metrics; a late sample is about nothing that still runs."""
         self._send(peer, "pong")
-        if peer.means(message) and peer.running:
+        if peer.is_current(message) and peer.running:
             self.timeline.measured(peer.task, message)
             self.curves.take(str(peer.task), message)
 
@@ -334,7 +334,7 @@ class JobState:
 
     def _on_running(self, peer: Peer, message: Mapping[str, Any], _now: float) -> None:
         """Note that a command began. Every message that shows it counts, because each may be lost."""
-        if peer.means(message) and self.registry.started(peer):
+        if peer.is_current(message) and self.registry.started(peer):
             self.timeline.started(peer.task, peer.host, peer.round)
 
     def _on_renewed(self, peer: Peer, message: Mapping[str, Any], now: float) -> None:
@@ -347,7 +347,7 @@ class JobState:
     def _on_exited(self, peer: Peer, message: Mapping[str, Any], now: float) -> None:
         """Acknowledge the end of a command; handle it if it is the end of the last start."""
         self._send(peer, "ack")
-        if not (peer.means(message) and peer.running):
+        if not (peer.is_current(message) and peer.running):
             return
         if message["started_at"] is not None:
             self._on_running(peer, message, now)
@@ -391,13 +391,13 @@ class JobState:
         self.lifecycle, decision = lifecycle.decide(self.rules, self.lifecycle, event)
         for node in self.excluded.keys() - excluded:
             logger.warning("Node %s is excluded: %s", node, self.excluded[node])
-        if decision.leaves is not None:  # its container is given back like any other on an excluded node
-            self.registry.vacate(self.registry.serving[decision.leaves])
+        if decision.replaced_task is not None:  # its container is given back like any other on an excluded node
+            self.registry.release(self.registry.serving[decision.replaced_task])
         self._actions[decision.action](decision, now)
 
     def _decide_deferred(self, now: float) -> None:
         for failure in self.deferred.due(self.registry.peers.values(), now):
-            if failure.peer.means(failure.message):
+            if failure.peer.is_current(failure.message):
                 self._decide(failure.event, now)
 
     def _publish(self, _decision: Decision, now: float) -> None:
@@ -453,7 +453,7 @@ class JobState:
     def _finish(self, _decision: Decision, _now: float) -> None:
         assert self.lifecycle.verdict is not None
         for failure in self.deferred.waiting:
-            if failure.peer.means(failure.message):
+            if failure.peer.is_current(failure.message):
                 self.registry.ended(failure.peer, failure.message, FAILED)
         self.deferred.waiting.clear()
         logger.info("Verdict: %s: %s", self.lifecycle.verdict.reason.value, self.lifecycle.verdict.message)

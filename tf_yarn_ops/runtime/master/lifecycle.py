@@ -63,7 +63,7 @@ class State(NamedTuple):
         The two budgets, never below 0.
     restarts : int
         The number of failures that led to a restart, for the back-off.
-    quick : mapping of TaskId or None to int
+    quick_failures : mapping of TaskId or None to int
         Quick failures in a row: of each task if tasks are restarted alone, otherwise of the job (None).
     round : int
         The number of this publication of the cluster spec, from 1.
@@ -78,7 +78,7 @@ class State(NamedTuple):
     restarts_left: int = 0
     losses_left: int = 0
     restarts: int = 0
-    quick: Mapping[Optional[TaskId], int] = {}
+    quick_failures: Mapping[Optional[TaskId], int] = {}
     round: int = 1
     published: bool = False
     failures: Mapping[str, NodeFailures] = {}
@@ -141,7 +141,7 @@ class Decision(NamedTuple):
         Seconds before the action.
     cause : str
         The cause of ``restart`` and ``start``, for log and report.
-    leaves : TaskId or None
+    replaced_task : TaskId or None
         The task that gets another container before the action, because its node is excluded.
     """
 
@@ -149,7 +149,7 @@ class Decision(NamedTuple):
     task: Optional[TaskId] = None
     delay: float = 0.0
     cause: str = ""
-    leaves: Optional[TaskId] = None
+    replaced_task: Optional[TaskId] = None
 
 
 NOTHING = Decision("none")
@@ -169,7 +169,7 @@ def rules_of(job: Job) -> Rules:
     )
 
 
-def begin(job: Job) -> State:
+def initial_state(job: Job) -> State:
     """Return the state before the first event."""
     return State(
         phases=dict.fromkeys(job.tasks(), PENDING),
@@ -253,10 +253,10 @@ def _exited(rules: Rules, state: State, event: Exited) -> Tuple[State, Decision]
     state = _count(state, event, Reason.TASK_FAILED, what)
     leaves = event.node in excluded_nodes(rules, state)
     whose = event.task if rules.mode == "task" else None
-    quick = state.quick.get(whose, 0) + 1 if event.seconds < EARLY_SECONDS and not leaves else 0
-    state = state._replace(quick={**state.quick, whose: quick})
+    quick = state.quick_failures.get(whose, 0) + 1 if event.seconds < EARLY_SECONDS and not leaves else 0
+    state = state._replace(quick_failures={**state.quick_failures, whose: quick})
     verdict = Verdict(event.reason, what, event.task)
-    if event.reason is Reason.OUT_OF_MEMORY or not _forgivable(rules, event.code):
+    if event.reason is Reason.OUT_OF_MEMORY or not _is_retryable(rules, event.code):
         return _finish(state, verdict)
     if quick >= EARLY_FAILURES:
         late = "%s; a task failed within %g seconds of its start %d times in a row" % (what, EARLY_SECONDS, quick)
@@ -272,7 +272,7 @@ def _exited(rules: Rules, state: State, event: Exited) -> Tuple[State, Decision]
         return _restart(state, what, delay)
     state = _with(state, event.task, LOST)
     state, decision = (state, NOTHING) if starts_alone(rules, event.task) else _restart(state, what, delay)
-    return state, decision._replace(leaves=event.task)
+    return state, decision._replace(replaced_task=event.task)
 
 
 def _lost(rules: Rules, state: State, event: Lost) -> Tuple[State, Decision]:
@@ -308,7 +308,7 @@ def _count(state: State, event: Union[Exited, Lost], reason: Reason, what: str) 
     return state._replace(failures={**others, event.node: NodeFailures(number, reason, what, event.task)})
 
 
-def _forgivable(rules: Rules, code: int) -> bool:
+def _is_retryable(rules: Rules, code: int) -> bool:
     if rules.mode == "never" or code in rules.fatal_exit_codes:
         return False
     return not rules.retry_exit_codes or code in rules.retry_exit_codes

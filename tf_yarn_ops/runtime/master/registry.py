@@ -36,7 +36,7 @@ class Peer:
         None while the contact is lost.
     received_at : float
         Monotonic time of its last message.
-    answered_at : float
+    last_pong_at : float
         Monotonic time of its last answer to a ping, or of its connection.
     round, start : int
         Of the last start that was sent to it; 0 before the first, and after its task has been given to another agent.
@@ -61,7 +61,7 @@ class Peer:
     node_http: str
     connection: Any = None
     received_at: float = 0.0
-    answered_at: float = 0.0
+    last_pong_at: float = 0.0
     round: int = 0
     start: int = 0
     starts_at: float = 0.0
@@ -80,7 +80,7 @@ class Peer:
         self.start = self.start + 1 if self.round == round_number else 1
         self.round, self.starts_at, self.running = round_number, at, True
 
-    def means(self, message: Mapping[str, Any]) -> bool:
+    def is_current(self, message: Mapping[str, Any]) -> bool:
         """Return whether a message is about the last start that was sent."""
         return bool(self.start) and (message["round"], message["start"]) == (self.round, self.start)
 
@@ -169,7 +169,7 @@ class Registry:
         """Return whether a container has registered, or a task is free for it."""
         return container in self.peers or self.free_task(container) is not None
 
-    def vacate(self, peer: Peer) -> None:
+    def release(self, peer: Peer) -> None:
         """Remove a peer, whose messages count no more; its task waits for another container."""
         peer.connection, peer.start = None, 0
         if self.peers.get(peer.container) is peer:

@@ -53,7 +53,7 @@ def build_report(
         True keeps the ends of the logs of tasks that did not fail. Default false: YARN's diagnostics are small.
     """
     job, board, verdict = state.job, state.job.tensorboard, state.lifecycle.verdict
-    failed = {failure.peer.task for failure in state.deferred.waiting if failure.peer.means(failure.message)}
+    failed = {failure.peer.task for failure in state.deferred.waiting if failure.peer.is_current(failure.message)}
     phases = {**state.lifecycle.phases, **dict.fromkeys(failed, lifecycle.FAILED)}
     if verdict and not live:
         phases = {task: lifecycle.LOST if phase == lifecycle.RUNNING else phase for task, phase in phases.items()}

@@ -32,7 +32,7 @@ SHUTDOWN_PAUSES = (0.2, 1.0, 0.0)
 RESOURCEMANAGER_SECONDS = 900.0
 #: Seconds from the coordinator's start for which it waits for one that has not answered yet: it may be starting, or the
 #: address may be of no use on this node, as that of a tunnel.
-UNSEEN_SECONDS = 120.0
+FIRST_CONTACT_SECONDS = 120.0
 #: Seconds between two looks, and between two kills.
 RESOURCEMANAGER_POLL_SECONDS = 1.0
 #: The number of kills over REST after Skein has failed.
@@ -41,7 +41,7 @@ KILLS = 5
 KILL_SECONDS = 20.0
 
 
-class VerdictNotTaken(Exception):
+class VerdictRejected(Exception):
     """Neither Skein nor a ResourceManager has ended the application.
 
     Attributes
@@ -55,7 +55,7 @@ class VerdictNotTaken(Exception):
         self.report = report
 
 
-async def until_known(
+async def wait_for_resourcemanager(
     resourcemanagers: Sequence[str],
     application_id: str,
     authorities: str = "",
@@ -71,7 +71,7 @@ async def until_known(
     resourcemanagers : sequence of str
     application_id : str
     authorities : str, optional
-        As in `knows_us`.
+        As in `resourcemanager_knows`.
     seconds : float, optional
         How long to wait at most.
     seen : bool, optional
@@ -86,7 +86,7 @@ async def until_known(
     deadline = loop.time() + seconds
     logged = False
     while loop.time() < deadline:
-        known = await loop.run_in_executor(None, knows_us, resourcemanagers, application_id, authorities)
+        known = await loop.run_in_executor(None, resourcemanager_knows, resourcemanagers, application_id, authorities)
         if known or (known is None and not seen):
             return
         if not logged:
@@ -108,7 +108,7 @@ async def end_application(containers: Containers, job: Job, report: JobReport, s
 
     Raises
     ------
-    VerdictNotTaken
+    VerdictRejected
         No call ended the application.
     """
     diagnostics = compose_diagnostics(report, secret=secret)
@@ -125,10 +125,12 @@ async def end_application(containers: Containers, job: Job, report: JobReport, s
             None, kill_by_rest, job.resourcemanagers, report.application_id, job.user, diagnostics, job.authorities
         )
         await asyncio.sleep(RESOURCEMANAGER_POLL_SECONDS)
-    raise VerdictNotTaken(report)
+    raise VerdictRejected(report)
 
 
-def knows_us(resourcemanagers: Sequence[str], application_id: str, authorities: str = "") -> Optional[bool]:
+def resourcemanager_knows(
+    resourcemanagers: Sequence[str], application_id: str, authorities: str = ""
+) -> Optional[bool]:
     """Return whether a ResourceManager is active and has recovered the application; None if this node reaches none.
 
     An answer that asks for authentication counts too. A standby redirects to the active ResourceManager, whose address

@@ -14,8 +14,8 @@ import re
 import zlib
 from typing import Any, Dict, List, Mapping, Sequence
 
+from ..common.alerts import STEPS
 from ..common.clock import duration, format_work, utc_clock
-from ..common.concerns import STEPS
 from ..common.report import run_seconds
 from ..common.status import LIVE_TASK
 from ..common.task_groups import SMALL_JOB, AlikeTasks, group_tasks, order_tasks
@@ -122,7 +122,7 @@ def render_parts(document: Mapping[str, Any], *, live: bool, board: str = BOARD,
         "live": "true" if live else "false",
         "head": _head(document, board),
         "verdict": _verdict(document),
-        "concerns": _concerns(document),
+        "alerts": _alerts(document),
         "timeline": drawing.draw_timeline(document, shown) + rest,
         "tasks": _tasks(shown, live) + rest,
         "metrics": _metrics(document),
@@ -153,7 +153,7 @@ def changed_parts(parts: Mapping[str, str], known: str) -> Dict[str, Any]:
 
 
 def _troubled(document: Mapping[str, Any]) -> List[str]:
-    return [name for concern in document.get("concerns") or () for name in concern["tasks"]]
+    return [name for alert in document.get("alerts") or () for name in alert["tasks"]]
 
 
 def _occurs(find: str, task: Mapping[str, Any]) -> bool:
@@ -240,11 +240,11 @@ def _other_tails(tasks: Sequence[Mapping[str, Any]], application: str) -> str:
     return f"<details><summary>Last lines of the other tasks</summary>{shown}</details>" if tasks else ""
 
 
-def _concerns(document: Mapping[str, Any]) -> str:
+def _alerts(document: Mapping[str, Any]) -> str:
     excluded = [f"Node {node} is excluded: {why}" for node, why in (document.get("excluded_nodes") or {}).items()]
     items = "".join(
         f"<li>{text(sentence)}</li>"
-        for sentence in (*(concern["text"] for concern in document.get("concerns") or ()), *excluded)
+        for sentence in (*(alert["text"] for alert in document.get("alerts") or ()), *excluded)
     )
     return f"<ul>{items}</ul>" if items else ""
 

@@ -64,7 +64,7 @@ _FILESYSTEM = (
     "get_children",
 )
 _RANDOM_ACCESS_FILE = ("release", "read")
-_WRITABLE_FILE = ("release", "append", "tell", "flush", "flush", "close")
+_WRITABLE_FILE = ("release", "append", "position", "flush", "flush", "close")
 
 
 class _Opened(ctypes.Structure):
@@ -248,7 +248,7 @@ class _Bridge:
     def append(self, opened: Any, data: int, size: int) -> None:
         self.files[opened[0].number].write((ctypes.c_char * size).from_address(data))
 
-    def tell(self, opened: Any) -> int:
+    def position(self, opened: Any) -> int:
         return int(self.files[opened[0].number].tell())
 
     def flush(self, opened: Any) -> None:
@@ -284,7 +284,7 @@ _TYPES: Dict[str, Tuple[Any, Sequence[Any]]] = {
     "release": (None, (_FILE,)),
     "read": (c_int64, (_FILE, c_uint64, c_size_t, c_void_p, _STATUS)),
     "append": (None, (_FILE, c_void_p, c_size_t, _STATUS)),
-    "tell": (c_int64, (_FILE, _STATUS)),
+    "position": (c_int64, (_FILE, _STATUS)),
     "flush": (None, (_FILE, _STATUS)),
     "close": (None, (_FILE, _STATUS)),
 }

@@ -1,4 +1,4 @@
-"""What deserves a look at a running job: `find_concerns`, a pure function from the document of ``status.json``.
+"""What deserves attention at a running job: `find_alerts`, a pure function from the document of ``status.json``.
 
 The page, ``ytf status``, ``--wait`` and the lists show its sentences; the coordinator makes them, once for all.
 """
@@ -6,7 +6,7 @@ The page, ``ytf status``, ``--wait`` and the lists show its sentences; the coord
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
 
 from .clock import duration, utc_clock
-from .report import Concern, list_names
+from .report import Alert, list_names
 
 #: Seconds without CPU, output and metrics after which a task counts as silent.
 SILENT_SECONDS = 300.0
@@ -23,8 +23,8 @@ SLOW_SECONDS = 60.0
 STEPS = "steps"
 
 
-def find_concerns(document: Mapping[str, Any]) -> List[Concern]:
-    """Return what deserves a look, the most urgent first; nothing of a job that has ended.
+def find_alerts(document: Mapping[str, Any]) -> List[Alert]:
+    """Return what deserves attention, the most urgent first; nothing of a job that has ended.
 
     Parameters
     ----------
@@ -48,10 +48,10 @@ def find_concerns(document: Mapping[str, Any]) -> List[Concern]:
     ]
 
 
-def _out_of_contact(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
+def _out_of_contact(running: Sequence[Mapping[str, Any]]) -> Iterator[Alert]:
     silent = {task["task"]: task["silent_seconds"] for task in running if task.get("silent_seconds")}
     if silent:
-        yield Concern(
+        yield Alert(
             "contact",
             f"{list_names([*silent])}: silent for {duration(min(silent.values()))}; the node may be cut off. After "
             "--heartbeat_timeout the task counts as lost.",
@@ -71,14 +71,14 @@ def all_idle(tasks: Iterable[Mapping[str, Any]]) -> bool:
     return bool(idle) and min(idle) >= LEAST_IDLE
 
 
-def _after_chief(document: Mapping[str, Any], running: Sequence[Mapping[str, Any]]) -> List[Concern]:
+def _after_chief(document: Mapping[str, Any], running: Sequence[Mapping[str, Any]]) -> List[Alert]:
     """Name tasks that may only serve: TensorFlow's servers never end by themselves."""
     chief = any(task["task"] == "chief:0" and task.get("state") == "succeeded" for task in document.get("tasks") or ())
     names = tuple(task["task"] for task in running if task["task"].partition(":")[0] not in ("ps", "tensorboard"))
     if not chief or not names or not all_idle(running):
         return []
     return [
-        Concern(
+        Alert(
             "chief",
             f"chief:0 has succeeded; the job waits for {list_names(names)}, without any use of CPU. If it only waits "
             "for servers, give --success chief.",
@@ -87,7 +87,7 @@ def _after_chief(document: Mapping[str, Any], running: Sequence[Mapping[str, Any
     ]
 
 
-def _silent(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
+def _silent(running: Sequence[Mapping[str, Any]]) -> Iterator[Alert]:
     """A parameter server and an evaluator may have nothing to do; a task that trains may not."""
     trains = {
         task["task"]: (task.get("usage") or {}).get("idle_seconds") or 0.0
@@ -99,7 +99,7 @@ def _silent(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
         least = duration(min(trains[name] for name in silent))
         others = len(trains) - len(silent)
         while_others = f", while {others} other task{'s go' if others > 1 else ' goes'} on" if others else ""
-        yield Concern(
+        yield Alert(
             "silent",
             f"{list_names(silent)}: no CPU, no output and no metrics for {least}{while_others}. "
             "The program may hang; ytf stack shows where.",
@@ -107,7 +107,7 @@ def _silent(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
         )
 
 
-def _full(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
+def _full(running: Sequence[Mapping[str, Any]]) -> Iterator[Alert]:
     by_type: Dict[str, List[Tuple[float, str]]] = {}
     for task in running:
         used, given = (task.get("usage") or {}).get("memory_mib"), (task.get("given") or {}).get("memory_mib")
@@ -116,7 +116,7 @@ def _full(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
     for kind, full in by_type.items():
         option = "--tensorboard_memory" if kind == "tensorboard" else f"--task_memory {kind}:..."
         names = tuple(name for _, name in full)
-        yield Concern(
+        yield Alert(
             "memory",
             f"{list_names(names)}: {100 * max(full)[0]:.0f} % of the memory is in use, and YARN "
             f"kills at 100 %. Raise {option} for the next run.",
@@ -124,7 +124,7 @@ def _full(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
         )
 
 
-def _unisolated(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
+def _unisolated(running: Sequence[Mapping[str, Any]]) -> Iterator[Alert]:
     """YARN isolates GPUs only by LinuxContainerExecutor with cgroups, or by Docker."""
     names = tuple(
         task["task"]
@@ -132,7 +132,7 @@ def _unisolated(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
         if 0 < (task.get("given") or {}).get("gpus", 0) < ((task.get("usage") or {}).get("gpus") or 0)
     )
     if names:
-        yield Concern(
+        yield Alert(
             "gpus",
             f"{list_names(names)}: nvidia-smi shows more GPUs than YARN allocated; the node does not "
             "isolate them. Select each program's by CUDA_VISIBLE_DEVICES.",
@@ -140,7 +140,7 @@ def _unisolated(running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
         )
 
 
-def _slow(document: Mapping[str, Any], running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
+def _slow(document: Mapping[str, Any], running: Sequence[Mapping[str, Any]]) -> Iterator[Alert]:
     """Compare the steps of commands that have run for a while; a sample may be some seconds older than the others."""
     started = {
         task["task"]: task["started_at"]
@@ -158,44 +158,44 @@ def _slow(document: Mapping[str, Any], running: Sequence[Mapping[str, Any]]) -> 
     slow = [name for name, step in steps.items() if step < SLOW * median]
     if slow:
         lowest = min(steps[name] for name in slow)
-        yield Concern(
+        yield Alert(
             "slow", f"{list_names(slow)}: at step {lowest:g}, where the median task is at {median:g}.", tuple(slow)
         )
 
 
-def _waiting(document: Mapping[str, Any]) -> Iterator[Concern]:
+def _waiting(document: Mapping[str, Any]) -> Iterator[Alert]:
     waiting = document.get("waiting") or {}
     waited = document["at"] - waiting.get("since", document["at"])
     if waited >= WAIT_SECONDS:
         names, number = waiting.get("tasks") or (), len(document.get("tasks") or ())
-        yield Concern(
+        yield Alert(
             "waiting",
             f"{len(names)} of {number} tasks are missing for {duration(waited)}: {list_names(names)}.",
             tuple(name.partition(" ")[0] for name in names),
         )
 
 
-def _deadlines(document: Mapping[str, Any]) -> Iterator[Concern]:
+def _deadlines(document: Mapping[str, Any]) -> Iterator[Alert]:
     for name, (since, until) in (document.get("deadlines") or {}).items():
         left = until - document["at"]
         if left <= (1 - NEAR) * (until - since):
-            yield Concern(
+            yield Alert(
                 "deadline",
                 f"The deadline --{name}_timeout ends the job in {duration(left)}, at {utc_clock(until)} UTC.",
             )
 
 
-def _metrics(document: Mapping[str, Any], running: Sequence[Mapping[str, Any]]) -> Iterator[Concern]:
+def _metrics(document: Mapping[str, Any], running: Sequence[Mapping[str, Any]]) -> Iterator[Alert]:
     last = max((item.get("at") or 0.0 for item in document.get("series") or ()), default=None)
     if last is not None and running and document["at"] - last >= METRICS_PAUSE:
-        yield Concern("metrics", f"No metrics since {utc_clock(last)} UTC ({duration(document['at'] - last)}).")
+        yield Alert("metrics", f"No metrics since {utc_clock(last)} UTC ({duration(document['at'] - last)}).")
 
 
-def _restarts(document: Mapping[str, Any]) -> Iterator[Concern]:
+def _restarts(document: Mapping[str, Any]) -> Iterator[Alert]:
     left = document.get("restarts_left")
     starts = max((task.get("starts") or 0 for task in document.get("tasks") or ()), default=0)
     if left is not None and starts > 1:
-        yield Concern(
+        yield Alert(
             "restarts", f"The job has started again after a failure; {left or 'no'} restart{'s' * (left != 1)} left."
         )
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tf_yarn_ops.runtime.common.concerns import find_concerns
+from tf_yarn_ops.runtime.common.alerts import find_alerts
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 from tf_yarn_ops.runtime.common.status import Facts, Given, Series, Usage, Waiting, build_status
 
@@ -119,8 +119,8 @@ def series(task, step, *, at=NOW, name="loss", value=0.5, since=None):
         ({}, []),
     ],
 )
-def test_concerns_of_a_running_job(facts, expected):
-    assert [(one["text"], one["tasks"]) for one in status(**facts)["concerns"]] == expected
+def test_alerts_of_a_running_job(facts, expected):
+    assert [(one["text"], one["tasks"]) for one in status(**facts)["alerts"]] == expected
 
 
 PARAMETER_SERVER = ("chief:0", "worker:0", "worker:1", "ps:0")
@@ -129,20 +129,20 @@ PARAMETER_SERVER = ("chief:0", "worker:0", "worker:1", "ps:0")
 def after_chief(idle, chief="succeeded"):
     document = status(PARAMETER_SERVER, usage={name: usage(idle=idle) for name in PARAMETER_SERVER[1:]})
     document["tasks"][0]["state"] = chief
-    return find_concerns(document)
+    return find_alerts(document)
 
 
 @pytest.mark.parametrize("idle", [20.0, 4000.0])
 def test_tasks_that_only_serve_after_the_chief_are_named(idle):
-    (concern,) = after_chief(idle)
-    assert concern.text == (
+    (alert,) = after_chief(idle)
+    assert alert.text == (
         "chief:0 has succeeded; the job waits for worker:0, worker:1, without any use of CPU. If it only waits for "
         "servers, give --success chief."
     )
-    assert concern.tasks == ("worker:0", "worker:1")
+    assert alert.tasks == ("worker:0", "worker:1")
 
 
-def test_tasks_that_train_after_the_chief_raise_no_concern():
+def test_tasks_that_train_after_the_chief_raise_no_alert():
     assert after_chief(19.0) == after_chief(40.0, "running") == []
 
 
@@ -160,9 +160,9 @@ def test_job_trains_only_while_a_task_uses_cpu_or_writes(idle, sentence):
     assert status(names, usage=measured)["sentence"] == sentence
 
 
-def test_ended_job_and_poor_document_raise_no_concern():
+def test_ended_job_and_poor_document_raise_no_alert():
     silent = {"usage": {"worker:0": usage(idle=1440)}}
-    assert find_concerns({**status(**silent), "reason": "TASK_FAILED"}) == find_concerns({"schema": 1}) == []
+    assert find_alerts({**status(**silent), "reason": "TASK_FAILED"}) == find_alerts({"schema": 1}) == []
 
 
 @pytest.mark.parametrize(
@@ -178,9 +178,7 @@ def test_estimate_comes_from_the_pace_since_the_start(value, since, expected):
     assert status(series=[series("worker:0", 300.0, name="steps", value=value, since=since)])["progress"] == expected
 
 
-def test_report_brings_concerns_to_clients():
+def test_report_brings_alerts_to_clients():
     document = status(usage={"worker:1": usage(idle=1440)})
-    assert JobReport.from_dict(document).concerns[0].tasks == ("worker:1",)
-    assert (
-        JobReport.from_dict(JobReport.from_dict(document).to_dict()).concerns == JobReport.from_dict(document).concerns
-    )
+    assert JobReport.from_dict(document).alerts[0].tasks == ("worker:1",)
+    assert JobReport.from_dict(JobReport.from_dict(document).to_dict()).alerts == JobReport.from_dict(document).alerts
