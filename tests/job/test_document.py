@@ -180,7 +180,8 @@ def test_the_first_document_of_a_dry_run_is_the_job(tmp_path):
 def test_relative_paths_begin_in_the_folder_of_the_file(tmp_path, monkeypatch):
     job = """
         {command: x, script: t.py, environment: "requirements://r.txt",
-         files: {a: a.csv, b: /b, c: "hdfs:///c", d: ~/d, e: "${nameNode}/e", f: ""}, archives: {z: z.zip}}
+         files: {a: a.csv, b: /b, c: "hdfs:///c", d: ~/d, e: "${nameNode}/e", f: ""}, archives: {z: z.zip},
+         tasks: {worker: 1, ps: {environment: e.zip}}}
     """
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "job.yaml").write_text(job)
@@ -190,6 +191,7 @@ def test_relative_paths_begin_in_the_folder_of_the_file(tmp_path, monkeypatch):
         "environment": "requirements://conf/r.txt",
         "files": {"a": "conf/a.csv", "b": "/b", "c": "hdfs:///c", "d": "~/d", "e": "${nameNode}/e", "f": ""},
         "archives": {"z": "conf/z.zip"},
+        "tasks": {"worker": 1, "ps": {"environment": "conf/e.zip"}},
     }
     assert read_document("conf/job.yaml", tmp_path) == expected
     monkeypatch.setenv("HOME", str(tmp_path))

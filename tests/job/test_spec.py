@@ -90,6 +90,11 @@ def test_roles_come_from_the_table_unless_the_task_sets_them():
          ["tasks: 9000 tasks make a TF_CONFIG of more than 120 KiB; give fewer"]),
         ({"success": "cheif"}, ["success: 'cheif' is not one of all_workers, chief (did you mean 'chief'?)"]),
         ({"success": "chief"}, ["success: chief needs a task of type chief"]),
+        ({"tasks": {"worker": {"max_restarts": 2, "max_container_losses": 1, "environment": "docker://a"}},
+          "output": "/"},
+         ["tasks.worker.max_restarts: 2 needs restart to be task or cluster, not never",
+          "output: YARN can't mount '/' into a Docker container: no comma and no colon in the path, and not the whole "
+          "disk"]),
         ({"tensorboard": TensorBoard()}, ["tensorboard: needs output, the folder that TensorBoard reads"]),
         ({"tags": ["a"] * 7}, ["tags: 7 given, at most 6 allowed"]),
         ({"tags": ["ü", ""]}, ["tags: 'ü' is not ASCII of 1 to 100 characters",

@@ -216,10 +216,14 @@ def test_a_name_that_is_too_long_is_no_file(place):
 def test_paths_of_listed_jobs_begin_in_their_own_folders(place):
     (place / "flow" / "jobs").mkdir(parents=True)
     (place / "flow" / "jobs" / "train.py").write_text("")
-    (place / "flow" / "jobs" / "model.yaml").write_text("{tasks: {worker: 1}, command: x, files: {t: train.py}}")
+    (place / "flow" / "jobs" / "cpu.zip").write_text("")
+    (place / "flow" / "jobs" / "model.yaml").write_text(
+        "{tasks: {chiefworker: {environment: cpu.zip}}, command: x, files: {t: train.py}}"
+    )
     (place / "flow" / "all.yaml").write_text("jobs: [{name: model, job: jobs/model.yaml}]")
     (training,) = read_oozie_request("flow/all.yaml", {}, NOW).application.trainings
-    assert list(training.sources.values()) == [place / "flow" / "jobs" / "train.py"]
+    assert list(training.sources.values()) == [place / "flow" / "jobs" / name for name in ("train.py", "cpu.zip")]
+    assert training.document["tasks"]["chiefworker"]["environment"] in training.sources
 
 
 @pytest.mark.parametrize("key", ["files", "archives", "env"])

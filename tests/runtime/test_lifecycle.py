@@ -37,13 +37,17 @@ def tasks(*names):
     return [TaskId.parse(name) for name in names]
 
 
+def budget(given):
+    return given if isinstance(given, dict) else {"": given}
+
+
 def start(*names, mode="never", success="all_workers", restarts=0, losses=0, **rules):
     ids = tasks(*names)
     return (
         Rules(
             {task.type: FRAMEWORKS[TENSORFLOW].role_of(task.type) for task in ids}, success=success, mode=mode, **rules
         ),
-        State(dict.fromkeys(ids, PENDING), restarts_left=restarts, losses_left=losses),
+        State(dict.fromkeys(ids, PENDING), restarts_left=budget(restarts), losses_left=budget(losses)),
     )
 
 
@@ -259,9 +263,28 @@ def test_containers_lost_before_they_call_use_up_the_budget_too():
     rules, state = start("worker:0", losses=2)
     gone = Lost(W0, Reason.CONTAINER_LOST, "no python")
     state, actions = play(rules, state, gone, gone)
-    assert (actions, state.losses_left) == ([], 0)
+    assert (actions, state.losses_left) == ([], {"": 0})
     state, actions = play(rules, state, gone)
     assert actions == ["finish"]
+
+
+def test_a_lost_ps_may_end_a_job_that_loses_workers():
+    rules, state = start("worker:0", "ps:0", losses={"": 2, "ps": 0})
+    both = registered("worker:0", "ps:0")
+    state, actions = play(rules, state, *both, Lost(W0, Reason.NODE_LOST, "gone"), *both)
+    assert (actions, state.losses_left) == (["publish", "restart", "publish"], {"": 1, "ps": 0})
+    state, _ = play(rules, state, Lost(PS, Reason.NODE_LOST, "gone"))
+    assert state.verdict == (Reason.NODE_LOST, "ps:0 was lost: gone; ps may lose no more containers", PS)
+
+
+def test_a_type_with_a_budget_spends_only_its_own():
+    rules, state = start("worker:0", "ps:0", mode="task", restarts={"": 0, "worker": 1})
+    state, actions = play(rules, state, *registered("worker:0", "ps:0"), Exited(W0, 1, 60))
+    assert (actions, state.restarts_left) == (["publish", "start"], {"": 0, "worker": 0})
+    over, _ = play(rules, state, Exited(W0, 1, 60))
+    assert over.verdict.message == "worker:0 failed with exit code 1; worker has no restarts left"
+    over, _ = play(rules, state, Exited(PS, 1, 60))
+    assert over.verdict.task == PS
 
 
 def test_memory_kills_are_not_retried():
@@ -294,6 +317,9 @@ codes = st.sampled_from([0, 0, 0, 1, 2, 137])
 failures = st.sampled_from([Reason.TASK_FAILED, Reason.TASK_FAILED, Reason.OUT_OF_MEMORY])
 
 
+budgets = st.fixed_dictionaries({"": st.integers(0, 3)}, optional={"worker": st.integers(0, 3)})
+
+
 @st.composite
 def histories(draw):
     names = draw(jobs)
@@ -301,8 +327,8 @@ def histories(draw):
     rules, state = start(
         *names,
         mode=mode,
-        restarts=draw(st.integers(0, 3)) if mode != "never" else 0,
-        losses=draw(st.integers(0, 3)),
+        restarts=draw(budgets) if mode != "never" else 0,
+        losses=draw(budgets),
         success=draw(st.sampled_from(["all_workers", "chief"])) if "chief:0" in names else "all_workers",
         retry_exit_codes=draw(st.sampled_from([(), (1,)])),
         fatal_exit_codes=draw(st.sampled_from([(), (2,)])),
@@ -333,7 +359,7 @@ def forgiveness_is_spent(rules, before, event):
         rules.mode == "never"
         or event.reason is Reason.OUT_OF_MEMORY
         or event.code in rules.fatal_exit_codes
-        or before.restarts_left == 0
+        or not before.restarts_left.get(event.task.type, before.restarts_left[""])
         or (bool(rules.retry_exit_codes) and event.code not in rules.retry_exit_codes)
         or (event.seconds < 10 and before.quick_failures.get(whose, 0) >= 2)
     )
@@ -355,7 +381,7 @@ def test_laws_of_every_history(history):
             codes.clear()
         elif decision.action == "start":
             codes.pop(decision.task, None)
-        assert state.restarts_left >= 0 and state.losses_left >= 0, "budgets never go below zero"
+        assert min(*state.restarts_left.values(), *state.losses_left.values()) >= 0, "no budget below zero"
         assert state.round >= before.round and set(state.phases) == set(before.phases)
         if before.verdict:
             assert state == before and decision.action == "none", "one verdict"
@@ -391,7 +417,8 @@ def test_laws_of_every_history(history):
                 "only the loss of what is needed fails a job"
             )
             assert (state.verdict.reason, state.verdict.task) == (event.reason, event.task)
-            assert before.losses_left == 0 or event.reason is Reason.OUT_OF_MEMORY, "only beyond the budget"
+            left = before.losses_left.get(event.task.type, before.losses_left[""])
+            assert left == 0 or event.reason is Reason.OUT_OF_MEMORY, "only beyond the budget"
         else:
             assert isinstance(event, Expired) and state.verdict.reason is event.reason
     assert finishes <= 1

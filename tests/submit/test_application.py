@@ -43,7 +43,9 @@ JOBS = {
         tasks={
             "chief": TaskSpec(memory="4 GiB", vcores=2, gpus=1, node_label="gpu", command="lead", env={"K": "1"}),
             "worker": TaskSpec(instances=3, memory=2048, indices={1: Resources(4096, 2, 1)}),
-            "evaluator": TaskSpec(memory=1024, hold_port=False),
+            "evaluator": TaskSpec(
+                memory=1024, hold_port=False, environment="hdfs://nn/cpu.zip", max_restarts=0, max_container_losses=0
+            ),
         },
         env={"L": "$x 'y'\n"},
         files={"digits.py": "/src/digits.py"},

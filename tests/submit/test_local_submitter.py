@@ -194,6 +194,20 @@ def test_archives_are_unpacked_and_an_environment_comes_first_on_path(launcher, 
     assert "1 2 3\n" in "".join(launcher.log(report.application_id))
 
 
+def test_each_task_type_runs_in_its_own_environment(launcher, tmp_path):
+    tasks = {}
+    for name in ("worker", "other"):
+        (tmp_path / name / "bin").mkdir(parents=True)
+        (tmp_path / name / "bin/train").write_text(f"#!/bin/sh\necho in the environment of {name}\n")
+        (tmp_path / name / "bin/train").chmod(0o755)
+        with tarfile.open(tmp_path / f"{name}.tar.gz", "w:gz") as archive:
+            archive.add(tmp_path / name / "bin", "bin")
+        tasks[name] = TaskSpec(environment=str(tmp_path / "other.tar.gz") if name == "other" else None)
+    report = run(launcher, job("train", tasks=tasks, environment=str(tmp_path / "worker.tar.gz")))
+    for name in tasks:
+        assert f"in the environment of {name}\n" in "".join(launcher.log(report.application_id, f"{name}:0"))
+
+
 def test_request_that_needs_a_cluster_is_rejected(launcher):
     spec = job("true", ps=False, files={"model": "hdfs:///model"}, environment="docker://image")
     with pytest.raises(SpecInvalid) as caught:
@@ -203,8 +217,10 @@ def test_request_that_needs_a_cluster_is_rejected(launcher):
 
 
 def test_missing_interpreter_is_rejected(launcher):
-    with pytest.raises(SpecInvalid, match="there is no /no/venv/bin/python on this machine"):
-        launcher.submit(job("true", ps=False, environment="venv:///no/venv"))
+    tasks = {"worker": 1, "other": TaskSpec(environment="venv:///no/other")}
+    with pytest.raises(SpecInvalid, match="there is no /no/venv/bin/python on this machine") as caught:
+        launcher.submit(job("true", tasks=tasks, environment="venv:///no/venv"))
+    assert [fault.path for fault in caught.value.faults] == ["environment", "tasks.other.environment"]
 
 
 def test_options_that_need_yarn_are_named(launcher, caplog):

@@ -12,7 +12,6 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 
 from ..errors import Fault, FaultCode
@@ -45,12 +44,12 @@ class RequirementsFault(FaultCode):
 def with_built_environment(
     spec: JobSpec, folder: str | None = None, checkpoint: Callable[[], object] = lambda: None
 ) -> JobSpec:
-    """Return the job with the archive of its ``requirements://``; build the archive if the cache lacks it.
+    """Return the job with the archives of its ``requirements://``; build an archive if the cache lacks it.
 
     Parameters
     ----------
     spec : JobSpec
-        A job with another environment is returned as it is.
+        A job with other environments is returned as it is.
     folder : str, optional
         Folder for the archives. Processes that need the same one at the same time wait for one of them to build it.
         Default: ``tf_yarn_ops/environments`` below the user's cache folder.
@@ -62,16 +61,16 @@ def with_built_environment(
     SpecInvalid
         The file is missing, names a folder of this machine, or can't be installed.
     """
-    if spec.environment is None or spec.environment.scheme != "requirements":
-        return spec
     faults: list[Fault] = []
-    with noting(faults, "environment"):
-        archive = _build(
-            Path(expand_home(spec.environment.location)), Path(folder) if folder else _own_cache(), checkpoint
-        )
-        spec = replace(spec, environment=Environment("archive", str(archive)))
+    built = spec.environments
+    for where, environment in spec.environments.items():
+        if environment.scheme == "requirements":
+            with noting(faults, where):
+                cache, file = Path(folder) if folder else _own_cache(), Path(expand_home(environment.location))
+                archive = _build(file, cache, checkpoint)
+                built[where] = Environment("archive", str(archive))
     check_faults(faults)
-    return spec
+    return spec.with_environments(built)
 
 
 def _own_cache() -> Path:

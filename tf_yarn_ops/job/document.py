@@ -74,6 +74,13 @@ def _with_paths(document: Mapping[str, Any], folder: str) -> dict[str, Any]:
     for name in ("files", "archives"):
         if isinstance(sources := document.get(name), Mapping):
             changed[name] = {link: placed(source) for link, source in sources.items()}
+    if isinstance(tasks := document.get("tasks"), Mapping):
+        changed["tasks"] = {
+            name: {**task, "environment": placed(task["environment"])}
+            if isinstance(task, Mapping) and "environment" in task
+            else task
+            for name, task in tasks.items()
+        }
     return {**document, **changed}
 
 

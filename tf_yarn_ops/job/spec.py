@@ -7,7 +7,7 @@ of a job are reported together, each with the path of its value.
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Fault, FaultCode
@@ -34,6 +34,7 @@ from .parts import (
     Acls,
     Deadlines,
     Environment,
+    PartFault,
     Resources,
     RestartPolicy,
     TensorBoard,
@@ -146,6 +147,31 @@ class TaskSpec(Part):
         section="program",
         doors=_BY_TYPE,
     )
+    environment: Environment | None = option(
+        None,
+        kinds.Kind("text", read_environment),
+        "Another interpreter, or another image, for the tasks of one type, as for the job.",
+        section="program",
+        in_words="that of the job",
+        doors=_BY_TYPE,
+    )
+    max_restarts: int | None = option(
+        None,
+        kinds.count(0),
+        "How many failures of these tasks lead to a restart. They do not count for the other types.",
+        section="restarts",
+        in_words="they share the max_restarts of the job",
+        doors=_BY_TYPE,
+    )
+    max_container_losses: int | None = option(
+        None,
+        kinds.count(0),
+        "How many containers of these tasks may be lost. They do not count for the other types. With 0 the first loss "
+        "ends the job.",
+        section="restarts",
+        in_words="they share the max_container_losses of the job",
+        doors=_BY_TYPE,
+    )
     indices: Mapping[int, Resources] = option(
         dict,
         kinds.Kind("variables", lambda value: value),
@@ -191,6 +217,9 @@ class TaskSpec(Part):
             node_label: str | None = ...,
             command: str | None = ...,
             env: Mapping[str, str] = ...,
+            environment: Environment | str | None = ...,
+            max_restarts: int | None = ...,
+            max_container_losses: int | None = ...,
             indices: Mapping[int, Resources | Mapping[str, Any]] = ...,
             in_cluster: bool | None = ...,
             awaited: bool | None = ...,
@@ -497,6 +526,20 @@ class JobSpec(Part):
             )
         )
 
+    @property
+    def environments(self) -> dict[str, Environment]:
+        """The environments of the job and of its task types, by their paths in its document."""
+        own = {f"tasks.{name}.environment": task.environment for name, task in self.tasks.items()}
+        return {path: one for path, one in {"environment": self.environment, **own}.items() if one}
+
+    def with_environments(self, environments: Mapping[str, Environment]) -> "JobSpec":
+        """Return the job with other environments, by their paths as in `environments`."""
+        tasks = {
+            name: replace(task, environment=environments.get(f"tasks.{name}.environment"))
+            for name, task in self.tasks.items()
+        }
+        return replace(self, environment=environments.get("environment"), tasks=tasks)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the values that differ from the defaults, as plain values; `from_dict` reads them back."""
         document = values_that_differ(self)
@@ -543,6 +586,8 @@ class JobSpec(Part):
 
 def _plain_task(task: TaskSpec) -> dict[str, Any]:
     plain = values_that_differ(task)
+    if task.environment:
+        plain["environment"] = str(task.environment)
     if task.indices:
         general = Resources(task.memory, task.vcores, task.gpus)
         plain["indices"] = {index: values_that_differ(own, general) for index, own in task.indices.items()}
@@ -575,6 +620,13 @@ def _type_faults(job: JobSpec) -> Iterator[Fault]:
             yield Fault(
                 f"tasks.{name}", JobFault.MISSPELT_TYPE, {"given": name, "meant": meant, "other": "custom_types"}
             )
+
+
+def _budget_faults(job: JobSpec) -> Iterator[Fault]:
+    for name, task in job.tasks.items():
+        if task.max_restarts and job.restart.mode == "never":
+            values = {"given": task.max_restarts, "other": "restart"}
+            yield Fault(f"tasks.{name}.max_restarts", PartFault.NEEDS_RESTARTS, values)
 
 
 def _success_faults(job: JobSpec) -> Iterator[Fault]:
@@ -676,7 +728,7 @@ def _name_faults(job: JobSpec) -> Iterator[Fault]:
 def _launch_faults(job: JobSpec) -> Iterator[Fault]:
     """Yield the values that YARN can't mount, or would write into launch scripts, where bash would expand them."""
     used = {"user": (job.user or "").removesuffix("$")}  # the account of a machine ends with it
-    if job.environment and job.environment.scheme == "docker":
+    if any(one.scheme == "docker" for one in job.environments.values()):
         mounted = {name: path for name in ("input", "output") if (path := mounted_path(getattr(job, name) or ""))}
         used |= mounted
         for name, path in mounted.items():
@@ -693,6 +745,7 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[JobSpec], Iterator[Fault]]], ...]
     (("tasks", "custom_types"), _type_faults),
     (("tasks", "command"), _command_faults),
     (("tasks", "success"), _success_faults),
+    (("tasks", "restart"), _budget_faults),
     (("tensorboard", "output"), _tensorboard_faults),
     (("tasks", "mirror", "mirror_input", "input", "output"), _mirror_faults),
     (("commit", "commit_version", "output", "input"), _commit_faults),
@@ -701,5 +754,5 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[JobSpec], Iterator[Fault]]], ...]
     (("lease",), _lease_faults),
     (("archives",), _archive_faults),
     (("files", "archives", "script"), _name_faults),
-    (("user", "environment", "input", "output"), _launch_faults),
+    (("user", "environment", "tasks", "input", "output"), _launch_faults),
 )

@@ -51,7 +51,7 @@ def prepare(session: Session, spec: JobSpec) -> JobSpec:
     """Check the local files of a job; return it with its environment built."""
     check_files(spec)
     session.checkpoint()
-    if spec.environment and spec.environment.scheme == "requirements":
+    if any(environment.scheme == "requirements" for environment in spec.environments.values()):
         from ..environments.requirements import with_built_environment
 
         return with_built_environment(spec, session.cluster.site.environment_cache, session.checkpoint)

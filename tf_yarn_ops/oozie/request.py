@@ -17,6 +17,7 @@ from ..errors import Fault, FaultCode, GeneralFault, did_you_mean
 from ..hadoop.site import find_site
 from ..job.document import read_document
 from ..job.request import find_job_warnings
+from ..job.requirement import canonical_type
 from ..job.spec import JobSpec
 from ..submit.preflight import check_files, local_sources
 from ..validation import check_faults, noting, parse_count, parse_memory
@@ -381,17 +382,25 @@ def _pack_sources(document: Mapping[str, Any], spec: JobSpec) -> tuple[dict[str,
         # A folder per field: a file and an archive may have the same name.
         suffix = "".join(path.suffixes[-2:]) if field == "archives" else ""
         place = f"{FILES_FOLDER}/{field}/{name or path.name}{suffix}"
-        sources[place] = path.absolute()
-        if name:
+        if field == "tasks":  # the environment of a type
+            place = f"{FILES_FOLDER}/{where}/{path.name}"
+            tasks = packed["tasks"]
+            kind = next(one for one in tasks if name == f"{canonical_type(str(one))}.environment")
+            packed["tasks"] = {**tasks, kind: {**tasks[kind], "environment": place}}
+        elif name:
             packed[field][name] = place
         else:
             packed[field] = place
+        sources[place] = path.absolute()
     return packed, sources
 
 
 def _value(document: Mapping[str, Any], path: str) -> Any:
     field, _, name = path.partition(".")
     value = document.get(field)
+    if field == "tasks" and isinstance(value, Mapping):
+        field, _, name = name.partition(".")
+        value = value.get(field)
     return value.get(name) if name and isinstance(value, Mapping) else value
 
 

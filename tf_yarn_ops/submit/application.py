@@ -7,7 +7,7 @@ coordinator and agents read.
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from ..job.parts import Acls, Resources
 from ..job.spec import JobFault, JobSpec, TaskSpec, overlap_faults
 from ..runtime.common.committed_output import NEW, OFF, REPLACE, CommitPlan, split_location, training_of
 from ..runtime.common.contract import (
+    ENVIRONMENT_FOLDER,
     EVERYBODY,
     JOB_FILE,
     RUNTIME_FILE,
@@ -125,28 +126,38 @@ def build(spec: JobSpec, site: Site | None = None, *, enforces_acls: bool = Fals
     """
     skein = import_skein()
     site = site or Site()
-    placed = build_container_environment(spec.environment, _mounted(spec), site.docker_folders)
+    environments = place_environments(spec, site.docker_folders)
+    placed = environments[""]
     ours = {
         RUNTIME_FILE: skein.File(RUNTIME_SOURCE, type="file"),
         JOB_FILE: skein.File(JOB_SOURCE, type="file", visibility="application"),
     }
-    named = user_files(spec, placed)
-    keys = {name: key for key, name in link_keys(named).items()}
-    files = {**ours, **{keys.get(name, name): skein.File(*file) for name, file in named.items()}}
+    keys = {name: key for key, name in link_keys(user_files(spec, placed)).items()}
+    files = {
+        kind: {
+            **ours,
+            **{keys.get(name, name): skein.File(*file) for name, file in user_files(spec, environment).items()},
+        }
+        for kind, environment in environments.items()
+    }
+
+    def own(kind: str) -> str:
+        return kind if kind in environments else ""
+
     services = {
         name: skein.Service(
             instances=len(plan.indices),
             resources=skein.Resources(memory=plan.memory, vcores=plan.vcores, gpus=plan.gpus),
-            script=_script(placed, "agent", plan.type, flags="-I -S"),
-            files=files,
-            env=dict(placed.variables),
+            script=_script(environments[own(plan.type)], "agent", plan.type, flags="-I -S"),
+            files=files[own(plan.type)],
+            env=dict(environments[own(plan.type)].variables),
             node_label=(spec.tasks[plan.type].node_label or "") if plan.type in spec.tasks else "",
-            max_restarts=spec.restart.max_container_losses,
+            max_restarts=losses_of(spec, plan.type),
             allow_failures=True,
         )
         for name, plan in _plan_services(spec).items()
     }
-    environment = {name: files[name] for name in placed.archives}
+    environment = {name: files[""][name] for name in placed.archives}
     acls = {name: list(value) for name, value in asdict(spec.acls).items()}
     enable = enforces_acls or any(acls.values())
     # Skein's pages know neither groups nor administrators; those of the coordinator do.
@@ -294,7 +305,8 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
 
     It holds the user's variables, so only the job's user may read the file.
     """
-    placed = build_container_environment(spec.environment, _mounted(spec))
+    environments = place_environments(spec)
+    placed = environments[""]
     framework = FRAMEWORKS[spec.framework]
     types = {
         name: TypePlan(
@@ -304,6 +316,14 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
             *spec.role_of(name),
             framework.hold_port if task.hold_port is None else task.hold_port,
             bool(task.node_label or spec.node_label),
+            {
+                budget: own
+                for budget in ("max_restarts", "max_container_losses")
+                if (own := getattr(task, budget)) is not None
+            },
+            {"path": environments[name].path, "docker_image": environments[name].docker_image}
+            if name in environments
+            else {},
         )
         for name, task in spec.tasks.items()
     }
@@ -349,6 +369,27 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
     )
 
 
+def place_environments(spec: JobSpec, folders: Sequence[str] = ()) -> dict[str, ContainerEnvironment]:
+    """Return the job's environment inside a container, by the empty name, and those of types that have their own.
+
+    ``folders`` are those of the nodes to mount into Docker containers.
+    """
+    given = {"": (spec.environment, ENVIRONMENT_FOLDER)}
+    for name, task in spec.tasks.items():
+        if task.environment:
+            given[name] = task.environment, f"{ENVIRONMENT_FOLDER}.{name}"
+    return {
+        name: build_container_environment(environment, _mounted(spec), folders, folder)
+        for name, (environment, folder) in given.items()
+    }
+
+
+def losses_of(spec: JobSpec, task_type: str) -> int:
+    """Return how many containers of a type may be lost."""
+    own = spec.tasks[task_type].max_container_losses if task_type in spec.tasks else None
+    return spec.restart.max_container_losses if own is None else own
+
+
 def _mounted(spec: JobSpec) -> tuple[str | None, str | None]:
     """Return the paths of the nodes that a Docker container needs: the input, and where the output is written."""
     if spec.output and spec.commit in (NEW, REPLACE):
@@ -370,12 +411,12 @@ def _logdir(spec: JobSpec) -> str:
     return (spec.tensorboard.logdir or spec.output or "") if spec.tensorboard else ""
 
 
-def user_files(spec: JobSpec, placed: ContainerEnvironment) -> dict[str, tuple[str, str]]:
-    """Return the user's files for the working directory, and the packed environment: their sources and types."""
+def user_files(spec: JobSpec, *placed: ContainerEnvironment) -> dict[str, tuple[str, str]]:
+    """Return the user's files for the working directory, and packed environments: their sources and types."""
     files = {name: (source, "file") for name, source in spec.files.items()}
     if spec.script:
         files[spec.script.rsplit("/", 1)[-1]] = spec.script, "file"
-    archives = {**spec.archives, **placed.archives}
+    archives = {**spec.archives, **dict(chain(*(one.archives.items() for one in placed)))}
     return files | {name: (source, "archive") for name, source in archives.items()}
 
 

@@ -36,7 +36,10 @@ class ContainerEnvironment:
 
 
 def build_container_environment(
-    environment: Environment | None, paths: Sequence[str | None] = (), folders: Sequence[str] = ()
+    environment: Environment | None,
+    paths: Sequence[str | None] = (),
+    folders: Sequence[str] = (),
+    folder: str = ENVIRONMENT_FOLDER,
 ) -> ContainerEnvironment:
     """Return the environment of a job inside a container.
 
@@ -49,6 +52,8 @@ def build_container_environment(
     folders : sequence of str, optional
         Further folders of the nodes to mount read-only into Docker containers. The YARN-DTF design mounts those of
         HADOOP_HOME, HADOOP_CONF_DIR and JAVA_HOME. YARN expands no variables in mounts, so these are paths.
+    folder : str, optional
+        Where an archive is unpacked in the working directory. Default `ENVIRONMENT_FOLDER`.
 
     References
     ----------
@@ -63,10 +68,8 @@ def build_container_environment(
     if environment.scheme in ("venv", "conda"):
         return ContainerEnvironment(interpreter=f"{location}/bin/python", path=(f"{location}/bin",))
     if environment.scheme in ("archive", "requirements"):  # the latter only where nothing is submitted
-        binaries = f"{ENVIRONMENT_FOLDER}/bin"
-        return ContainerEnvironment(
-            interpreter=f"{binaries}/python", path=(binaries,), archives={ENVIRONMENT_FOLDER: location}
-        )
+        binaries = f"{folder}/bin"
+        return ContainerEnvironment(interpreter=f"{binaries}/python", path=(binaries,), archives={folder: location})
     return ContainerEnvironment(docker_image=location, variables=docker_variables(location, paths, folders))
 
 

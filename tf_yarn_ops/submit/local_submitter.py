@@ -30,9 +30,9 @@ from ..runtime.common.contract import CERTIFICATE_FILE, JOB_FILE, KEY_FILE, RUNT
 from ..runtime.common.local_job import FILES, LOCK_FILE, read_application, write_application
 from ..runtime.common.report import verdict_tag
 from ..validation import check_faults, this_machine
-from .application import build_runtime_job, context_of, user_files
+from .application import build_runtime_job, context_of, place_environments, user_files
 from .certificate import mint
-from .container_environment import ContainerEnvironment, build_container_environment
+from .container_environment import ContainerEnvironment
 from .preflight import local_path
 from .runtime_zip import runtime_zip
 from .working_folder import lay_out
@@ -106,24 +106,20 @@ class LocalSubmitter:
 
     def check(self, spec: JobSpec) -> None:
         """Raise SpecInvalid with what this machine can't do; warn of options without effect."""
-        placed = build_container_environment(spec.environment)
+        environments = place_environments(spec)
         faults = [
             Fault(name, LocalFault.NEEDS_CLUSTER, {"given": source, "kind": kind})
-            for name, (source, kind) in user_files(spec, placed).items()
+            for name, (source, kind) in user_files(spec, *environments.values()).items()
             if local_path(source) is None
         ]
-        if placed.docker_image:
-            faults.append(
-                Fault(
-                    "environment",
-                    LocalFault.NEEDS_CLUSTER,
-                    {"given": f"docker://{placed.docker_image}", "kind": "environment: venv:///folder"},
-                )
-            )
-        if not os.access(interpreter(placed), os.X_OK):
-            python = interpreter(placed)
-            values = {"file": python, "machine": this_machine(python)}
-            faults.append(Fault("environment", LocalFault.NO_INTERPRETER, values))
+        for name, placed in environments.items():
+            where, python = f"tasks.{name}.environment" if name else "environment", interpreter(placed)
+            if placed.docker_image:
+                values = {"given": f"docker://{placed.docker_image}", "kind": "environment: venv:///folder"}
+                faults.append(Fault(where, LocalFault.NEEDS_CLUSTER, values))
+            if not os.access(python, os.X_OK):
+                values = {"file": python, "machine": this_machine(python)}
+                faults.append(Fault(where, LocalFault.NO_INTERPRETER, values))
         check_faults(faults)
         if ignored := without_effect(spec):
             logger.warning("without YARN these options have no effect: %s", ", ".join(ignored))

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from ..errors import Fault, FaultCode, ResourcesImpossible
 from ..hadoop.resourcemanager import Allocation
 from ..job.document import expand_home
+from ..job.parts import Environment
 from ..job.spec import JobSpec
 from ..runtime.common.contract import SCRIPT_VARIABLE
 from ..validation import ARCHIVE_SUFFIXES, check_faults, this_machine
@@ -55,14 +56,15 @@ def with_absolute_sources(spec: JobSpec) -> JobSpec:
         path = local_path(source)
         return source if path is None else f"file://{path.absolute()}"
 
-    environment = spec.environment
-    if environment and environment.scheme == "archive":
-        environment = replace(environment, location=absolute(environment.location))
-    elif environment and environment.scheme == "requirements":
-        environment = replace(environment, location=str(Path(expand_home(environment.location)).absolute()))
+    def placed(environment: Environment) -> Environment:
+        if environment.scheme == "archive":
+            return replace(environment, location=absolute(environment.location))
+        if environment.scheme == "requirements":
+            return replace(environment, location=str(Path(expand_home(environment.location)).absolute()))
+        return environment
+
     return replace(
-        spec,
-        environment=environment,
+        spec.with_environments({path: placed(one) for path, one in spec.environments.items()}),
         script=absolute(spec.script) if spec.script else None,
         files={name: absolute(source) for name, source in spec.files.items()},
         archives={name: absolute(source) for name, source in spec.archives.items()},
@@ -77,8 +79,9 @@ def local_sources(spec: JobSpec) -> dict[str, Path]:
     }
     if spec.script:
         named["script"] = spec.script
-    if spec.environment and spec.environment.scheme in ("archive", "requirements"):
-        named["environment"] = spec.environment.location
+    for where, environment in spec.environments.items():
+        if environment.scheme in ("archive", "requirements"):
+            named[where] = environment.location
     return {where: path for where, source in named.items() if (path := local_path(source)) is not None}
 
 
@@ -130,24 +133,25 @@ def find_file_warnings(spec: JobSpec, local: bool) -> list[str]:
 
 
 def check_environment(spec: JobSpec) -> None:
-    """Poll into the first part of a local archive that is the job's environment; log what may not work.
+    """Poll into the first part of local archives that are environments of the job; log what may not work.
 
     Raises
     ------
     SpecInvalid
-        The archive can't be an environment on any node.
+        An archive can't be an environment on any node.
     """
-    if spec.environment is None or spec.environment.scheme != "archive":
-        return
-    path = local_path(spec.environment.location)
-    if path is None or path.is_dir():
-        return
-    from ..environments.check import PEEK, UNRUNNABLE, check_archive
+    archives = {where: local_path(one.location) for where, one in spec.environments.items() if one.scheme == "archive"}
+    faults: list[Fault] = []
+    for where, path in archives.items():
+        if path is None or path.is_dir():
+            continue
+        from ..environments.check import PEEK, UNRUNNABLE, check_archive
 
-    found = check_archive(path, limit=PEEK)
-    check_faults(fault.below("environment") for fault in found.faults if fault.code in UNRUNNABLE)
-    for doubt in (*found.faults, *found.doubts):
-        logger.warning("environment: %s %s", path, doubt)
+        found = check_archive(path, limit=PEEK)
+        faults += (fault.below(where) for fault in found.faults if fault.code in UNRUNNABLE)
+        for doubt in (*found.faults, *found.doubts):
+            logger.warning("%s: %s %s", where, path, doubt)
+    check_faults(faults)
 
 
 def every_container(spec: JobSpec) -> Iterator[tuple[str, Allocation]]:

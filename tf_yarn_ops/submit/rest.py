@@ -108,7 +108,7 @@ class RestSubmitter:
                 *spec.files.values(),
                 *spec.archives.values(),
                 spec.script or "",
-                spec.environment.location if spec.environment else "",
+                *(environment.location for environment in spec.environments.values()),
             ]
             # NodeManagers write the logs to the default file system; the program may know how to reach the others.
             wished = [self._cluster.default_filesystem, spec.input or "", spec.output or ""]

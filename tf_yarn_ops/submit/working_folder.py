@@ -10,8 +10,8 @@ from ..errors import SpecInvalid
 from ..hadoop.cluster import Cluster
 from ..job.spec import JobSpec
 from ..runtime.common.file_storage import PIECE
-from .application import user_files
-from .container_environment import ContainerEnvironment, build_container_environment
+from .application import place_environments, user_files
+from .container_environment import ContainerEnvironment
 from .preflight import local_path
 
 
@@ -38,8 +38,8 @@ def lay_out(
     RestUnavailable
         A file is neither here nor in an HDFS that can be reached.
     """
-    placed = build_container_environment(spec.environment)
-    for name, (source, kind) in user_files(spec, placed).items():
+    environments = place_environments(spec)
+    for name, (source, kind) in user_files(spec, *environments.values()).items():
         checkpoint()
         local, target = local_path(source), folder / name
         with tempfile.TemporaryDirectory(dir=folder) as passing:
@@ -50,7 +50,7 @@ def lay_out(
                 target.symlink_to(path.absolute())
             else:
                 path.rename(target)
-    return placed
+    return environments[""]
 
 
 def _fetch(cluster: Cluster, url: str, folder: Path, checkpoint: Callable[[], object]) -> Path:

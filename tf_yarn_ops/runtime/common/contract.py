@@ -89,7 +89,9 @@ class TaskId(NamedTuple):
 class TypePlan(NamedTuple):
     """One task type in the job file; `in_cluster`, `awaited` and `fatal` are its row in the table of `roles`.
 
-    A task for which YARN has no GPU sees those of its node only if `sees_gpus` is true.
+    A task for which YARN has no GPU sees those of its node only if `sees_gpus` is true. `budgets` has the type's own
+    ``max_restarts`` and ``max_container_losses``. `placed` has ``path`` and ``docker_image`` of its own environment,
+    as in `Job`.
     """
 
     instances: int
@@ -100,6 +102,8 @@ class TypePlan(NamedTuple):
     fatal: bool
     hold_port: bool
     sees_gpus: bool = False
+    budgets: Mapping[str, int] = {}
+    placed: Mapping[str, Any] = {}
 
 
 class ServicePlan(NamedTuple):
@@ -300,6 +304,20 @@ class Job(NamedTuple):
         """The secret values of all tasks, as `masking.secrets_of` finds them."""
         return secrets_of([plan._asdict() for plan in self.types.values()])
 
+    def path_of(self, task_type: str) -> Sequence[str]:
+        """Return the folders that come first on PATH of a type's tasks."""
+        plan = self.types.get(task_type)
+        return plan.placed["path"] if plan and plan.placed else self.path
+
+    def image_of(self, task_type: str) -> Optional[str]:
+        """Return the Docker image of a type's tasks."""
+        plan = self.types.get(task_type)
+        return plan.placed["docker_image"] if plan and plan.placed else self.docker_image
+
+    def losses_of(self, task_type: str) -> int:
+        """Return how many containers of a type may be lost."""
+        return self.types[task_type].budgets.get("max_container_losses", self.restart["max_container_losses"])
+
     def hides_gpus(self, task: TaskId) -> bool:
         """Return whether a task must see no GPU: without isolation its program would take those of other tasks."""
         plan = self.types.get(task.type)
@@ -427,7 +445,7 @@ def task_environment(
     """
     plan = job.types.get(task.type)
     env = dict(container)
-    if job.docker_image:  # YARN names folders of the node
+    if job.image_of(task.type):  # YARN names folders of the node
         for name in _NODE_FOLDERS:
             if not os.path.isdir(env.get(name, "")):
                 env.pop(name, None)
@@ -436,7 +454,7 @@ def task_environment(
     if plan:
         env.update(PYTHON_OUTPUT)
         env.update(plan.env)
-    path = [os.path.join(folder, entry) for entry in job.path]
+    path = [os.path.join(folder, entry) for entry in job.path_of(task.type)]
     env["PATH"] = ":".join([*path, env.get("PATH") or "/usr/local/bin:/usr/bin:/bin"])
     # YARN links files from its cache, and Python looks for modules next to the target of a link: name the folder.
     env["PYTHONPATH"] = ":".join(filter(None, [os.path.join(folder, PROGRAM_PATH), folder, env.get("PYTHONPATH")]))
@@ -466,7 +484,7 @@ def task_environment(
         ("DTF_INPUT_PATH", job.input),
         ("DTF_OUTPUT_PATH", job.working_output(application_id)),
         ("DTF_OUT_PATH", job.working_output(application_id)),
-        ("DTF_DOCKER_IMAGE", job.docker_image),
+        ("DTF_DOCKER_IMAGE", job.image_of(task.type)),
         ("YTF_HOST", host),
         ("YTF_PORT", port),
         ("TF_GRPC_REUSE_PORT", "true" if plan and plan.hold_port and job.framework == TENSORFLOW else None),

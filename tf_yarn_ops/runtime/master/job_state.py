@@ -223,7 +223,7 @@ class JobState:
                 logger.warning("TensorBoard was ended by YARN: %s; the training goes on", cause)
         elif container and container.state == "FAILED":
             cause = cause if end.detail in cause else f"{cause} {end.detail}"
-            image = self.job.docker_image
+            image = self.job.image_of(self.job.services[container.service].type)
             fault = end.image_fault() if image else None
             # A container without a log is of no use to those who look for one.
             for task in self.registry.expect([container._replace(yarn_id="") if end.has_no_log else container]):

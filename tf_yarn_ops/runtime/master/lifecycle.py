@@ -12,6 +12,8 @@ from ..common.roles import CHIEF, Role
 
 #: A command that fails within so many seconds of its start is a quick failure.
 EARLY_SECONDS = 10.0
+#: The name of the job's own budget, which the types without one share.
+SHARED = ""
 #: This number of quick failures in a row ends the job, even if the budget allows more.
 EARLY_FAILURES = 3
 MAX_RESTART_BACKOFF = 300.0
@@ -59,8 +61,8 @@ class State(NamedTuple):
     Attributes
     ----------
     phases : mapping of TaskId to str
-    restarts_left, losses_left : int
-        The two budgets, never below 0.
+    restarts_left, losses_left : mapping of str to int
+        The two budgets, never below 0: the job's under `SHARED`, and those of the task types that have their own.
     restarts : int
         The number of failures that led to a restart, for the back-off.
     quick_failures : mapping of TaskId or None to int
@@ -75,8 +77,8 @@ class State(NamedTuple):
     """
 
     phases: Mapping[TaskId, str]
-    restarts_left: int = 0
-    losses_left: int = 0
+    restarts_left: Mapping[str, int] = {SHARED: 0}
+    losses_left: Mapping[str, int] = {SHARED: 0}
     restarts: int = 0
     quick_failures: Mapping[Optional[TaskId], int] = {}
     round: int = 1
@@ -173,9 +175,20 @@ def initial_state(job: Job) -> State:
     """Return the state before the first event."""
     return State(
         phases=dict.fromkeys(job.tasks(), PENDING),
-        restarts_left=job.restart["max_restarts"],
-        losses_left=job.restart["max_container_losses"],
+        restarts_left=_budget(job, "max_restarts"),
+        losses_left=_budget(job, "max_container_losses"),
     )
+
+
+def _budget(job: Job, name: str) -> Dict[str, int]:
+    own = {kind: plan.budgets[name] for kind, plan in job.types.items() if name in plan.budgets}
+    return {SHARED: job.restart[name], **own}
+
+
+def _spend(budget: Mapping[str, int], task: TaskId) -> Optional[Dict[str, int]]:
+    """Return a budget after an event of a task; None if nothing was left of it."""
+    whose = task.type if task.type in budget else SHARED
+    return {**budget, whose: budget[whose] - 1} if budget[whose] > 0 else None
 
 
 def needed(rules: Rules, task: TaskId) -> bool:
@@ -261,11 +274,14 @@ def _exited(rules: Rules, state: State, event: Exited) -> Tuple[State, Decision]
     if quick >= EARLY_FAILURES:
         late = "%s; a task failed within %g seconds of its start %d times in a row" % (what, EARLY_SECONDS, quick)
         return _finish(state, verdict._replace(message=late))
-    if state.restarts_left <= 0:
+    left = _spend(state.restarts_left, event.task)
+    if left is None:
         spent = "; all %d restarts are used up" % state.restarts if state.restarts else ""
+        if event.task.type in state.restarts_left:
+            spent = "; %s has no restarts left" % event.task.type
         return _finish(state, verdict._replace(message=what + spent))
     delay = min(MAX_RESTART_BACKOFF, rules.backoff * 2.0**state.restarts)
-    state = state._replace(restarts_left=state.restarts_left - 1, restarts=state.restarts + 1)
+    state = state._replace(restarts_left=left, restarts=state.restarts + 1)
     if not leaves:
         if rules.mode == "task":
             return _with(state, event.task, RUNNING), Decision("start", event.task, delay, what)
@@ -285,9 +301,12 @@ def _lost(rules: Rules, state: State, event: Lost) -> Tuple[State, Decision]:
     what = "%s was lost: %s" % (event.task, event.cause)
     if event.reason in (Reason.CONTAINER_LOST, Reason.HEARTBEAT_LOST):  # the others say nothing about the node
         state = _count(state, event, event.reason, what)
-    if event.reason is Reason.OUT_OF_MEMORY or state.losses_left <= 0:
-        return _finish(state, Verdict(event.reason, what, event.task))
-    state = state._replace(losses_left=state.losses_left - 1)
+    left = _spend(state.losses_left, event.task)
+    if event.reason is Reason.OUT_OF_MEMORY or left is None:
+        own = left is None and event.task.type in state.losses_left
+        spent = "; %s may lose no more containers" % event.task.type if own else ""
+        return _finish(state, Verdict(event.reason, what + spent, event.task))
+    state = state._replace(losses_left=left)
     if not state.published or starts_alone(rules, event.task):
         return state, NOTHING
     return _restart(state, what, 0.0)

@@ -62,7 +62,7 @@ class LocalContainers(Containers):
         self._job, self._application_id = job, application_id
         self._containers: Dict[str, Container] = {}
         self._processes: Dict[str, "subprocess.Popen[bytes]"] = {}
-        self._replacements = dict.fromkeys(job.services, job.restart["max_container_losses"])
+        self._replacements = {name: job.losses_of(plan.type) for name, plan in job.services.items()}
 
     async def connect(self) -> None:
         """Start the containers of all tasks."""

@@ -11,6 +11,7 @@ from ..common.status import Facts, Waiting
 from . import lifecycle
 from .commit import OutputCommit
 from .job_state import JobState
+from .lifecycle import SHARED
 
 #: Seconds without a message of an agent, which sends one every 5 s, after which the status reports its silence.
 SILENT_AGENT_SECONDS = 10.0
@@ -113,7 +114,7 @@ def build_facts(state: JobState, waiting: Optional[Waiting], now: float) -> Fact
         state.cluster,
         state.job.options,
         deadlines,
-        state.lifecycle.restarts_left if state.job.restart["max_restarts"] else None,
+        state.lifecycle.restarts_left[SHARED] if state.job.restart["max_restarts"] else None,
         {
             str(task): round(now - peer.received_at, 1)
             for task, peer in state.registry.serving.items()
