@@ -28,6 +28,7 @@ ENDINGS = {
     Reason.EXECUTION_TIMEOUT: TfYarnJobFailed, Reason.TOTAL_TIMEOUT: TfYarnJobFailed, Reason.KILLED: AirflowFailException,
     Reason.COMMIT_FAILED: TfYarnInfrastructureError, Reason.COMMIT_REFUSED: AirflowFailException,
     Reason.SUPERSEDED: AirflowFailException, Reason.LOST: TfYarnJobFailed, Reason.LEASE_EXPIRED: TfYarnInfrastructureError,
+    Reason.UNKNOWN_REASON: TfYarnJobFailed,
 }  # fmt: skip
 
 RETRIED = {TfYarnInfrastructureError: RetryAction.RETRY, TfYarnJobFailed: RetryAction.FAIL}

@@ -5,13 +5,14 @@ import re
 
 import pytest
 
+from support.records import record
 from support.source import PACKAGE, ROOT
 from tf_yarn_ops import Identity
 from tf_yarn_ops.doctor.examination import EXAMINATION_SCHEMA
 from tf_yarn_ops.follow.yarn_report import read_yarn_report
 from tf_yarn_ops.runtime.common.contract import VERSION
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.record import RECORD_SCHEMA
+from tf_yarn_ops.runtime.common.record import RECORD_SCHEMA, pack_record, unpack_record
 from tf_yarn_ops.runtime.common.report import REPORT_SCHEMA, JobReport, compose_diagnostics, verdict_tag
 from tf_yarn_ops.runtime.common.status import APPLICATION_HEADER, STATUS_SCHEMA
 
@@ -54,7 +55,9 @@ def test_supported_versions_are_those_of_the_code():
     [
         ("FAILED", {}, Reason.TASK_FAILED),
         ("FAILED", {"later": 1}, Reason.TASK_FAILED),
-        ("FAILED", {"reason": "LATER"}, Reason.AM_FAILED),
+        ("FAILED", {"reason": "LATER"}, Reason.UNKNOWN_REASON),
+        ("FAILED", {"reason": "LATER", "retryable": True}, Reason.AM_FAILED),
+        ("FAILED", {"reason": "later <b>"}, Reason.AM_FAILED),
         ("FAILED", {"schema": REPORT_SCHEMA + 1}, Reason.AM_FAILED),
         ("SUCCEEDED", {"schema": REPORT_SCHEMA + 1}, Reason.SUCCEEDED),
     ],
@@ -70,8 +73,21 @@ def test_report_of_a_newer_job_counts_for_this_client_as_the_page_says(final, ch
         "applicationTags": verdict_tag(SECRET),
         "diagnostics": f"{sentence}\n{changed}",
     }
-    assert read_yarn_report(application).reason is reason
-    assert Reason.AM_FAILED.retryable
+    report = read_yarn_report(application)
+    assert report.reason is reason
+    assert Reason.AM_FAILED.retryable and not Reason.UNKNOWN_REASON.retryable
+    if change.get("reason") == "LATER":
+        assert report.message == "LATER, a reason of a newer release: it failed"
+
+
+def test_record_of_a_newer_job_has_an_unknown_reason():
+    made = {**record(reason=Reason.TASK_FAILED), "reason": "LATER"}
+    read = unpack_record(pack_record(made))
+    assert (read["reason"], read["message"].partition(":")[0]) == (
+        "UNKNOWN_REASON",
+        "LATER, a reason of a newer release",
+    )
+    assert JobReport.from_dict(read).reason is Reason.UNKNOWN_REASON
 
 
 def test_tag_of_a_training_is_that_of_the_release_before():

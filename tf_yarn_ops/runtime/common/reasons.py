@@ -53,6 +53,7 @@ class Reason(str, enum.Enum):
     KILLED = "KILLED"
     SUPERSEDED = "SUPERSEDED"
     LOST = "LOST"
+    UNKNOWN_REASON = "UNKNOWN_REASON"
 
     @property
     def exit_code(self) -> int:
@@ -104,4 +105,7 @@ OUTCOMES = {
     Reason.KILLED: Outcome(8, False, "Submit again if the kill was a mistake; the message says who, if YARN knows."),
     Reason.SUPERSEDED: Outcome(8, False, "Follow the newer application of the same training."),
     Reason.LOST: Outcome(9, False, "Poll for the output before you submit again: YARN has forgotten the application."),
+    Reason.UNKNOWN_REASON: Outcome(
+        1, False, "Use the release that has submitted the job: this one is older, and does not know the reason."
+    ),
 }

@@ -34,6 +34,8 @@ _SECRET, VERDICT_TAG = "verdict_secret", "tfyv-"
 _MOST_REPORTS = 100
 #: YARN's page shows each line of the diagnostics in a row of its own, and breaks no long line.
 _SEPARATORS = (",\n", ":")
+#: The name of a reason.
+_REASON = re.compile(r"[A-Z][A-Z0-9_]{1,40}\Z")
 #: What a report that is too long drops next, and of which tasks: of all, or only of those that did not fail.
 _DROPPED = (
     (("log_url", "address"), True),
@@ -298,7 +300,26 @@ class JobReport:
         """
         if document.get("schema") != REPORT_SCHEMA or not isinstance(document.get("application_id"), str):
             raise ValueError(f"not a report of schema {REPORT_SCHEMA}")
+        document = name_unknown_reason(document)
         return cls(**read_fields(cls, document, f"the report of {document['application_id'][:100]}"))
+
+
+def name_unknown_reason(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a report's document with a reason that this release knows; the message names the one that it replaces.
+
+    Only the document says whether a retry can help. The end of a job that has succeeded follows YARN's own state.
+    """
+    reason = document.get("reason")
+    if (
+        not isinstance(reason, str)
+        or reason in Reason.__members__
+        or not _REASON.match(reason)
+        or document.get("final_status") == "SUCCEEDED"
+    ):
+        return document
+    known = Reason.AM_FAILED if document.get("retryable") is True else Reason.UNKNOWN_REASON
+    message = f"{reason}, a reason of a newer release: {document.get('message') or 'without a message'}"
+    return {**document, "reason": known.value, "message": message}
 
 
 def from_milliseconds(value: Any) -> Optional[float]:

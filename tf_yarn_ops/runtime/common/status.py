@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from .alerts import all_idle, describe_progress, find_alerts
 from .clock import duration, utc_clock
 from .reasons import Reason
-from .report import JobReport, JobUsage, TaskReport, list_names, run_seconds
+from .report import JobReport, JobUsage, TaskReport, list_names, name_unknown_reason, run_seconds
 from .values import Amount, Count, Moment, Point, TaskName, Url, fit_document, plain_values
 
 #: Version of the keys that a status adds to the report. A new key does not change it.
@@ -223,7 +223,7 @@ def read_status(document: Mapping[str, Any], what: str) -> Dict[str, Any]:
     what : str
         What it is, for the log line about what does not fit.
     """
-    return fit_document(JobStatus, document, what)
+    return fit_document(JobStatus, name_unknown_reason(document), what)
 
 
 def build_status(report: JobReport, facts: Facts) -> Dict[str, Any]:
