@@ -144,6 +144,7 @@ def test_airflow_runs_its_operator_and_loads_the_rest_without_unix(place):
         OPERATOR,
         timeout=120,
         AIRFLOW_VAR_TF_YARN_DEPLOYMENT_ID="test",
+        AIRFLOW_VAR_TF_YARN_MACHINES="{}",
         AIRFLOW_CONN_TF_YARN_DEFAULT=json.dumps({"conn_type": "tf_yarn", "host": place.url}),
     )
     assert done.returncode == 0, done.stderr

@@ -3,12 +3,11 @@
 from types import SimpleNamespace
 
 import pytest
-from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
-from airflow.sdk.execution_time import task_runner
-from airflow.sdk.execution_time.comms import ErrorResponse, PutVariable, VariableResult
+from airflow.sdk.exceptions import ErrorType
+from airflow.sdk.execution_time.comms import PutVariable
 
 from support import airflow_setup
-from tf_yarn_ops.airflow import task_instance as module
+from support.airflow_task import VariableServer as Server
 from tf_yarn_ops.airflow.exceptions import TfYarnInfrastructureError
 from tf_yarn_ops.airflow.task_instance import deployment_conflict, deployment_id, identity_of
 
@@ -32,25 +31,6 @@ def test_identity_is_the_task_generation_the_clears_attempt_the_tries():
     for name, value in (("dag_id", "x"), ("run_id", "x"), ("task_id", "x"), ("map_index", 0)):
         others.append(identity(**{name: value}))
     assert len({first.hash, *(other.hash for other in others)}) == 6
-
-
-class Server:
-    """Airflow's server, behind the supervisor of each of its tasks."""
-
-    def __init__(self, monkeypatch, **variables):
-        self.variables, self.fault = variables, None
-        monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", self, raising=False)
-        monkeypatch.setattr(module, "_SETTLED", 0.01)
-
-    def send(self, message):
-        if self.fault:
-            raise AirflowRuntimeError(ErrorResponse(error=self.fault))
-        if isinstance(message, PutVariable):
-            self.variables[message.key] = message.value
-            return None
-        if message.key not in self.variables:
-            raise AirflowRuntimeError(ErrorResponse(error=ErrorType.VARIABLE_NOT_FOUND))
-        return VariableResult(key=message.key, value=self.variables[message.key])
 
 
 def context(started="2026-11-28T10:00:00.123456+00:00"):

@@ -12,6 +12,7 @@ if "AIRFLOW_HOME" not in os.environ:
     atexit.register(shutil.rmtree, os.environ["AIRFLOW_HOME"], ignore_errors=True)
 os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
 os.environ.setdefault("AIRFLOW_VAR_TF_YARN_DEPLOYMENT_ID", "test")  # without a server the environment has variables
+os.environ.setdefault("AIRFLOW_VAR_TF_YARN_MACHINES", "{}")
 
 
 class TaskInstance:

@@ -5,12 +5,14 @@ import threading
 from contextlib import contextmanager
 
 import pytest
-from airflow.sdk.exceptions import TaskDeferred
+from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType, TaskDeferred
+from airflow.sdk.execution_time import task_runner
+from airflow.sdk.execution_time.comms import ErrorResponse, PutVariable, VariableResult
 
 from support import airflow_setup
 from support.fake_yarn import STAMP, verdict_text
 from support.waiting import until
-from tf_yarn_ops.airflow import TensorFlowYarnOperator
+from tf_yarn_ops.airflow import TensorFlowYarnOperator, task_instance
 from tf_yarn_ops.hadoop.cluster import current_user
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, parse_diagnostics
@@ -75,6 +77,25 @@ class Site:
 
     def submissions(self):
         return self.yarn.count("POST", "/ws/v1/cluster/apps") - self.yarn.count("POST", "/ws/v1/cluster/apps/new")
+
+
+class VariableServer:
+    """Airflow's variables, behind the supervisor of each of its tasks."""
+
+    def __init__(self, monkeypatch, **variables):
+        self.variables, self.fault = variables, None
+        monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", self, raising=False)
+        monkeypatch.setattr(task_instance, "_SETTLED", 0.01)
+
+    def send(self, message):
+        if self.fault:
+            raise AirflowRuntimeError(ErrorResponse(error=self.fault))
+        if isinstance(message, PutVariable):
+            self.variables[message.key] = message.value
+            return None
+        if message.key not in self.variables:
+            raise AirflowRuntimeError(ErrorResponse(error=ErrorType.VARIABLE_NOT_FOUND))
+        return VariableResult(key=message.key, value=self.variables[message.key])
 
 
 def run(operator, **values):

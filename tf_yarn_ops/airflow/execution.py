@@ -33,6 +33,7 @@ from .hook import YarnHook
 from .job import operator_job
 from .kill_state import DECIDED, KillOutcome, KillState, TaskSignal
 from .links import urls_of_ended
+from .machines import check_other_clusters, differences, note_machine
 from .masks import hand_over, job_secrets, masking
 from .outcome import (
     KILLED_BY_AIRFLOW,
@@ -352,9 +353,17 @@ class TaskExecution:
         self._submitting = True
         try:
             self._check_killed()  # a kill before this line found no launcher to cancel
+            self._compare_machines(spec, launcher.cluster)
             return launcher.ensure(spec, self.identity, self._run.reserved)
         finally:
             self._submitting = False
+
+    def _compare_machines(self, spec: JobSpec, cluster: Cluster) -> None:
+        connection = str(self.operator.tf_yarn_conn_id)
+        machines = note_machine(connection, cluster)
+        for sentence in differences(connection, machines):
+            self.log.warning("%s", sentence)
+        check_other_clusters(cluster.acting_for(spec.user or cluster.user), spec.user or "", self.identity, machines)
 
     def _echo(self, line: str) -> None:
         # Airflow masks the task's log, but its scheduler prints the same lines as they are.

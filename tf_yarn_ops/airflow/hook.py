@@ -188,6 +188,7 @@ class YarnHook(BaseHook):
         from ..doctor.known import Question
         from ..doctor.symptoms import CheckOutcome
         from ..errors import TfYarnError
+        from .machines import differences, read_machines
         from .task_instance import deployment_conflict
 
         try:
@@ -209,6 +210,8 @@ class YarnHook(BaseHook):
             if result.finding.outcome is CheckOutcome.WARNING
         ]
         warnings += filter(None, [deployment_conflict()])
+        for connection, machines in read_machines().items():
+            warnings += differences(connection, machines)
         warned = "".join(f"; warning: {text}" for text in warnings)
         return True, (
             f"Hadoop {known['hadoop'] or 'of unknown version'} at {where}, as {known['user']}, "

@@ -4,6 +4,7 @@ The other modules of this room import Airflow's names from here, and never ask f
 use, because every start of a task imports the modules of its operators.
 """
 
+import logging
 from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from airflow.sdk.exceptions import AirflowRuntimeError as ServerError
     from airflow.sdk.execution_time.xcom import XCom
     from airflow.sdk.log import redact  # type: ignore[attr-defined]
+
+logger = logging.getLogger(__name__)
 
 Version = tuple[int, int]
 
@@ -168,11 +171,13 @@ def read_variable(key: str) -> str | None:
 
 
 def put_variable(key: str, value: str, description: str) -> None:
-    """Set an Airflow variable on Airflow's server."""
+    """Set an Airflow variable on Airflow's server; without one, in a process that is no task, do nothing."""
     if _HERE >= (3, 1) and (supervisor := _supervisor()) is not None:
         from airflow.sdk.execution_time.comms import PutVariable
 
         supervisor.send(PutVariable(key=key, value=value, description=description))
+    elif _HERE >= (3, 1):
+        logger.debug("no server of Airflow for the variable %s", key)
     elif _HERE >= (3, 0):
         from airflow.sdk import Variable as SdkVariable
 

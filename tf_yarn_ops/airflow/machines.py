@@ -1,0 +1,160 @@
+"""Compare the machines of one Airflow: one that finds another cluster, or another user, would train a task again.
+
+Before it submits, each task notes the facts of its machine in Airflow's database, and reads those of the others.
+"""
+
+import json
+import logging
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import fields, replace
+from typing import Any
+
+from .. import __version__
+from ..errors import ClusterUnreachable, TfYarnError
+from ..follow.session import Session
+from ..hadoop.cluster import Cluster
+from ..hadoop.resourcemanager import LIVE
+from ..hadoop.site import Site
+from ..launch.identity import Identity
+from ..runtime.common.clock import DAY, utc_time
+from ..runtime.common.local_job import SCHEME
+from .versions import ServerError, put_variable, read_variable
+
+logger = logging.getLogger(__name__)
+
+#: The variable in Airflow's database with the facts of its machines.
+MACHINES_VARIABLE = "tf_yarn_machines"
+#: What must be equal besides the settings of the site: fields of a `Cluster`.
+_FIELDS = ("resourcemanagers", "user", "login", "default_filesystem", "filesystem", "staging_template")
+#: Seconds after which a machine is noted again, and forgotten; machines of a connection, at most.
+_NOTED, _KEPT, _MOST = 3600.0, 7 * DAY, 50
+#: Seconds for one request to the cluster that another machine has found, and for all of them.
+_REQUEST, _PATIENCE = 3.0, 6.0
+
+#: The facts of each machine by their names, and ``seen``, seconds since the epoch; by the machine's host name.
+Machines = dict[str, dict[str, Any]]
+
+
+def machine_facts(cluster: Cluster) -> dict[str, Any]:
+    """Return what must be equal on all machines, as values of JSON; a setting that has its default is not among it."""
+    plain = Site()
+    settings = {f"site.{one.name}": getattr(cluster.site, one.name) for one in fields(Site)
+                if getattr(cluster.site, one.name) != getattr(plain, one.name)}  # fmt: skip
+    found = {name: getattr(cluster, name) for name in _FIELDS} | settings
+    facts = {"tf-yarn-ops": __version__, "Python": "{}.{}".format(*sys.version_info), **found,
+             "resourcemanagers": sorted(cluster.resourcemanagers)}  # fmt: skip
+    return dict(json.loads(json.dumps(facts, default=dict)))
+
+
+def read_machines() -> dict[str, Machines]:
+    """Return the machines that have run a task in the last seven days, by the connection that the task has used.
+
+    Raises
+    ------
+    ServerError
+        Airflow's server does not answer.
+    """
+    try:
+        document = json.loads(read_variable(MACHINES_VARIABLE) or "{}")
+    except ValueError:  # somebody has written it
+        document = {}
+    since = time.time() - _KEPT
+    return {
+        connection: {host: facts for host, facts in machines.items() if _is_noted(facts, since)}
+        for connection, machines in (document.items() if isinstance(document, dict) else ())
+        if isinstance(machines, dict)
+    }
+
+
+def _is_noted(facts: Any, since: float) -> bool:
+    seen, addresses = (facts.get("seen"), facts.get("resourcemanagers")) if isinstance(facts, dict) else (None, None)
+    texts = isinstance(addresses, list) and all(isinstance(one, str) for one in (facts.get("user"), *addresses))
+    return texts and isinstance(seen, int) and seen > since
+
+
+def note_machine(connection: str, cluster: Cluster) -> Machines:
+    """Note the facts of this machine, unless that was done within the hour. Return the machines of a connection.
+
+    Parameters
+    ----------
+    connection : str
+        Its id.
+    cluster : Cluster
+        As this machine finds it.
+    """
+    host, now, facts = socket.gethostname(), int(time.time()), machine_facts(cluster)
+    try:
+        known = read_machines()
+        machines = known.setdefault(connection, {})
+        noted = machines.get(host, {})
+        if noted != {**facts, "seen": noted.get("seen")} or now - noted["seen"] > _NOTED:
+            machines[host] = {**facts, "seen": now}
+            known[connection] = machines = dict(sorted(machines.items(), key=lambda one: one[1]["seen"])[-_MOST:])
+            put_variable(MACHINES_VARIABLE, json.dumps(known), "What the machines of this Airflow know of its clusters")
+    except ServerError as error:
+        logger.warning("this machine is not compared with the others: no variable %s: %s", MACHINES_VARIABLE, error)
+        return {}
+    return machines
+
+
+def differences(connection: str, machines: Machines) -> list[str]:
+    """Return a sentence for each fact in which machines differ, with its values and the machines that have them."""
+    sentences = []
+    for name in sorted({name for facts in machines.values() for name in facts} - {"seen"}):
+        hosts: dict[str, list[str]] = {}
+        for host, facts in sorted(machines.items()):
+            value = facts.get(name, "not set")
+            text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            hosts.setdefault(text, []).append(f"{host} ({utc_time(facts['seen'])})")
+        if len(hosts) > 1:
+            values = "; ".join(f"{value!r} on {', '.join(named)}" for value, named in hosts.items())
+            sentences.append(f"machines of this Airflow differ in {name} of {connection}: {values}")
+    return sentences
+
+
+def check_other_clusters(cluster: Cluster, user: str, identity: Identity, machines: Machines) -> None:
+    """Raise an error if an application of a training lives where another machine looks for it, and this one does not.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        As this machine finds it, with the user of the application.
+    user : str
+        The user that the job names; empty if it names none.
+    identity : Identity
+    machines : mapping
+        See `note_machine`.
+
+    Raises
+    ------
+    ClusterUnreachable
+        There is one; this machine can neither follow nor kill it.
+    """
+    own = (tuple(sorted(cluster.resourcemanagers)), cluster.user)
+    places: dict[tuple[tuple[str, ...], str], str] = {}
+    for host, facts in machines.items():
+        places.setdefault((tuple(facts["resourcemanagers"]), user or facts["user"]), host)
+    for (addresses, owner), host in places.items():
+        if (addresses, owner) == own or any(one.startswith(SCHEME) for one in (*addresses, *own[0])):
+            continue
+        try:
+            elsewhere = _live(replace(cluster, resourcemanagers=addresses), owner, identity)
+            found = elsewhere.keys() - _live(cluster, cluster.user, identity).keys() if elsewhere else ()
+        except TfYarnError as error:
+            logger.warning("no answer of %s, where %s finds its cluster: %s", ", ".join(addresses), host, error)
+            continue
+        for name in sorted(found):
+            raise ClusterUnreachable(
+                f"{name} of this task is {elsewhere[name]} already, as {owner} in {', '.join(addresses)}, where {host} "
+                f"looks for it; {socket.gethostname()} looks as {own[1]} in {', '.join(own[0])}. Nothing was "
+                "submitted: make the machines equal"
+            )
+
+
+def _live(cluster: Cluster, user: str, identity: Identity) -> Mapping[str, str]:
+    with closing(Session.with_short_timeout(cluster, _REQUEST, _PATIENCE)) as session:
+        return {str(a["id"]): str(a["state"]) for a in session.resourcemanager.find([identity.tag], LIVE, user)}
