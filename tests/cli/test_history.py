@@ -26,8 +26,16 @@ def place(yarn, tmp_path, monkeypatch):
     for made in (
         record(1, user=USER),
         record(2, user=USER, name="<script>\x1b[2J", loss=0.5, ended=STAMP + 3.0 * DAY),
-        record(3, user=USER, reason=Reason.TASK_FAILED, ended=STAMP + 5.0 * DAY, tail="no data\n"),
-        record(4, user="bob"),
+        record(
+            3,
+            user=USER,
+            reason=Reason.TASK_FAILED,
+            ended=STAMP + 5.0 * DAY,
+            tail="no data\n",
+            memory_seconds=7_372_800,
+            vcore_seconds=900,
+        ),
+        record(4, user="bob", queue="gpus", memory_seconds=2**53, vcore_seconds=1, gpu_seconds=5400),
     ):
         theirs = cluster.acting_for(made["user"])
         keep(cluster.open_filesystem(), theirs.history, made)
@@ -43,9 +51,29 @@ def place(yarn, tmp_path, monkeypatch):
 def test_history_is_a_table_of_own_jobs_the_latest_first(place):
     lines = place("history").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["APPLICATION", *map(application_id, (3, 2, 1))]
-    assert lines[0].split()[1:] == ["ENDED", "REASON", "TOOK", "QUEUED", "NAME", "METRICS"]
-    assert "TASK_FAILED  10 min 0 s  30 s" in lines[1] and re.search(r"digits +loss 0.25$", lines[3])
+    assert lines[0].split()[1:] == [
+        "ENDED", "REASON", "TOOK", "QUEUED", "GIB-HOURS", "VCORE-HOURS", "NAME", "METRICS"
+    ]  # fmt: skip
+    assert re.search("TASK_FAILED  10 min 0 s  30 s +2 +0.25 ", lines[1]) and re.search("30 s +- +- ", lines[3])
+    assert re.search(r"digits +loss 0.25$", lines[3])
     assert "<script>\\u001b[2J" in lines[2]
+
+
+def test_costs_are_added_up_by_user_and_queue(place):
+    lines = place("history", "--user", "*", "--by", "user, QUEUE").stdout.splitlines()
+    assert [re.split(r" {2,}", line) for line in lines] == [
+        ["USER", "QUEUE", "JOBS", "TOOK", "GIB-HOURS", "VCORE-HOURS", "GPU-HOURS"],
+        ["bob", "gpus", "1", "10 min 0 s", "2443359173", "0.000278", "1.5"],
+        [USER, "default", "3", "30 min 0 s", "2", "0.25", "-"],
+    ]
+    (total,) = json.loads(place("history", "--by", "queue", "--json").stdout)
+    assert total == {
+        "queue": "default", "jobs": 3, "run_seconds": 1800.0,
+        "memory_seconds": 7_372_800, "vcore_seconds": 900, "gpu_seconds": 0,
+    }  # fmt: skip
+    assert re.search("memory_seconds +- +7372800", place("compare", *map(application_id, (1, 3))).stdout)
+    refused = place("history", "--by", "usr")
+    assert refused.exit_code == 2 and "'usr' is no key (did you mean 'user'?)" in refused.stderr
 
 
 def test_history_is_filtered_and_limited(place):

@@ -83,6 +83,27 @@ def test_the_tracking_url_is_a_url_or_none(told, url):
     assert read_yarn_report(application(1, "ACCEPTED", trackingUrl=told)).tracking_url == url
 
 
+ENTRIES = ({"key": "memory-mb", "value": "12"}, {"key": "yarn.io/gpu", "value": "7"}, {"key": "vcores", "value": "3"})
+
+
+@pytest.mark.parametrize(
+    ("told", "cost"),
+    [
+        ({"memorySeconds": 12, "vcoreSeconds": 3, "resourceSecondsMap": {"entry": list(ENTRIES)}}, (12, 3, 7)),
+        ({"memorySeconds": 12, "resourceSecondsMap": {"entry": ENTRIES[1]}}, (12, None, 7)),
+        ({"memorySeconds": -1, "vcoreSeconds": 2**64, "resourceSecondsMap": None}, (None, None, None)),
+        ({"memorySeconds": "12", "vcoreSeconds": 1.5, "resourceSecondsMap": [1]}, (None, None, None)),
+        ({"memorySeconds": True, "resourceSecondsMap": {"entry": [None, 1, {"key": []}]}}, (None, None, None)),
+        ({"resourceSecondsMap": {"entry": {"key": "yarn.io/gpu", "value": "9" * 5000}}}, (None, None, None)),
+        ({"resourceSecondsMap": {"entry": {"key": "yarn.io/gpu", "value": "\u0663"}}}, (None, None, None)),
+        ({}, (None, None, None)),
+    ],
+)
+def test_cost_is_what_yarn_has_counted(told, cost):
+    report = read_yarn_report(ended(**told))
+    assert (report.memory_seconds, report.vcore_seconds, report.gpu_seconds) == cost
+
+
 @pytest.mark.parametrize("never", [0, -1])
 def test_a_time_that_has_not_come_is_none(never):
     report = read_yarn_report(application(1, "ACCEPTED", launchTime=never, finishedTime=never))

@@ -58,6 +58,11 @@ def read(url):
         return json.load(answer)
 
 
+def read_text(url):
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        return answer.read().decode()
+
+
 def test_two_tasks_of_a_node_see_the_gpu_that_yarn_gave_each(hadoop, tmp_path):
     with launcher_on(hadoop) as launcher:
         application = launcher.submit(
@@ -90,4 +95,11 @@ def test_two_tasks_of_a_node_see_the_gpu_that_yarn_gave_each(hadoop, tmp_path):
         by_container = {entry["containerId"]: gpu_node.GPUS[entry["minorNumber"]] for entry in assigned}
         assert by_container == {task["container_id"]: task["usage"]["gpu_uuids"] for task in document["tasks"][:2]}
         (tmp_path / "go").touch()
-        assert launcher.wait(application, timeout=120).reason is Reason.SUCCEEDED
+        report = launcher.wait(application, timeout=120)
+        assert report.reason is Reason.SUCCEEDED
+        counted = re.search(
+            r"(\d+) MB-seconds, (\d+) vcore-seconds.*? (\d+) yarn\.io/gpu-seconds",
+            read_text(f"{launcher.cluster.resourcemanagers[0]}/cluster/app/{application}"),
+        )
+        costs = (report.memory_seconds, report.vcore_seconds, report.gpu_seconds)
+        assert costs == tuple(map(int, counted.groups())) and report.gpu_seconds > 0

@@ -31,6 +31,7 @@ def record(
     versions=None,
     metrics=None,
     tail="",
+    **costs,
 ):
     """Return a record of a job with one worker and one curve."""
     submitted, started = ended - took - waited, ended - took
@@ -64,6 +65,7 @@ def record(
         started_at=started,
         finished_at=ended,
         queue_seconds=waited,
+        **costs,
         rounds=(Round(1, started + 5, "start"),),
         tasks=(task,),
         first_failure="worker:0" if failed else None,

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import ApplicationNotFound, TfYarnError
+from ..errors import ApplicationNotFound, TfYarnError, did_you_mean
 from ..history.compare import ComparedRow, compare
 from ..history.histories import Histories
 from ..history.query import STATES, Query, parse_states
+from ..history.record_summary import total_costs
 from ..runtime.common.clock import duration, local_time
-from ..runtime.common.report import run_seconds
+from ..runtime.common.report import COSTS, run_seconds
 from ..terminal.output import align, echo, print_json, show
+from ..terminal.summary import describe_cost
 from .command_line import ClusterCall, application_ids_only, parse_time, reading_options
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ MOST_ROWS = 50
 _HOURS, _PATIENCE = 7 * 24, 2.0
 #: Metrics in a row of the table.
 _METRICS = 3
+#: Keys of ``--by``.
+GROUPS = ("user", "queue", "name", "reason")
 #: Characters of a value in a comparison.
 _WIDTH = 60
 
@@ -33,6 +37,14 @@ def _read_states(ctx: click.Context, option: click.Parameter, value: tuple[str, 
         return parse_states(value)
     except ValueError as error:
         raise click.BadParameter(str(error), ctx, option) from error
+
+
+def _read_keys(ctx: click.Context, option: click.Parameter, value: str | None) -> tuple[str, ...]:
+    keys = tuple(part.strip().lower() for part in (value or "").split(",") if part.strip())
+    for unknown in [key for key in keys if key not in GROUPS]:
+        allowed = f"give one or more of {', '.join(GROUPS)}"
+        raise click.BadParameter(f"{unknown!r} is no key{did_you_mean(unknown, GROUPS)}; {allowed}", ctx, option)
+    return tuple(dict.fromkeys(keys))
 
 
 @click.command()
@@ -59,31 +71,38 @@ def _read_states(ctx: click.Context, option: click.Parameter, value: tuple[str, 
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
-    default=MOST_ROWS,
     metavar="<n>",
-    help=f"At most so many, the latest first.  [default: {MOST_ROWS}]",
+    help=f"At most so many, the latest first.  [default: {MOST_ROWS}; all with --by]",
+)
+@click.option(
+    "--by",
+    callback=_read_keys,
+    metavar="<key,...>",
+    help=f"Add up what the jobs have cost, one row for each {', '.join(GROUPS)}, or several of these: user,queue.",
 )
 @reading_options
-def history(name: str, since: float | None, states: tuple[str, ...], user: str | None, limit: int,
-            call: ClusterCall) -> None:  # fmt: skip
-    """List jobs that have ended, the latest first.
+def history(name: str, since: float | None, states: tuple[str, ...], user: str | None, limit: int | None,
+            by: tuple[str, ...], call: ClusterCall) -> None:  # fmt: skip
+    """List jobs that have ended, the latest first, with what YARN has counted of each.
 
     Records in HDFS tell of them, also when YARN has forgotten them.
     """
     histories = Histories(call.discover(), user)
     if user is None:
         _complete(histories.cluster)
-    found = list(itertools.islice(histories.find(Query(name, since or 0.0, states)), limit + 1))
+    limit = limit or (None if by else MOST_ROWS)
+    found = list(itertools.islice(histories.find(Query(name, since or 0.0, states)), limit and limit + 1))
     histories.close()
     shown = found[:limit]
+    totals = total_costs(shown, by) if by else []
     if call.as_json:
-        print_json(shown)
+        print_json(totals if by else shown)
     else:
-        for line in table(shown):
+        for line in cost_table(totals, by) if by else table(shown):
             show(line)
     if not shown:
         echo("no such jobs in the history")
-    if len(found) > limit:
+    if limit and len(found) > limit:
         echo(f"there are more; give --limit {limit * 10}, or less with --since 7d, --name, --state")
 
 
@@ -106,18 +125,30 @@ def table(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
     if not summaries:
         return []
     several = len({summary.get("user") for summary in summaries}) > 1
-    heads = ["APPLICATION", "ENDED", "REASON", "TOOK", "QUEUED", *(["USER"] if several else []), "NAME", "METRICS"]
-    rows = [heads]
-    for summary in summaries:
+    costs = [describe_cost(summary) for summary in summaries]
+    units = [unit for unit, _ in COSTS.values() if any(cost[unit] for cost in costs)]
+    heads = ["APPLICATION", "ENDED", "REASON", "TOOK", "QUEUED", *map(str.upper, units)]
+    rows = [[*heads, *(["USER"] if several else []), "NAME", "METRICS"]]
+    for summary, cost in zip(summaries, costs, strict=True):
         rows.append([
             summary["application_id"],
             local_time(summary.get("finished_at")),
             str(summary.get("reason") or "-"), duration(run_seconds(summary)),
-            duration(summary.get("queue_seconds")), *([str(summary.get("user"))] if several else []),
+            duration(summary.get("queue_seconds")), *(cost[unit] or "-" for unit in units),
+            *([str(summary.get("user"))] if several else []),
             str(summary.get("name") or ""),
             ", ".join(f"{name} {value:.4g}" for name, value in
                       itertools.islice((summary.get("metrics") or {}).items(), _METRICS)),
         ])  # fmt: skip
+    return align(rows)
+
+
+def cost_table(totals: Sequence[Mapping[str, Any]], by: Sequence[str]) -> list[str]:
+    """Return the lines of a table of `total_costs`."""
+    rows = [[*map(str.upper, by), "JOBS", "TOOK", *(unit.upper() for unit, _ in COSTS.values())]] if totals else []
+    for total in totals:
+        values = (value or "-" for value in describe_cost(total).values())
+        rows.append([*(total[key] for key in by), str(total["jobs"]), duration(total["run_seconds"]), *values])
     return align(rows)
 
 

@@ -20,6 +20,7 @@ from ..runtime.common.report import (
     TaskReport,
     from_milliseconds,
     parse_diagnostics,
+    yarn_cost,
     yarn_times,
 )
 from ..runtime.common.status import KILLED, LIVE_TASK
@@ -177,6 +178,7 @@ def read_yarn_report(application: Mapping[str, Any], live: JobReport | None = No
         tracking_url=tracking_url,
         finished_at=finished,
         **yarn_times(application, report.started_at),
+        **yarn_cost(application),
     )
 
 

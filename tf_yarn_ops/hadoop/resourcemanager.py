@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 from ..errors import ApplicationNotFound, ClusterUnreachable, CredentialsRefused, KerberosRefused, SubmissionRejected
+from ..runtime.common.report import GPU
 from .backend import Backend
 from .fast_import import import_httpx
 from .gateway import from_outside, is_gateway
@@ -36,7 +37,6 @@ LIVE = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 ENDED = ("FINISHED", "FAILED", "KILLED")
 #: How often another ResourceManager may become active during one request.
 _MOST_ACTIVATIONS = 3
-GPU = "yarn.io/gpu"
 #: YARN reports 2^63 - 1 for a resource without a configured maximum; no node has 2^31.
 _UNLIMITED = 2**31
 #: The header that names the token to cancel; it proves nothing about the sender.

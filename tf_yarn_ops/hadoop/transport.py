@@ -450,7 +450,7 @@ def read_json(response: "httpx.Response", what: str, *keys: str) -> Any:
     """
     check_response(response, what)
     try:
-        document = parse_json(response.content)
+        document = parse_json(response.content, repeated=True)
         if not isinstance(document, dict):
             raise TypeError(f"a {type(document).__name__} is no object")
         for key in keys:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..runtime.common.report import flatten, run_seconds
+from ..runtime.common.report import COSTS, flatten, run_seconds
 from .record_summary import last_metrics
 
 RESULT, METRICS, OPTIONS, ENVIRONMENT = "result", "metrics", "options", "environment"
 #: Keys of the record that count as its result.
-_RESULT = ("reason", "message", "first_failure", "queue", "user", "output_path")
+_RESULT = ("reason", "message", "first_failure", "queue", "user", "output_path", *COSTS)
 #: The most metrics of one job.
 _METRICS = 100
 

@@ -1,9 +1,10 @@
 """`summarise`: what tables show of a record; pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..runtime.common.report import COSTS, run_seconds
 from ..runtime.common.status import read_status
 from ..runtime.common.values import Count, fit_document, read_value
 
@@ -22,6 +23,7 @@ _REPEATED = (
     "started_at",
     "finished_at",
     "queue_seconds",
+    *COSTS,
     "output_path",
     "first_failure",
     "written_by",
@@ -101,3 +103,27 @@ def _curve(record: Mapping[str, Any]) -> list[Any] | None:
             chosen = [values[min(len(values) - 1, round(step * number))] for number in range(min(_POINTS, len(values)))]
             return [str(item.get("name")), [float(f"{value:.5g}") for value in chosen]]
     return None
+
+
+def total_costs(summaries: Iterable[Mapping[str, Any]], keys: Sequence[str]) -> list[dict[str, Any]]:
+    """Return what jobs have cost together, the most memory first.
+
+    Parameters
+    ----------
+    summaries : iterable of mapping
+    keys : sequence of str
+        Of the summaries, such as ``user``: jobs with the same values are one row.
+
+    Returns
+    -------
+    list of dict
+        The keys; ``jobs``: how many; ``run_seconds``; those of `COSTS`.
+    """
+    totals: dict[tuple[str, ...], dict[str, Any]] = {}
+    for summary in summaries:
+        group = tuple(str(summary.get(key) or "-") for key in keys)
+        nothing = {"jobs": 0, "run_seconds": 0.0, **dict.fromkeys(COSTS, 0)}
+        total = totals.setdefault(group, {**dict(zip(keys, group, strict=True)), **nothing})
+        job = {"jobs": 1, "run_seconds": run_seconds(summary), **{name: summary.get(name) for name in COSTS}}
+        total.update({name: total[name] + (value or 0) for name, value in job.items()})
+    return sorted(totals.values(), key=lambda total: total["memory_seconds"], reverse=True)

@@ -1,13 +1,14 @@
 """A report as text for people: the job, its tasks, the first failure and the next command to type."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ..runtime.common.clock import duration, format_work, local_time
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.local_job import SCHEME, is_local
 from ..runtime.common.reasons import Reason
-from ..runtime.common.report import JobReport, TaskReport, list_names, run_seconds
+from ..runtime.common.report import COSTS, JobReport, TaskReport, list_names, run_seconds
 from ..runtime.common.roles import TENSORBOARD
 from ..runtime.common.task_groups import AlikeTasks, group_tasks
 from .output_properties import named_metrics
@@ -59,6 +60,14 @@ def describe_addresses(report: JobReport) -> str:
     return list_names(running, lambda task: f"{task.task} at {task.address}")
 
 
+def describe_cost(job: Mapping[str, Any]) -> dict[str, str]:
+    """Return what YARN has counted of a job, for people: texts by unit, such as ``GiB-hours``; empty for none."""
+    found = {unit: (job.get(name) or 0) / size for name, (unit, size) in COSTS.items()}
+    return {
+        unit: "" if not value else f"{value:.3g}" if value < 1000 else f"{value:.0f}" for unit, value in found.items()
+    }
+
+
 def elapsed(task: TaskReport, now: float) -> float | None:
     """Return the seconds that the task's last command has run; None if it never started."""
     return None if task.started_at is None else max(0.0, (task.finished_at or now) - task.started_at)
@@ -96,6 +105,7 @@ def describe(
         "submitted": local_time(report.submitted_at) if report.submitted_at else "",
         "in the queue": duration(report.queue_seconds) if report.queue_seconds is not None else "",
         "took": duration(run_seconds(vars(report), now)) if report.started_at or report.submitted_at else "",
+        "cost": ", ".join(f"{value} {unit}" for unit, value in describe_cost(vars(report)).items() if value),
         "rounds": str(len(report.rounds)) if len(report.rounds) > 1 else "",
         "tracking URL": report.tracking_url or "",
         "TensorBoard": describe_tensorboard(report),

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from .reasons import Reason
-from .values import Amount, ContainerId, Count, Moment, TaskName, Url, plain_values, read_fields
+from .values import Amount, ContainerId, Count, Moment, TaskName, Url, plain_values, read_fields, read_value
 
 REPORT_SCHEMA = 1
 #: Bytes; YARN keeps 64 KB of diagnostics.
@@ -34,6 +34,15 @@ _SECRET, VERDICT_TAG = "verdict_secret", "tfyv-"
 _MOST_REPORTS = 100
 #: YARN's page shows each line of the diagnostics in a row of its own, and breaks no long line.
 _SEPARATORS = (",\n", ":")
+#: What YARN counts of an application: the unit for people, and how many of the report's own make one.
+COSTS = {
+    "memory_seconds": ("GiB-hours", 1024 * 3600),
+    "vcore_seconds": ("vcore-hours", 3600),
+    "gpu_seconds": ("GPU-hours", 3600),
+}
+#: YARN's name of GPUs.
+GPU = "yarn.io/gpu"
+_DIGITS = re.compile("[0-9]{1,16}\\Z")
 #: The name of a reason.
 _REASON = re.compile(r"[A-Z][A-Z0-9_]{1,40}\Z")
 #: What a report that is too long drops next, and of which tasks: of all, or only of those that did not fail.
@@ -177,6 +186,9 @@ class JobReport:
         When the ResourceManager accepted it; when the application master started; the end.
     queue_seconds : float or None
         From submission to the start of the application master.
+    memory_seconds, vcore_seconds, gpu_seconds : int or None
+        What YARN has counted of the application's containers: MiB, vcores and GPUs, each times seconds. None where
+        YARN counts nothing.
     rounds : tuple of Round
     tasks : tuple of TaskReport
     omitted_tasks : int
@@ -220,6 +232,9 @@ class JobReport:
     started_at: Optional[Moment] = None
     finished_at: Optional[Moment] = None
     queue_seconds: Optional[Amount] = None
+    memory_seconds: Optional[Count] = None
+    vcore_seconds: Optional[Count] = None
+    gpu_seconds: Optional[Count] = None
     rounds: Tuple[Round, ...] = ()
     tasks: Tuple[TaskReport, ...] = ()
     omitted_tasks: Count = 0
@@ -340,6 +355,27 @@ def yarn_times(application: Mapping[str, Any], started: Optional[float]) -> Dict
     begun = begun or started
     waited = round(max(0.0, begun - submitted), 3) if begun and submitted else None
     return {"submitted_at": submitted, "started_at": begun, "queue_seconds": waited}
+
+
+def yarn_cost(application: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return the report's ``memory_seconds``, ``vcore_seconds`` and ``gpu_seconds`` by YARN's object of an application.
+
+    Parameters
+    ----------
+    application : mapping
+        Of somebody else's application YARN says -1. ``resourceSecondsMap`` is ``{"entry": ...}``, one entry or a list,
+        with texts as values.
+    """
+    found = application.get("resourceSecondsMap")
+    entries = found.get("entry") if isinstance(found, Mapping) else None
+    entries = entries if isinstance(entries, list) else [entries]
+    gpus = next((one.get("value") for one in entries if isinstance(one, Mapping) and one.get("key") == GPU), None)
+    counted = {
+        "memory_seconds": application.get("memorySeconds"),
+        "vcore_seconds": application.get("vcoreSeconds"),
+        "gpu_seconds": int(gpus) if isinstance(gpus, str) and _DIGITS.match(gpus) else gpus,
+    }
+    return {name: read_value(Count, value) or None for name, value in counted.items()}
 
 
 def run_seconds(job: Mapping[str, Any], now: Optional[float] = None) -> Optional[float]:

@@ -56,8 +56,15 @@ _TASK = re.compile(r"[^:]+:\d{1,9}\Z")
 _CONTAINER = re.compile(r"container_[\w-]+\Z")
 
 
-def parse_json(content: Union[str, bytes]) -> Any:
+def parse_json(content: Union[str, bytes], repeated: bool = False) -> Any:
     """Return the value of a JSON text.
+
+    Parameters
+    ----------
+    content : str or bytes
+    repeated : bool, optional
+        Whether a server of Hadoop wrote it: the entries of a map are one key, ``entry``, several times, and become a
+        list. Default False.
 
     Raises
     ------
@@ -65,9 +72,16 @@ def parse_json(content: Union[str, bytes]) -> Any:
         It is not JSON, or nested deeper than Python reads.
     """
     try:
-        return json.loads(content)
+        return json.loads(content, object_pairs_hook=_keep_entries if repeated else None)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
+
+
+def _keep_entries(pairs: List[Any]) -> Dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs) and "entry" in found:
+        found["entry"] = [value for key, value in pairs if key == "entry"]
+    return found
 
 
 def open_regular(path: Union[str, os.PathLike[str]]) -> BinaryIO:

@@ -105,7 +105,7 @@ class Answer(NamedTuple):
     def document(self) -> Any:
         """Return the JSON value of the answer; None if it is another text."""
         try:
-            return parse_json(self.content)
+            return parse_json(self.content, repeated=True)
         except ValueError:
             return None
 

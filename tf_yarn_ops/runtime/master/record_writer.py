@@ -21,7 +21,7 @@ from ..common.file_storage import LocalFolder, Storage, StorageRefused, put_whol
 from ..common.hdfs import Hdfs
 from ..common.masking import mask_texts
 from ..common.record import COORDINATOR, DAY_MODE, build_record, pack_record, record_path, snapshot_paths
-from ..common.report import yarn_times
+from ..common.report import yarn_cost, yarn_times
 from .verdict import fetch_application
 
 logger = logging.getLogger(__name__)
@@ -192,9 +192,9 @@ def keep(job: Job, application_id: str, status: Mapping[str, Any], until: Option
 
 
 def _complete(job: Job, application_id: str, status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the status with the times that YARN knows, and with the job's secrets masked."""
+    """Return the status with the times and the cost that YARN knows, and with the job's secrets masked."""
     known = fetch_application(job.resourcemanagers, application_id, job.authorities)
-    document = dict(status)
+    document = {**status, **yarn_cost(known)}
     times = yarn_times(known, status.get("started_at"))
     if times["submitted_at"]:
         document.update(times)
