@@ -21,7 +21,10 @@ def measure(runs: int, quick: bool) -> Samples:
     """Check each law once, whatever ``runs`` is; an example that breaks one ends the benchmark."""
     logging.getLogger("tf_yarn_ops").setLevel(logging.ERROR)  # each example would log what does not fit
     examples = FEW if quick else EXAMPLES
-    cases = {name: _case(law, examples) for name, law in {**LAWS, **DOORS, "airflow": AIRFLOW}.items()}
+    cases = {
+        name: _case(law, examples)
+        for name, law in {**LAWS, **DOORS, **{f"airflow {name}": law for name, law in AIRFLOW.items()}}.items()
+    }
     return interleave(cases, 1, Samples())
 
 

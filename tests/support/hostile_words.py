@@ -82,7 +82,7 @@ files = documents.map(lambda document: json.dumps({"tasks": {"worker": 1}, "comm
 
 
 @contextlib.contextmanager
-def _folder(content=None):
+def enter_folder(content=None):
     """Enter an empty folder, with a job's file; a door may read any file, and write none."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
@@ -112,12 +112,12 @@ def exit_code(command, *given):
 
 def any_words_end_well(example):
     given, tasks = example
-    with _folder():
+    with enter_folder():
         assert exit_code(submit, "--dry_run", "--offline", *tasks, *given) in (0, 2)
 
 
 def any_file_ends_well(content):
-    with _folder(content):
+    with enter_folder(content):
         assert exit_code(submit, "--dry_run", "--offline", "--spec", "job.yaml") in (0, 2)
 
 
@@ -127,7 +127,7 @@ def any_options_are_a_job(options):
 
 
 def any_properties_are_read(content):
-    with _folder() as folder, contextlib.suppress(SpecInvalid):
+    with enter_folder() as folder, contextlib.suppress(SpecInvalid):
         properties = content if isinstance(content, dict) else parse_properties(content)
         job, _ = read_azkaban_job({"tf.worker.instances": "1", "tf.command": "true", **properties}, folder)
         build(job)
@@ -135,7 +135,7 @@ def any_properties_are_read(content):
 
 def any_oozie_request_is_read(example):
     content, options = example
-    with _folder(content), contextlib.suppress(SpecInvalid):
+    with enter_folder(content), contextlib.suppress(SpecInvalid):
         read_oozie_request("job.yaml", options, NOW)
 
 
