@@ -155,6 +155,51 @@ def test_keys_of_the_job_win_over_those_of_the_site(run):
     assert (job.tasks["worker"].instances, job.queue) == (2, "ml")
 
 
+#: The command of TonY's README, behind the name of its class.
+README = [
+    "-executes", "models/deep.py", "-task_params", "--steps 2500 --batch_size 64", "-python_venv", "my-venv.zip",
+    "-python_binary_path", "Python/bin/python", "-src_dir", "src", "-shell_env", "LD_LIBRARY_PATH=/usr/lib/server,/b",
+    "-container_env", "A=b=c", "-conf", "tony.worker.instances=2", "-conf", "tony.yarn.queue=ml",
+    "-sidecar_tensorboard_log_dir", "hdfs:///logs",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dashes", ["-", "--"])
+def test_command_line_of_tony_can_be_pasted(dashes, tmp_path, monkeypatch):
+    (tmp_path / "src" / "models").mkdir(parents=True)
+    (tmp_path / "src" / "models" / "deep.py").touch()
+    (tmp_path / "tony.xml").write_text("<configuration><property><name>tony.yarn.queue</name><value>x</value>"
+                                       "</property></configuration>")  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    words = [f"{dashes}{word[1:]}" if word[0] == "-" and " " not in word else word for word in README]
+    done = CliRunner().invoke(ytf, ["convert", "tony", *words, f"{dashes}conf_file=tony.xml"])
+    job = JobSpec.from_yaml(done.stdout)
+    assert job.command == "chmod -R u+x venv && venv/Python/bin/python models/deep.py --steps 2500 --batch_size 64"
+    assert (job.env, job.queue) == ({"LD_LIBRARY_PATH": "/usr/lib/server,/b", "A": "b=c"}, "ml")
+    assert (bool(job.tensorboard), job.output, job.tasks["worker"].instances) == (True, "hdfs:///logs", 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["tony-job.xml"], "There is no tool 'tony-job.xml'; put the tool before it: ytf convert tony tony-job.xml"),
+        (["tony", "-exectues", "x.py"], "TonY's client has no option -exectues (did you mean 'executes'?)"),
+        (["tony", "-conf", "secret"], "Invalid value for '--conf' / '-conf': give key=value\n"),
+    ],
+)
+def test_wrong_word_of_a_command_line_is_named(words, says):
+    done = CliRunner().invoke(ytf, ["convert", *words], prog_name="ytf")
+    assert done.exit_code == 2 and says in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("conf", ["tony.worker.instances=x", "tony.worker.instancess=2", "worker.instances=2"])
+def test_job_without_tasks_names_the_keys_of_tony(conf):
+    done = CliRunner().invoke(ytf, ["convert", "tony", "-conf", conf])
+    faults = [str(fault) for fault in done.exception.faults]
+    said = "tony.<type>.instances: missing; say which tasks the job has, for example tony.worker.instances=4"
+    assert faults[-1] == said and faults[0].partition(":")[0] in (conf.partition("=")[0], "tony.<type>.instances")
+
+
 def test_file_that_is_no_xml_is_reported(run, tmp_path):
     (tmp_path / "broken.xml").write_text("<configuration>")
     done = CliRunner().invoke(ytf, ["convert", "tony", str(tmp_path / "broken.xml")])

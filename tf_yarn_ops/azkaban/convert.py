@@ -5,17 +5,19 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import click
 
-from ..errors import Fault, FaultCode, SpecInvalid
+from ..errors import Fault, FaultCode, SpecInvalid, did_you_mean
 from ..hadoop.configuration import read_configuration_file
 from ..job.spec import JobSpec
 from ..terminal.output import echo, show
 from ..validation import check_faults
 from .entry_point import SOURCE_FOLDER
 from .job import read_azkaban_job
-from .tony import TonyFault
+from .request import AzkabanJobFault
+from .tony import WORKER_ENV, TonyFault
 
 #: What TonY's client takes on its command line, by the same names.
 CLIENT_OPTIONS = {
@@ -24,7 +26,12 @@ CLIENT_OPTIONS = {
     "src_dir": "The folder of the program.",
     "python_venv": "An archive with Python.",
     "python_binary_path": "The interpreter in that archive, or on the nodes.",
+    "hdfs_classpath": "Files in HDFS for the tasks.",
+    "sidecar_tensorboard_log_dir": "The folder that TensorBoard shows.",
 }
+#: The options of this client that have a key, too.
+_KEYS = {"sidecar_tensorboard_log_dir": "tony.application.tensorboard-log-dir"}
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _NO_COMMAND = "# command: the program was an option of TonY's client; give it as --executes, or write it here\n"
 #: A relative script at the beginning of a command, after an interpreter and its options.
 _SCRIPT = re.compile(r"\s*['\"]?(\S*(python[\d.]*|sh)\s+)?(-\w+\s+)*(?P<script>[\w.-][\w./-]*\.(py|sh))(['\"\s]|\Z)")
@@ -33,6 +40,7 @@ _SCRIPT = re.compile(r"\s*['\"]?(\S*(python[\d.]*|sh)\s+)?(-\w+\s+)*(?P<script>[
 class ConversionFault(FaultCode):
     """Fault codes for a job of TonY that can't be converted."""
 
+    NO_TASKS = "missing; say which tasks the job has, for example tony.worker.instances=4"
     NO_SCRIPT = "{given!r} is not in the folder of the program; give the folder that has it: --src_dir"
 
 
@@ -56,7 +64,7 @@ def convert_tony(properties: Mapping[str, str], folder: Path) -> tuple[str, tupl
     Raises
     ------
     SpecInvalid
-        With faults of the `CLIENT_OPTIONS`, missing scripts, and faults that belong to no key, such as no tasks.
+        With faults of the `CLIENT_OPTIONS`, missing scripts, and all faults if one belongs to no key, such as no tasks.
     """
     served, refused = dict(properties), dict[str, Fault]()
     while True:
@@ -67,7 +75,10 @@ def convert_tony(properties: Mapping[str, str], folder: Path) -> tuple[str, tupl
             found = {fault.path: fault for fault in error.faults if fault.path in served}
             refused |= found
             if not found:
-                raise SpecInvalid([*_faults_of_client(refused), *error.faults]) from error
+                named = {True: Fault("tony.<type>.instances", ConversionFault.NO_TASKS, {})}
+                others = (named.get(fault.code is AzkabanJobFault.NO_TASKS, fault) for fault in error.faults)
+                keys = (replace(fault, path=_option_or_key(name)) for name, fault in refused.items())
+                raise SpecInvalid([*keys, *others]) from error
             served = {name: text for name, text in served.items() if name not in found}
             continue
         scripts = () if "src_dir" in refused else _missing_scripts(served, job, folder)
@@ -104,36 +115,77 @@ def _missing_scripts(properties: Mapping[str, str], job: JobSpec, folder: Path) 
             yield Fault(_option_or_key(name), ConversionFault.NO_SCRIPT, {"given": str(script)})
 
 
+def _option(name: str, **settings: Any) -> Callable[..., Any]:
+    """Return an option with one dash or two, as the parser of TonY's client takes them."""
+    return click.option(f"--{name}", f"-{name}", **settings)
+
+
 def _client_options(function: Callable[..., None]) -> Callable[..., None]:
     for name, text in reversed(CLIENT_OPTIONS.items()):
-        function = click.option(f"--{name}", help=text)(function)
+        function = _option(name, help=text)(function)
     return function
 
 
-@click.group("convert")
+def _read_pairs(ctx: click.Context, option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
+    for pair in pairs:
+        if not pair.partition("=")[0].strip() or "=" not in pair:
+            raise click.BadParameter("give key=value", ctx, option)  # the pair may be a secret
+    return {name.strip(): text for name, _, text in (pair.partition("=") for pair in pairs)}
+
+
+class _Tools(click.Group):
+    """The group of tools; a file in the place of a tool is one of TonY."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args[0] not in self.commands and not ctx.resilient_parsing:
+            hint = f"put the tool before it: {ctx.command_path} tony {args[0]}"
+            ctx.fail(f"There is no tool {args[0]!r}; {hint}")
+        return super().resolve_command(ctx, args)
+
+
+class _TonyClient(click.Command):
+    """A command whose long options may have one dash; an unknown one is named as a whole."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        known = {name.lstrip("-") for option in self.params for name in option.opts}
+        given = [word.partition("=")[0] for word in args if word.startswith("-")]
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            wrong = next((word for word in given if word.lstrip("-") not in known), error.option_name)
+            ctx.fail(f"TonY's client has no option {wrong}{did_you_mean(wrong.lstrip('-'), known)}")
+
+
+@click.group("convert", cls=_Tools)
 def convert() -> None:
     """Print jobs of other tools as YAML for --spec."""
 
 
-@convert.command("tony")
-@click.argument(
-    "files",
-    nargs=-1,
-    required=True,
-    metavar="TONY.XML [TONY-SITE.XML]",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-)
+@convert.command("tony", cls=_TonyClient)
+@click.argument("files", nargs=-1, metavar="[TONY.XML [TONY-SITE.XML]]", type=_FILE)
+@_option("conf_file", type=_FILE, help="The tony.xml, as for TonY's client.")
+@_option("conf", multiple=True, callback=_read_pairs, help="A key and its value, key=value. Repeatable.")
+@_option("shell_env", multiple=True, callback=_read_pairs, help="A variable of the tasks, NAME=VALUE. Repeatable.")
+@_option("container_env", multiple=True, callback=_read_pairs, help="The same.")
 @_client_options
-def tony(files: tuple[Path, ...], **client: str | None) -> None:
-    """Print a job of TonY: its tony.xml, whose values win over those of files behind it."""
+def tony(files: tuple[Path, ...], conf_file: Path | None, conf: dict[str, str], shell_env: dict[str, str],
+         container_env: dict[str, str], **client: str | None) -> None:  # fmt: skip
+    """Print a job of TonY: its tony.xml, whose values win over those of files behind it.
+
+    The options are those of TonY's client, with one dash or two: what follows ClusterSubmitter in your command can be
+    pasted.
+    """
+    files = (*([conf_file] if conf_file else []), *files)
     properties: dict[str, str] = {}
     try:
         for file in reversed(files):
             properties |= read_configuration_file(file)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    properties |= {name: text for name, text in client.items() if text is not None}
-    text, left_out = convert_tony(properties, files[0].parent)
+    properties |= conf
+    properties |= {f"{WORKER_ENV}{name}": text for name, text in {**container_env, **shell_env}.items()}
+    properties |= {_KEYS.get(name, name): text for name, text in client.items() if text is not None}
+    text, left_out = convert_tony(properties, files[0].parent if files else Path())
     show(text, nl=False)
     if left_out:
         echo(f"{len(left_out)} key{'s' * (len(left_out) > 1)} left out: {', '.join(left_out)}, see the comments")
