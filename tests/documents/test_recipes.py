@@ -26,6 +26,16 @@ def block(heading, language):
     return re.search(rf"## {heading}\n.*?```{language}\n(.*?)```", PAGE, re.S)[1]
 
 
+def add_programs(folder):
+    """Make the programs of this checkout."""
+    for name, words in {"ytf-submit": SUBMIT, "ytf": YTF}.items():
+        program = folder / name
+        program.write_text(
+            f'#!/bin/bash\nexec env PYTHONPATH={shlex.quote(str(ROOT))} {shlex.join(map(str, words))} "$@"\n'
+        )
+        program.chmod(0o755)
+
+
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """A folder with a job, ytf-submit on PATH, and a YARN whose applications end well as soon as they are there."""
@@ -37,21 +47,17 @@ def place(tmp_path, monkeypatch):
     }
     (tmp_path / "hdfs").mkdir()
     (tmp_path / "bin").mkdir()
-    program = tmp_path / "bin" / "ytf-submit"
-    program.write_text(
-        f'#!/bin/bash\nexec env PYTHONPATH={shlex.quote(str(ROOT))} {shlex.join(map(str, SUBMIT))} "$@"\n'
-    )
-    program.chmod(0o755)
+    add_programs(tmp_path / "bin")
     (tmp_path / "train.py").touch()
     (tmp_path / "job.yaml").write_text("command: 'true'\ntasks: {worker: 1}\noutput: hdfs:///models/digits\n")
-    yarn.final = "SUCCEEDED", Reason.SUCCEEDED
+    yarn.final, yarn.finals = ("SUCCEEDED", Reason.SUCCEEDED), {}
     done = threading.Event()
 
     def end():
         while not done.wait(0.1):
             for name, document in list(yarn.apps.items()):
                 if document["state"] in ("ACCEPTED", "RUNNING"):
-                    status, reason = yarn.final
+                    status, reason = yarn.finals.get(document["queue"], yarn.final)
                     report = JobReport(
                         name,
                         final_status=status,
@@ -102,9 +108,7 @@ def test_notebook_answers_at_the_address_in_the_status(tmp_path, monkeypatch):
     """The line of the page runs on this machine; a small server has the name of Jupyter."""
     (tmp_path / "jupyter").write_text("#!/bin/bash\nexec python3 -m http.server ${3#--port=}\n")
     (tmp_path / "jupyter").chmod(0o755)
-    for name, program in {"ytf-submit": SUBMIT, "ytf": YTF}.items():
-        (tmp_path / name).write_text(f'#!/bin/bash\nexec {shlex.join(map(str, program))} "$@"\n')
-        (tmp_path / name).chmod(0o755)
+    add_programs(tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("YTF_RESOURCEMANAGER", "local://")
@@ -121,6 +125,50 @@ def test_notebook_answers_at_the_address_in_the_status(tmp_path, monkeypatch):
         assert shell(f"ytf kill {application_id}").returncode == 0
     (task,) = json.loads(shell(f"ytf status --json {application_id}").stdout)["tasks"]
     assert task["address"] is None, "nothing listens there after the end"
+
+
+def test_second_queue_takes_what_the_first_has_not_started(place, tmp_path):
+    place.queues += [{**place.queues[0], "queueName": name, "queuePath": f"root.{name}"} for name in ("prod", "adhoc")]
+    place.finals["prod"] = "FAILED", Reason.QUEUE_TIMEOUT
+    ran = shell(block("Two queues", "sh"))
+    assert ran.returncode == 0, ran.stderr
+    assert [document["queue"] for document in place.apps.values()] == ["prod", "adhoc"]
+    place.finals["prod"] = "FAILED", Reason.TASK_FAILED
+    assert shell(block("Two queues", "sh")).returncode == 1 and len(place.apps) == 3
+
+
+def test_failed_training_sends_a_message(place, tmp_path):
+    place.final = "FAILED", Reason.TASK_FAILED
+    mail = tmp_path / "bin" / "mail"
+    mail.write_text(
+        f'#!/bin/bash\necho "$@" > {tmp_path}/part; cat >> {tmp_path}/part; mv {tmp_path}/part {tmp_path}/sent\n'
+    )
+    mail.chmod(0o755)
+    assert shell(block("A message when it has failed", "sh")).returncode == 0
+    until(lambda: (tmp_path / "sent").exists(), what="the message")
+    assert re.match("-s training failed team@example.com\napplication_.* TASK_FAILED", (tmp_path / "sent").read_text())
+
+
+def test_all_workers_have_the_run_of_mlflow(tmp_path, monkeypatch):
+    """A small module has the name of MLflow's; the job runs on this machine."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "mlflow.py").write_text(
+        "import types\nclass MlflowClient:\n    def create_run(self, experiment):\n"
+        "        return types.SimpleNamespace(info=types.SimpleNamespace(run_id='run-of-' + experiment))\n"
+    )
+    (tmp_path / "train.py").write_text(
+        "import os\nname = os.environ['DTF_TASK_INDEX']\n"
+        f"open('{tmp_path}/seen' + name, 'w').write(os.environ['MLFLOW_RUN_ID'])\n"
+    )
+    add_programs(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}/lib")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("YTF_RESOURCEMANAGER", "local://")
+    ran = shell(block("One MLflow run for all workers", "sh"))
+    assert ran.returncode == 0, ran.stderr
+    assert [(tmp_path / f"seen{index}").read_text() for index in range(2)] == ["run-of-0"] * 2
 
 
 def test_cron_runs_once_a_day_and_keeps_the_results(place, tmp_path):

@@ -314,6 +314,8 @@ def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
     for name in given["kwargs"]:
         if name in RENAMED and name not in known:
             faults.append(f"{name}: Airflow uses this name itself; here the option is called {RENAMED[name]}")
+        elif name == "durable":  # of operators with Airflow's ResumableJobMixin
+            faults.append(f"{name}: leave it out; each retry attaches to the application that runs")
         elif name not in known and not name.startswith("_airflow"):
             hint = (
                 f" (did you mean {ALIASES[name]!r}?)"
