@@ -174,7 +174,7 @@ OPERATOR_FILE = DOCS.parent / "tf_yarn_ops" / "airflow" / "operator.py"
 STUB_TYPES = {
     "text": "str", "count": "int | str", "seconds": "float | str", "memory": "int | str", "flag": "bool | str",
     "texts": "str | Sequence[str]", "codes": "int | str | Sequence[int]", "variables": "str | Mapping[str, Any]",
-    "sources": "str | Mapping[str, str]",
+    "sources": "str | Mapping[str, str]", "amounts": "str | Mapping[str, int | str]",
 }  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 from .errors import Fault, FaultCode, GeneralFault, SpecInvalid
 from .runtime.common.contract import MAX_STRING
 from .runtime.common.masking import MASK, mask_command
+from .runtime.common.report import GPU
 
 PartType = TypeVar("PartType")
 Reader = Callable[[Any], Any]
@@ -55,6 +56,14 @@ _OF_YARN = ("container_tokens", "launch_container.sh", "tmp")
 _MAX_NAME, _MAX_REMOTE_NAME = 255, 240
 #: What YARN (``{{NAME}}`` becomes ``$NAME``) and bash do not take literally in the double quotes of a launch script.
 _EXPANDED = re.compile(r'["$`\\\x00-\x1f\x7f]|\{\{')
+
+#: The names of resources in YARN (ResourceUtils).
+_RESOURCE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?/)?[A-Za-z][A-Za-z0-9_.-]*", re.ASCII)
+_OWN_OPTIONS = {
+    **dict.fromkeys(("memory", "memory-mb"), "task_memory"),
+    **dict.fromkeys(("vcores", "cpu-vcores"), "task_vcores"),
+    **dict.fromkeys(("gpu", GPU), "task_gpus"),
+}
 
 
 class ValueFault(FaultCode):
@@ -95,6 +104,8 @@ class ValueFault(FaultCode):
         "YARN can't link {given!r} on the nodes; rename it: no double quote, $, backtick, backslash, {{{{ or control "
         "character in its path, no colon in its last part, and at most {most} bytes of UTF-8 there"
     )
+    NOT_A_RESOURCE = "{given!r} is not the name of a resource in YARN, such as yarn.io/fpga or example.com/accelerator"
+    OWN_OPTION = "{given} has an option of its own, {option}"
     NO_SOURCE = "the file has no source; give a path or a URI"
     NOT_A_SOURCE = "{given!r} is neither a path nor a URI: {error}"
 
@@ -354,6 +365,24 @@ def read_env(value: object) -> dict[str, str]:
     env = {name: str(text).lower() if isinstance(text, bool) else str(text) for name, text in value.items()}
     check_faults(fault for name, text in value.items() if (fault := _fault_of_variable(name, text, env[name])))
     return env
+
+
+def read_amounts(value: object) -> dict[str, int]:
+    """Return amounts of YARN's resources by their names; refuse those that have an option of their own."""
+    if not isinstance(value, Mapping):
+        raise invalid(ValueFault.NOT_A_MAPPING, given=kind_of(value), what="resources to amounts")
+    faults: list[Fault] = []
+    amounts: dict[str, int] = {}
+    for name, amount in value.items():
+        if other := _OWN_OPTIONS.get(str(name)):
+            faults.append(Fault(str(name), ValueFault.OWN_OPTION, {"given": name, "option": other}))
+        elif not _RESOURCE.fullmatch(str(name)):
+            faults.append(Fault(str(name), ValueFault.NOT_A_RESOURCE, {"given": name}))
+        else:
+            with noting(faults, str(name)):
+                amounts[str(name)] = parse_count(amount)
+    check_faults(faults)
+    return amounts
 
 
 def _fault_of_variable(name: object, given: object, text: str) -> Fault | None:

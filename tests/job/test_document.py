@@ -84,7 +84,7 @@ deadlines: {heartbeat: 30}
 """)
     assert list(job.tasks) == ["chief", "ps", "worker"]
     assert job.tasks["ps"].instances == 2
-    assert job.tasks["worker"].resources(0) == Resources(memory=8192, vcores=4)
+    assert job.tasks["worker"].resources_of(0) == Resources(memory=8192, vcores=4)
     assert job.tensorboard == TensorBoard()
     assert str(job.environment) == "venv:///opt/tf"
     assert (job.restart.max_restarts, job.deadlines.heartbeat) == (3, 30)

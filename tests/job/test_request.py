@@ -1,6 +1,7 @@
 """From options to a job: the same function for every door, with the exact words for what can't be one."""
 
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -51,14 +52,14 @@ FILE = {
 @pytest.mark.parametrize(
     ("options", "seen"),
     [
-        ({}, lambda job: (job.queue, job.tasks["worker"].resources(1).vcores) == ("low", 4)),
+        ({}, lambda job: (job.queue, job.tasks["worker"].resources_of(1).vcores) == ("low", 4)),
         ({"queue": "high", "task_command": "own"}, lambda job: (job.queue, job.command) == ("high", "own")),
         ({"env": "B=3"}, lambda job: job.env == {"A": "1", "B": "3"}),
         ({"cluster_requirement": "worker:2"}, lambda job: list(job.tasks) == ["worker"]
          and job.tasks["worker"].vcores == 2 and job.tasks["worker"].instances == 2),
-        ({"task_vcores": "8"}, lambda job: {job.tasks["worker"].resources(i).vcores for i in range(3)} == {8}
-         and job.tasks["ps"].vcores == 8 and job.tasks["worker"].resources(1).memory == 2048),
-        ({"task_vcores": "worker[2]:8"}, lambda job: [job.tasks["worker"].resources(i).vcores for i in range(3)] == [2, 4, 8]),
+        ({"task_vcores": "8"}, lambda job: {job.tasks["worker"].resources_of(i).vcores for i in range(3)} == {8}
+         and job.tasks["ps"].vcores == 8 and job.tasks["worker"].resources_of(1).memory == 2048),
+        ({"task_vcores": "worker[2]:8"}, lambda job: [job.tasks["worker"].resources_of(i).vcores for i in range(3)] == [2, 4, 8]),
         ({"total_timeout": 5}, lambda job: (job.deadlines.heartbeat, job.deadlines.total) == (30, 5)),
     ],
 )  # fmt: skip
@@ -192,7 +193,7 @@ def test_numbers_may_come_as_texts_and_flags_as_yaml_writes_them():
         {"task_command": "x", "task_memory": "worker[3]:8g"},
         {"tasks": {"worker": {"instances": "4"}}, "env": {"FLAG": True, "N": 3}},
     )
-    assert spec.tasks["worker"].instances == 4 and spec.tasks["worker"].resources(3).memory == 8192
+    assert spec.tasks["worker"].instances == 4 and spec.tasks["worker"].resources_of(3).memory == 8192
     assert spec.env == {"FLAG": "true", "N": "3"}
 
 
@@ -322,3 +323,22 @@ def test_any_options_over_any_document_are_a_job_or_have_faults_with_paths(optio
         assert isinstance(build_job({**base, **options}, document), JobSpec)
     except SpecInvalid as error:
         assert error.faults and all(fault.path and str(fault).startswith(fault.path) for fault in error.faults)
+
+
+@pytest.mark.parametrize("given", [["a=1", "ps:b/c=2"], {"a": 1, "ps:b/c": "2"}])
+def test_resource_is_for_all_tasks_or_those_of_a_type(given):
+    job = build_job({"task_command": "x", "cluster_requirement": "ps:1,worker:1", "resource": given})
+    assert (job.tasks["ps"].resources, job.tasks["worker"].resources) == ({"a": 1, "b/c": 2}, {"a": 1})
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("a", "expected [TYPE:]NAME=AMOUNT"),
+        ("wroker:a=1", "did you mean 'worker'"),
+        ("a=x", "'x' is not a whole number"),
+    ],
+)
+def test_invalid_resource_is_rejected(given, says):
+    with pytest.raises(SpecInvalid, match=re.escape(says)):
+        build_job({"task_command": "x", "cluster_requirement": "worker:1", "resource": given})

@@ -22,7 +22,7 @@ def faults_of(**values):
 def test_defaults_are_the_seeds():
     spec = job()
     assert (spec.name, spec.queue, spec.success) == ("TensorFlow", "default", "all_workers")
-    assert spec.tasks["worker"].resources(1) == Resources(memory=8192, vcores=1)
+    assert spec.tasks["worker"].resources_of(1) == Resources(memory=8192, vcores=1)
 
 
 def test_is_frozen_and_copies_what_it_is_given():
@@ -41,7 +41,7 @@ def test_chief_has_three_spellings(spelling):
 
 def test_a_task_has_the_resources_of_its_index():
     task = TaskSpec(instances=2, memory=1024, indices={1: Resources(memory=4096, vcores=2)})
-    assert (task.resources(0).memory, task.resources(1).memory, task.resources(1).vcores) == (1024, 4096, 2)
+    assert (task.resources_of(0).memory, task.resources_of(1).memory, task.resources_of(1).vcores) == (1024, 4096, 2)
 
 
 def test_roles_come_from_the_table_unless_the_task_sets_them():
@@ -96,6 +96,16 @@ def test_roles_come_from_the_table_unless_the_task_sets_them():
           "output: YARN can't mount '/' into a Docker container: no comma and no colon in the path, and not the whole "
           "disk"]),
         ({"tensorboard": TensorBoard()}, ["tensorboard: needs output, the folder that TensorBoard reads"]),
+        ({"tasks": {"worker": TaskSpec(gpus=1, resources={"yarn.io/fpga": 1}), "ps": TaskSpec(resources={"a": 1})}},
+         ["tasks: ask for yarn.io/gpu, yarn.io/fpga, a; Skein's application master requests at most 2 resources besides "
+          "memory and vcores"]),
+        ({"tasks": {"worker": {"resources": {"yarn.io/gpu": 1, "x y": 1, "a": 0, "b": 1.5, "memory-mb": 1}}}},
+         ["tasks.worker.resources.yarn.io/gpu: yarn.io/gpu has an option of its own, task_gpus",
+          "tasks.worker.resources.x y: 'x y' is not the name of a resource in YARN, such as yarn.io/fpga or "
+          "example.com/accelerator",
+          "tasks.worker.resources.a: 0 is not a whole number of at least 1",
+          "tasks.worker.resources.b: 1.5 is not a whole number of at least 1",
+          "tasks.worker.resources.memory-mb: memory-mb has an option of its own, task_memory"]),
         ({"tags": ["a"] * 7}, ["tags: 7 given, at most 6 allowed"]),
         ({"tags": ["ü", ""]}, ["tags: 'ü' is not ASCII of 1 to 100 characters",
                                "tags: '' is not ASCII of 1 to 100 characters"]),
@@ -172,7 +182,7 @@ def test_nested_values_are_converted():
     assert list(spec.tasks) == ["worker", "ps", "chief"] and all(
         isinstance(task, TaskSpec) for task in spec.tasks.values()
     )
-    assert spec.tasks["worker"].resources(0) == Resources(memory=8192, vcores=2)
+    assert spec.tasks["worker"].resources_of(0) == Resources(memory=8192, vcores=2)
     assert spec.deadlines == Deadlines(queue=5) and spec.restart == RestartPolicy("task")
     assert spec.environment == Environment("venv", "/x") and spec.tensorboard == TensorBoard()
     assert spec.acls.view_users == ("ann",)

@@ -44,7 +44,12 @@ JOBS = {
             "chief": TaskSpec(memory="4 GiB", vcores=2, gpus=1, node_label="gpu", command="lead", env={"K": "1"}),
             "worker": TaskSpec(instances=3, memory=2048, indices={1: Resources(4096, 2, 1)}),
             "evaluator": TaskSpec(
-                memory=1024, hold_port=False, environment="hdfs://nn/cpu.zip", max_restarts=0, max_container_losses=0
+                memory=1024,
+                hold_port=False,
+                environment="hdfs://nn/cpu.zip",
+                max_restarts=0,
+                max_container_losses=0,
+                resources={"example.com/chip": 2},
             ),
         },
         env={"L": "$x 'y'\n"},
@@ -109,8 +114,10 @@ def test_only_the_coordinator_decides():
 def test_indices_with_other_resources_become_services_of_their_own():
     application = build(JOBS["everything"])
     job = yaml.safe_load(dump_job(build_runtime_job(JOBS["everything"], JobContext(21000))))
-    assert job["services"]["worker"] == {"type": "worker", "indices": [0, 2], "memory": 2048, "vcores": 1, "gpus": 0}
-    assert job["services"]["worker.1"] == {"type": "worker", "indices": [1], "memory": 4096, "vcores": 2, "gpus": 1}
+    assert job["services"]["worker"] == {"type": "worker", "indices": [0, 2], "memory": 2048, "vcores": 1, "gpus": 0,
+                                         "resources": {}}  # fmt: skip
+    assert job["services"]["worker.1"] == {"type": "worker", "indices": [1], "memory": 4096, "vcores": 2, "gpus": 1,
+                                           "resources": {}}  # fmt: skip
     big = application.services["worker.1"]
     assert (big.instances, big.resources.memory, big.resources.vcores, big.resources.gpus) == (1, 4096, 2, 1)
     assert application.services["worker"].instances == 2

@@ -92,3 +92,10 @@ def test_a_python_that_is_too_old_says_what_is_needed_and_where(tmp_path):
 def test_a_python_that_is_too_old_leaves_it_to_the_newest_on_path(tmp_path):
     ran = run_with_an_old_python(tmp_path, "python3.8", "python3.9", "python3.12")
     assert (ran.returncode, ran.stdout) == (0, f"python3.12 {tmp_path}/runtime.zip agent worker\n")
+
+
+def test_a_name_of_a_resource_takes_the_place_of_skeins():
+    with zipfile.ZipFile(io.BytesIO(runtime_zip((("yarn.io/fpga", "example.com/accelerator"),)))) as archive:
+        content = archive.read("com/anaconda/skein/MsgUtils.class")
+    assert b"\x01\x00\x17example.com/accelerator" in content and b"\x01\x00\x0byarn.io/gpu" in content
+    assert b"yarn.io/fpga" not in content

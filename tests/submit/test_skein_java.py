@@ -131,6 +131,12 @@ def in_thread(call, *words):
     return thread, result
 
 
+def test_resource_that_skeins_client_can_not_request_is_refused(place):
+    tasks = {"worker": TaskSpec(memory=512, resources={"example.com/chip": 1})}
+    with pytest.raises(SubmissionRejected, match=r"can.t request example\.com/chip: .*; give submit_with rest"):
+        place.launcher().submit(replace(job(), tasks=tasks))
+
+
 def test_skeins_answer_is_the_id_and_its_environment_names_nobody_else(place):
     launcher = place.launcher(HADOOP_PROXY_USER="ceo", HADOOP_TOKEN_FILE_LOCATION="/x", PYTHONPATH="/evil")
     assert launcher.ensure(job(), ME).application_id == ID

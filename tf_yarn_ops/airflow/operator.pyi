@@ -36,6 +36,7 @@ class TensorFlowYarnOperator(BaseOperator):
     task_memory: Any
     task_vcores: Any
     task_gpus: Any
+    resource: Any
     hold_port: Any
     name: Any
     yarn_queue: Any
@@ -128,6 +129,7 @@ class TensorFlowYarnOperator(BaseOperator):
         task_memory: int | str | Sequence[str] | Mapping[str, Any] | XComArg | None = ...,
         task_vcores: int | str | Sequence[str] | Mapping[str, Any] | XComArg | None = ...,
         task_gpus: int | str | Sequence[str] | Mapping[str, Any] | XComArg | None = ...,
+        resource: str | Mapping[str, int | str] | Sequence[str] | Mapping[str, Any] | XComArg | None = ...,
         hold_port: bool | str | Sequence[str] | Mapping[str, Any] | XComArg | None = ...,
         name: str | XComArg | None = ...,
         yarn_queue: str | XComArg | None = ...,

@@ -220,7 +220,7 @@ def _read_task_value(request: AzkabanRequest, found: FoundKey, value: Property) 
     key, places = found
     kind, index = canonical_type(places["type"]), places.get("index")
     tasks: dict[str, Any] = request.document["tasks"]
-    field_name = "env" if "NAME" in places else key.name.rpartition(".")[2]
+    field_name = key.option.path[-1]
     request.brought[f"tasks.{kind}.{field_name}"] = value.key
     if field_name == "instances":
         return
@@ -235,15 +235,18 @@ def _read_task_value(request: AzkabanRequest, found: FoundKey, value: Property) 
             return
         where = kind if index is None else f"{kind}[{int(index)}]"
         request.add(key.option.name, f"{where}:{value.text}", value.key)
-    elif field_name == "env":
-        before = tasks[kind].get("env") or {}
+    elif "NAME" in places:
+        before = tasks[kind].get(field_name) or {}
         if not isinstance(before, Mapping):
             request.refuse(
-                f"tf.spec: tasks.{kind}.env", ValueFault.NOT_A_MAPPING, given=kind_of(before), what="variables to texts"
+                f"tf.spec: tasks.{kind}.{field_name}",
+                ValueFault.NOT_A_MAPPING,
+                given=kind_of(before),
+                what="names to values",
             )
             return
-        tasks[kind]["env"] = {**before, places["NAME"]: value.text}
-        request.brought[f"tasks.{kind}.env.{places['NAME']}"] = value.key
+        tasks[kind][field_name] = {**before, places["NAME"]: value.text}
+        request.brought[f"tasks.{kind}.{field_name}.{places['NAME']}"] = value.key
     elif key.option.kind.word == "flag":
         tasks[kind][field_name] = request.flag(f"tf.{places['type']}.{field_name}")
     else:

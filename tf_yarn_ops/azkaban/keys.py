@@ -103,7 +103,7 @@ OWN_OPTIONS = (
 def _names(option: Option) -> Iterator[str]:
     """Yield the names of an option's keys without their prefix, the most general last."""
     *above, last = option.path or (option.name,)
-    place = {"variables": ".<NAME>", "sources": ".<n>"}.get(option.kind.word, "")
+    place = {"variables": ".<NAME>", "amounts": ".<NAME>", "sources": ".<n>"}.get(option.kind.word, "")
     if TYPE in above:
         yield f"<type>.{last}{place}"
         if option.per_task:

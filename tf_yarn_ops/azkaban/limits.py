@@ -110,7 +110,7 @@ class Limits(Part):
     tasks: int | None = option(None, kinds.count(1), "The most tasks of one job, TensorBoard included.")
     memory: int | None = option(None, kinds.MEMORY, "The most for one container, also the application master.")
     vcores: int | None = option(None, kinds.count(1), "The most for one container, also the application master.")
-    gpus: int | None = option(None, kinds.count(0), "The most for one container.")
+    gpus: int | None = option(None, kinds.count(0), "The most for one container, with other resources by name.")
     total_memory: int | None = option(None, kinds.MEMORY, "The most for all containers of a job.")
     total_vcores: int | None = option(None, kinds.count(1), "The most for all containers of a job.")
     total_gpus: int | None = option(None, kinds.count(0), "The most for all containers of a job.")
@@ -158,9 +158,9 @@ class Limits(Part):
         if self.queues and job.queue not in self.queues:
             faults.append(Fault("tf.queue", LimitFault.QUEUE, {"given": job.queue, "allowed": self.queues}))
         own: list[tuple[str, object]] = [
-            (f"tf.{name}.{{}}", task.resources(index))
+            (f"tf.{name}.{{}}", replace(size, gpus=size.gpus + sum(task.resources.values())))
             for name, task in job.tasks.items()
-            for index in range(task.instances)
+            for size in map(task.resources_of, range(task.instances))
         ]
         if job.tensorboard:
             own.append(("tf.tensorboard_{}", job.tensorboard))

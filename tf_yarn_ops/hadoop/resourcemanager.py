@@ -6,7 +6,7 @@ Input: ids, tags and bodies. Output: YARN's own JSON objects and our errors.
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
@@ -61,29 +61,38 @@ class Allocation:
     vcores : int
     gpus : int
         The number of ``yarn.io/gpu``; 0 if the cluster has no such resource.
+    others : mapping of str to int
+        Other resources by their names, without memory, vcores and GPUs.
     """
 
     memory: int
     vcores: int
     gpus: int = 0
+    others: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> "Allocation":
         """Read a ``resource`` object of the REST interface."""
         details = (document.get("resourceInformations") or {}).get("resourceInformation") or []
         values = {item["name"]: int(item["value"]) for item in details}
-        return cls(int(document["memory"]), int(document["vCores"]), values.get(GPU, 0))
+        others = {name: value for name, value in values.items() if name not in ("memory-mb", "vcores", GPU)}
+        return cls(int(document["memory"]), int(document["vCores"]), values.get(GPU, 0), others)
 
     def contains(self, other: "Allocation") -> bool:
         """Return whether ``other`` fits into this amount."""
-        return other.memory <= self.memory and other.vcores <= self.vcores and other.gpus <= self.gpus
+        fits = other.memory <= self.memory and other.vcores <= self.vcores and other.gpus <= self.gpus
+        return fits and all(amount <= self.others.get(name, 0) for name, amount in other.others.items())
 
     def __add__(self, other: "Allocation") -> "Allocation":
-        return Allocation(self.memory + other.memory, self.vcores + other.vcores, self.gpus + other.gpus)
+        others = {
+            name: self.others.get(name, 0) + other.others.get(name, 0) for name in {**self.others, **other.others}
+        }
+        return Allocation(self.memory + other.memory, self.vcores + other.vcores, self.gpus + other.gpus, others)
 
     def __str__(self) -> str:
-        gpus = "any number of" if self.gpus >= _UNLIMITED else self.gpus
-        return f"{self.memory} MiB, {self.vcores} vcores, {gpus} GPUs"
+        amounts = {"GPUs": self.gpus, **self.others}
+        named = (f"{'any number of' if amount >= _UNLIMITED else amount} {name}" for name, amount in amounts.items())
+        return f"{self.memory} MiB, {self.vcores} vcores, {', '.join(named)}"
 
 
 class ResourceManager(Backend):

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..validation import (
     parse_memory,
+    read_amounts,
     read_choice,
     read_command,
     read_count,
@@ -29,8 +30,8 @@ class Kind:
     ----------
     word : str
         ``text``, ``choice``, ``count`` (a whole number), ``seconds``, ``memory``, ``flag`` or ``part``; of several
-        values: ``texts``, ``codes`` (exit codes), ``variables`` (names to texts) or ``sources`` (names to paths or
-        URIs).
+        values: ``texts``, ``codes`` (exit codes), ``variables`` (names to texts), ``amounts`` (names to whole numbers)
+        or ``sources`` (names to paths or URIs).
     read : callable
         Returns the field of what a user gives, or raises SpecInvalid.
     value : str
@@ -56,7 +57,7 @@ class Kind:
     @property
     def many(self) -> bool:
         """Whether it has several values."""
-        return self.word in ("texts", "codes", "variables", "sources")
+        return self.word in ("texts", "codes", "variables", "amounts", "sources")
 
 
 FLAG, MEMORY = Kind("flag", read_flag), Kind("memory", parse_memory, "<memory>", "MiB")
@@ -65,6 +66,7 @@ TEXT, VERBATIM, SOURCE = Kind("text", read_text), Kind("text", read_text, verbat
 COMMAND = Kind("text", read_command, verbatim=True)
 TEXTS, CODES = Kind("texts", read_texts), Kind("codes", read_exit_codes, "<code,...>")
 ENV = Kind("variables", read_env, "NAME=VALUE", verbatim=True)
+AMOUNTS = Kind("amounts", read_amounts, "[TYPE:]NAME=AMOUNT")
 SOURCES = Kind("sources", read_sources, "[NAME=]<path or URI>")
 
 

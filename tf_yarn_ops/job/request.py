@@ -207,6 +207,11 @@ def _apply_tasks(job: dict[str, Any], given: Mapping[str, Any], faults: list[Fau
             indices[index] = {**_present(indices, index, faults, f"{where}indices."), field: value}
     for name, command in _pairs("command", given.get("command"), faults).items():
         _put_type("command", canonical_type(name), command, tasks, faults)
+    for place, amount in _pairs("resource", given.get("resource"), faults).items():
+        name, colon, resource = place.rpartition(":")
+        for type_name in [canonical_type(name.strip())] if colon else tasks:
+            present = _mapping(_mapping(tasks.get(type_name)).get("resources"))
+            _put_type("resource", type_name, {**present, resource.strip(): amount}, tasks, faults, "resources")
     for text in _texts(given.get("hold_port")):
         name, _, word = text.replace(":", "=").rpartition("=")
         flag = {"true": True, "false": False}.get(word.strip().lower())
@@ -232,9 +237,11 @@ def _stand_in(job: dict[str, Any], given: Mapping[str, Any], faults: list[Fault]
         faults.append(Fault("task_command", RequestFault.NO_COMMAND))
 
 
-def _put_type(option: str, name: str, value: str | bool, tasks: Mapping[str, Any], faults: list[Fault]) -> None:
+def _put_type(
+    option: str, name: str, value: object, tasks: Mapping[str, Any], faults: list[Fault], field: str = ""
+) -> None:
     if isinstance(tasks.get(name), dict):
-        tasks[name][option] = value
+        tasks[name][field or option] = value
     else:
         faults.append(Fault(option, NotationFault.NO_SUCH_TYPE, {"given": name, "allowed": tuple(tasks)}))
 
@@ -306,7 +313,8 @@ def _pairs(option: str, value: Any, faults: list[Fault]) -> dict[str, str]:
     """Return names and values of ``NAME=VALUE`` texts, or of a mapping; a file may come without a name."""
     if isinstance(value, Mapping):
         return {str(name): item for name, item in value.items()}
-    form = {"command": "TYPE=COMMAND", "env": "NAME=VALUE"}.get(option, "NAME=PATH or PATH")
+    forms = {"command": "TYPE=COMMAND", "env": "NAME=VALUE", "resource": "[TYPE:]NAME=AMOUNT"}
+    form = forms.get(option, "NAME=PATH or PATH")
     pairs: dict[str, str] = {}
     for position, text in enumerate(_texts(value), start=1):
         name, equals, value = text.partition("=")

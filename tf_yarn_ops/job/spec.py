@@ -14,6 +14,7 @@ from ..errors import Fault, FaultCode
 from ..runtime.common.committed_output import LONGEST_NAME, MODES, OFF, VERSION, split_location
 from ..runtime.common.contract import MAX_STRING, SERVER_COMMAND
 from ..runtime.common.frameworks import FRAMEWORKS, TENSORFLOW
+from ..runtime.common.report import GPU
 from ..runtime.common.roles import CHIEF, EVALUATOR, TENSORBOARD, Role
 from ..validation import (
     ARCHIVE_SUFFIXES,
@@ -53,6 +54,8 @@ _BY_TYPE = (AZKABAN, DOCUMENT)
 MAX_TAGS_USER = 6
 #: Largest log tail of one task in the report, characters.
 MAX_LOG_TAIL = 8192
+#: Resources besides memory and vcores for which Skein's request has a place.
+MAX_RESOURCES = 2
 #: The shortest lease, seconds: a client moves it after a quarter, and YARN looks every three seconds.
 LEAST_LEASE = 20.0
 _RESOURCES = ("memory", "vcores", "gpus")
@@ -87,6 +90,9 @@ class JobFault(FaultCode):
     TENSORBOARD_TYPE = "tensorboard can't be a task type; the option {other} adds it"
     TOO_MANY_TAGS = "{given} given, at most {most} allowed"
     BAD_TAG = "{given!r} is not ASCII of 1 to 100 characters"
+    MANY_RESOURCES = (
+        "ask for {given}; Skein's application master requests at most {most} resources besides memory and vcores"
+    )
     SHORT_LEASE = "{given:g} is too short; give at least {least:g} seconds, or 0 for no lease"
     LONG_LOG_TAIL = "{given} is more than {most} characters"
     NOT_AN_ARCHIVE = "{given!r} does not end with {suffixes}"
@@ -128,6 +134,13 @@ class TaskSpec(Part):
     memory: int = memory_option()
     vcores: int = vcores_option()
     gpus: int = gpus_option()
+    resources: Mapping[str, int] = option(
+        dict,
+        kinds.AMOUNTS,
+        "Another resource of YARN for each task, by its name: yarn.io/fpga=1, worker:yarn.io/gpu-a100=2. A job may "
+        "ask for two of them, GPUs included.",
+        name="resource",
+    )
     node_label: str | None = option(
         None, kinds.TEXT, "YARN node label expression of the containers of one task type.", doors=_BY_TYPE
     )
@@ -214,6 +227,7 @@ class TaskSpec(Part):
             memory: int | str = ...,
             vcores: int = ...,
             gpus: int = ...,
+            resources: Mapping[str, int] = ...,
             node_label: str | None = ...,
             command: str | None = ...,
             env: Mapping[str, str] = ...,
@@ -238,7 +252,7 @@ class TaskSpec(Part):
                 if index >= self.instances
             )
 
-    def resources(self, index: int) -> Resources:
+    def resources_of(self, index: int) -> Resources:
         """Return the resources of the task with this index."""
         return self.indices.get(index) or Resources(self.memory, self.vcores, self.gpus)
 
@@ -527,6 +541,13 @@ class JobSpec(Part):
         )
 
     @property
+    def resource_names(self) -> tuple[str, ...]:
+        """The resources of YARN that its tasks ask for, besides memory and vcores."""
+        gpus = any(task.resources_of(index).gpus for task in self.tasks.values() for index in range(task.instances))
+        named = (name for task in self.tasks.values() for name in task.resources)
+        return tuple(dict.fromkeys((*([GPU] * gpus), *named)))
+
+    @property
     def environments(self) -> dict[str, Environment]:
         """The environments of the job and of its task types, by their paths in its document."""
         own = {f"tasks.{name}.environment": task.environment for name, task in self.tasks.items()}
@@ -598,6 +619,12 @@ def _command_faults(job: JobSpec) -> Iterator[Fault]:
     without = tuple(name for name, task in job.tasks.items() if not (task.command or job.command))
     if without:
         yield Fault("command", JobFault.NO_COMMAND, {"types": without})
+
+
+def _resource_faults(job: JobSpec) -> Iterator[Fault]:
+    names = job.resource_names
+    if len(names) > MAX_RESOURCES:
+        yield Fault("tasks", JobFault.MANY_RESOURCES, {"given": names, "most": MAX_RESOURCES})
 
 
 def _task_faults(job: JobSpec) -> Iterator[Fault]:
@@ -743,6 +770,7 @@ def _launch_faults(job: JobSpec) -> Iterator[Fault]:
 _RULES: tuple[tuple[tuple[str, ...], Callable[[JobSpec], Iterator[Fault]]], ...] = (
     (("tasks", "framework", "command", "deadlines"), _task_faults),
     (("tasks", "custom_types"), _type_faults),
+    (("tasks",), _resource_faults),
     (("tasks", "command"), _command_faults),
     (("tasks", "success"), _success_faults),
     (("tasks", "restart"), _budget_faults),

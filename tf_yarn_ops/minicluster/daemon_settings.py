@@ -23,7 +23,8 @@ JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 #: Hadoop needs access to Java's own classes.
 OPENS = "--add-opens=java.base/java.lang=ALL-UNNAMED"
 
-_GPU = "yarn.io/gpu"
+#: The resources of a node besides memory and vcores, which are only counted.
+_RESOURCES = {"yarn.io/gpu": 2, "yarn.io/gpu-a100": 2}
 _ENVIRONMENT = (
     "JAVA_HOME", "HADOOP_COMMON_HOME", "HADOOP_HDFS_HOME", "HADOOP_CONF_DIR", "HADOOP_YARN_HOME", "HADOOP_HOME",
     "PATH", "LANG", "TZ", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS",
@@ -230,7 +231,7 @@ class Settings:
             "core-site.xml": _core(self),
             "yarn-site.xml": _yarn(self),
             "capacity-scheduler.xml": _scheduler(),
-            "resource-types.xml": {"yarn.resource-types": _GPU},
+            "resource-types.xml": {"yarn.resource-types": ",".join(_RESOURCES)},
         }
         return sites if self.light else sites | {"hdfs-site.xml": _hdfs(self)}
 
@@ -334,7 +335,7 @@ def _yarn(settings: Settings) -> dict[str, str]:
             "org.apache.hadoop.yarn.server.nodemanager.DefaultContainerExecutor",
         "yarn.nodemanager.resource.memory-mb": str(settings.memory),
         "yarn.nodemanager.resource.cpu-vcores": "32",
-        f"yarn.nodemanager.resource-type.{_GPU}": "2",
+        **{f"yarn.nodemanager.resource-type.{name}": str(amount) for name, amount in _RESOURCES.items()},
         "yarn.nodemanager.vmem-check-enabled": "false",
         "yarn.nodemanager.pmem-check-enabled": "true",
         # With true the NodeManager leaves the limit to cgroups, which it does not use here.

@@ -40,6 +40,7 @@ from ..runtime.common.contract import (
 from ..runtime.common.frameworks import FRAMEWORKS
 from ..runtime.common.masking import mask_options
 from ..runtime.common.protocol import PORTS
+from ..runtime.common.report import GPU
 from ..runtime.common.roles import ROLES, TENSORBOARD
 from ..validation import check_faults
 from .container_environment import ANY_PYTHON, ContainerEnvironment, build_container_environment
@@ -52,6 +53,8 @@ PLAIN_NAME = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._+-]{0,199}")
 #: Placeholders for files that are made during the submission.
 RUNTIME_SOURCE = "ytf:///runtime.zip"
 JOB_SOURCE = "ytf:///job.json"
+
+FPGA = "yarn.io/fpga"
 
 _SCRIPT = """\
 {before}exec {interpreter} {flags} {runtime} {part} {words}
@@ -141,13 +144,19 @@ def build(spec: JobSpec, site: Site | None = None, *, enforces_acls: bool = Fals
         for kind, environment in environments.items()
     }
 
+    places = resource_places(spec)
+
     def own(kind: str) -> str:
         return kind if kind in environments else ""
 
     services = {
         name: skein.Service(
             instances=len(plan.indices),
-            resources=skein.Resources(memory=plan.memory, vcores=plan.vcores, gpus=plan.gpus),
+            resources=skein.Resources(
+                memory=plan.memory,
+                vcores=plan.vcores,
+                **{"gpus": plan.gpus, **{places[name]: amount for name, amount in plan.resources.items()}},
+            ),
             script=_script(environments[own(plan.type)], "agent", plan.type, flags="-I -S"),
             files=files[own(plan.type)],
             env=dict(environments[own(plan.type)].variables),
@@ -384,6 +393,24 @@ def place_environments(spec: JobSpec, folders: Sequence[str] = ()) -> dict[str, 
     }
 
 
+def resource_places(spec: JobSpec) -> dict[str, str]:
+    """Return the field of Skein's request that carries each resource of a job, by its name in YARN.
+
+    Skein has a field for GPUs and one for FPGAs. A resource of another name takes one of the two that the job does not
+    use, and `runtime_zip` names it to Skein's application master.
+    """
+    own = {GPU: "gpus", FPGA: "fpgas"}
+    places = {name: own[name] for name in spec.resource_names if name in own}
+    free = (field for field in ("fpgas", "gpus") if field not in places.values())
+    return {name: places.get(name) or next(free) for name in spec.resource_names}
+
+
+def renamed_resources(spec: JobSpec) -> tuple[tuple[str, str], ...]:
+    """Return the names that Skein's application master gives its fields, each with the job's name in its place."""
+    own = {"gpus": GPU, "fpgas": FPGA}
+    return tuple((own[field], name) for name, field in resource_places(spec).items() if own[field] != name)
+
+
 def losses_of(spec: JobSpec, task_type: str) -> int:
     """Return how many containers of a type may be lost."""
     own = spec.tasks[task_type].max_container_losses if task_type in spec.tasks else None
@@ -444,10 +471,10 @@ def _services(task_type: str, task: TaskSpec) -> dict[str, ServicePlan]:
     """
     groups: dict[Resources, list[int]] = {}
     for index in range(task.instances):
-        groups.setdefault(task.resources(index), []).append(index)
+        groups.setdefault(task.resources_of(index), []).append(index)
     return {
         task_type if number == 0 else f"{task_type}.{indices[0]}": ServicePlan(
-            task_type, tuple(indices), resources.memory, resources.vcores, resources.gpus
+            task_type, tuple(indices), resources.memory, resources.vcores, resources.gpus, task.resources
         )
         for number, (resources, indices) in enumerate(groups.items())
     }

@@ -51,6 +51,7 @@ NEED_YARN = (
     "task_memory",
     "task_vcores",
     "task_gpus",
+    "resource",
     "tasks.<type>.indices",
     "am_memory",
     "am_vcores",

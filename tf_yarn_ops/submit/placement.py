@@ -11,6 +11,7 @@ Facts that the ResourceManager does not list are not checked: a check that refus
 import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..errors import ResourcesImpossible, SubmissionRejected, TfYarnError, did_you_mean, list_faults
@@ -202,7 +203,9 @@ def _too_large(wanted: list[tuple[str, Allocation]], totals: list[Allocation], l
     if not totals:
         names = ", ".join(above)
         return [f"the cluster has no running node{labelled or ' without a label'} now, for {names}"]
+    others = {name: max(total.others.get(name, 0) for total in totals) for total in totals for name in total.others}
     largest = Allocation(*(max(getattr(total, field) for total in totals) for field in ("memory", "vcores", "gpus")))
+    largest = replace(largest, others=others)
     texts = (f"no node{labelled} could hold {name}, which asks for {size}" for name, size in above.items())
     return [f"{'; '.join(texts)}; the largest of {len(totals)} nodes{labelled}: {largest}"]
 
@@ -224,7 +227,7 @@ def _too_many(wanted: list[tuple[str, Allocation]], totals: list[Allocation], la
     nothing = Allocation(0, 0)
     asked, there = sum((size for _, size in wanted), nothing), sum(totals, nothing)
     allowed = int(there.memory * most / 100)
-    if asked.memory <= allowed and asked.gpus <= there.gpus:
+    if asked.memory <= allowed and there.contains(replace(asked, memory=0, vcores=0)):
         return []
     labelled = f" with label {label!r}" if label else ""
     of_queue = f", of which the queue may use {allowed} MiB" if allowed < there.memory else ""

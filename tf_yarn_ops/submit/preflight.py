@@ -159,9 +159,9 @@ def every_container(spec: JobSpec) -> Iterator[tuple[str, Allocation]]:
     yield MASTER, Allocation(spec.am_memory, spec.am_vcores)
     for name, task in spec.tasks.items():
         for index in range(task.instances):
-            resources = task.resources(index)
+            resources = task.resources_of(index)
             where = f"{name}:{index}" if index in task.indices else name
-            yield where, Allocation(resources.memory, resources.vcores, resources.gpus)
+            yield where, Allocation(resources.memory, resources.vcores, resources.gpus, task.resources)
     if spec.tensorboard:
         yield "tensorboard", Allocation(spec.tensorboard.memory, spec.tensorboard.vcores)
 

@@ -32,7 +32,7 @@ from ..runtime.common.contract import JOB_TAG, dump_job
 from ..runtime.common.reasons import Reason
 from ..staging.archive import pack
 from ..staging.staging_directory import ARCHIVE, JOB_NAME, ApplicationDirectory, LocalResource, StagingDirectory
-from .application import JOB_SOURCE, RUNTIME_SOURCE, build, build_runtime_job, context_of
+from .application import JOB_SOURCE, RUNTIME_SOURCE, build, build_runtime_job, context_of, renamed_resources
 from .certificate import mint
 from .placement import check_placement, read_surroundings
 from .preflight import check_environment, check_maximum, local_path, with_absolute_sources
@@ -211,8 +211,9 @@ class RestSubmitter:
             jar = pool.submit(self._staging.store, directory, skein_jar(), "skein.jar", public=True)
             importing.result()
             application = build(spec, self._cluster.site, enforces_acls=context.viewers is not None)
+            runtime = runtime_zip(renamed_resources(spec))
             shared = {
-                (source, kind): pool.submit(self._file, directory, source, kind, checkpoint)
+                (source, kind): pool.submit(self._file, directory, source, kind, runtime, checkpoint)
                 for source, kind in sources(application)
                 if source != JOB_SOURCE
             }
@@ -248,11 +249,10 @@ class RestSubmitter:
         )
 
     def _file(
-        self, directory: ApplicationDirectory, source: str, kind: str, checkpoint: Callable[[], None]
+        self, directory: ApplicationDirectory, source: str, kind: str, runtime: bytes, checkpoint: Callable[[], None]
     ) -> LocalResource:
         if source == RUNTIME_SOURCE:
-            resource = self._staging.store(directory, runtime_zip(), "runtime.zip", public=True)
-            return replace(resource, type=kind)
+            return replace(self._staging.store(directory, runtime, "runtime.zip", public=True), type=kind)
         path = local_path(source)
         if path is None:
             return self._staging.locate(source, kind)

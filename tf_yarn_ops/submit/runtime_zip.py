@@ -21,6 +21,8 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType
 
+from .yarn_request import skein_jar
+
 _RUNTIME = Path(__file__).parent.parent / "runtime"
 #: The files of the job's page.
 _ASSETS = (".html", ".css", ".js")
@@ -30,13 +32,22 @@ _OVERVIEW, _KEY_VALUE_STORE = "overview.mustache.html", "kv.mustache.html"
 _EPOCH = (2000, 1, 1, 0, 0, 0)
 #: The last format without references between objects: these depend on what else the process holds.
 _MARSHAL = 2
+#: The class of Skein that gives the resources of a request their names in YARN.
+_REQUEST_CLASS = "com/anaconda/skein/MsgUtils.class"
 #: Half the time of zlib's default, for a few KiB more.
 _COMPRESSION = 1
 
 
 @functools.cache
-def runtime_zip() -> bytes:
-    """Return the zip's content."""
+def runtime_zip(renamed: tuple[tuple[str, str], ...] = ()) -> bytes:
+    """Return the zip's content.
+
+    Parameters
+    ----------
+    renamed : tuple of (str, str), optional
+        Names of resources in Skein's request, each with the name that takes its place. The
+        zip is first in the class path. Default: none; Skein's class serves as it is.
+    """
     sources = {
         f"tf_yarn_ops/runtime/{path.relative_to(_RUNTIME).as_posix()}": path for path in sorted(_RUNTIME.rglob("*.py"))
     }
@@ -55,11 +66,21 @@ def runtime_zip() -> bytes:
     # Without byte code: every Python has to be able to read these files.
     members["__main__.py"] = (_RUNTIME / "entry.py").read_bytes()
     members["program/sitecustomize.py"] = (_RUNTIME / "program" / "sitecustomize.py").read_bytes()
+    if renamed:
+        with zipfile.ZipFile(skein_jar()) as jar:
+            content = jar.read(_REQUEST_CLASS)
+        for name, instead in renamed:  # a class file has its length before each constant
+            content = content.replace(_constant(name), _constant(instead))
+        members[_REQUEST_CLASS] = content
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w") as archive:
         for name, content in members.items():
             archive.writestr(zipfile.ZipInfo(name, _EPOCH), content, zipfile.ZIP_DEFLATED, _COMPRESSION)
     return target.getvalue()
+
+
+def _constant(text: str) -> bytes:
+    return len(text).to_bytes(2, "big") + text.encode()
 
 
 def _byte_code(name: str, path: Path, source: bytes) -> bytes:

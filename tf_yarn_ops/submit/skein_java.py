@@ -44,7 +44,7 @@ from ..runtime.common.processes import descendants, send_signal, set_child_subre
 from ..runtime.common.report import verdict_tag
 from ..staging.archive import pack
 from ..staging.staging_directory import StagingDirectory, plain_name
-from .application import JOB_SOURCE, RUNTIME_SOURCE, build, build_runtime_job, context_of
+from .application import JOB_SOURCE, RUNTIME_SOURCE, build, build_runtime_job, context_of, renamed_resources
 from .certificate import mint
 from .placement import check_placement, read_surroundings
 from .preflight import check_environment, local_path, with_absolute_sources
@@ -157,6 +157,12 @@ class SkeinJavaSubmitter:
         If the ResourceManager can't be read, log it; YARN then checks the submission alone.
         """
         check_environment(spec)
+        if others := renamed_resources(spec):
+            given = ", ".join(name for _, name in others)
+            raise SubmissionRejected(
+                f"Skein's Java client can't request {given}: only a submission over HTTP can"
+                + (f", which is closed: {self._refusal}" if self._refusal else "; give submit_with rest")
+            )
         try:
             around = read_surroundings(spec, self._session.yarn)
         except TfYarnError as error:

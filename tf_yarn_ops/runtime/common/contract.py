@@ -109,7 +109,7 @@ class TypePlan(NamedTuple):
 class ServicePlan(NamedTuple):
     """One Skein service: the task type of its containers, the task indices that they may take, and their size.
 
-    The memory is in MiB.
+    The memory is in MiB; `resources` has amounts of other resources by their names in YARN.
     """
 
     type: str
@@ -117,6 +117,7 @@ class ServicePlan(NamedTuple):
     memory: int = 0
     vcores: int = 0
     gpus: int = 0
+    resources: Mapping[str, int] = {}
 
 
 #: All users, in YARN's ACLs.
@@ -325,7 +326,7 @@ class Job(NamedTuple):
             plan is not None
             and not plan.sees_gpus
             and not any(
-                service.gpus
+                service.gpus or service.resources
                 for service in self.services.values()
                 if service.type == task.type and task.index in service.indices
             )
