@@ -9,6 +9,7 @@ import time
 from dataclasses import asdict
 
 import pytest
+from airflow.configuration import conf
 from airflow.models.trigger import Trigger
 from airflow.sdk.execution_time import task_runner
 from airflow.sdk.execution_time.comms import GetTaskStates, TaskStatesResult
@@ -16,7 +17,7 @@ from airflow.sdk.serde import deserialize, serialize
 
 from support.fake_yarn import FakeYarn, application, serving, slowly, verdict_text
 from support.waiting import until, until_async
-from tf_yarn_ops.airflow import TensorFlowYarnTrigger
+from tf_yarn_ops.airflow import TensorFlowYarnTrigger, task_instance
 from tf_yarn_ops.airflow import following as progress
 from tf_yarn_ops.airflow import pauses as pauses_module
 from tf_yarn_ops.airflow import trigger as trigger_module
@@ -369,12 +370,60 @@ def test_first_kill_requests_no_state_of_the_task(place, monkeypatch):
     assert asyncio.run(main()) == ("KILLED", [])
 
 
-@pytest.mark.parametrize("over", [False, True])
-def test_kill_after_a_pause_of_the_heartbeat_requests_the_state(place, monkeypatch, over):
-    """Another triggerer may have taken over, while the pause lasts and after it."""
+def pausing(monkeypatch):
+    """Return the clock of a triggerer, and its pauses."""
     clock = [0.0]
     pauses = Pauses(0.3, lambda: clock[0])
     monkeypatch.setattr(pauses_module, "pauses", lambda: pauses)
+    return clock, pauses
+
+
+@pytest.mark.parametrize("answer", ["failed", "deferred", None])
+def test_late_answer_after_a_pause_holds_up_no_triggerer(place, monkeypatch, answer, capsys):
+    """Airflow waits 30 s for `on_kill`. The kill follows the answer; without one, the training is left."""
+    clock, _ = pausing(monkeypatch)
+    name = place.add(1)
+    monkeypatch.setattr(trigger_module, "_KILLED", 0.2)
+    monkeypatch.setattr(trigger_module, "_ANSWERED", 60.0 if answer else 0.3)
+    asked, answers = threading.Event(), threading.Event()
+
+    def state_by_key(key):
+        asked.set()
+        assert answers.wait(60)
+        return answer
+
+    monkeypatch.setattr(task_instance, "state_by_key", state_by_key)
+
+    async def main():
+        clock[0] += 10
+        trigger = place.trigger(name, identity=asdict(Identity(KEY, 0, 1, "here")))
+        trigger.trigger_id = 1
+        began = time.monotonic()
+        await trigger.on_kill()
+        seconds = time.monotonic() - began
+        logged = ""
+        assert asked.wait(60) and place.yarn.apps[name]["state"] == "RUNNING"
+        if answer:
+            answers.set()
+        ends = {"failed": "", "deferred": "is left to the triggerer", None: "Airflow does not answer whether"}[answer]
+
+        def ended():
+            nonlocal logged
+            logged += capsys.readouterr().out
+            return ends in logged if ends else place.yarn.apps[name]["state"] == "KILLED"
+
+        await until_async(ended)
+        answers.set()
+        return seconds
+
+    assert asyncio.run(main()) < 20 < conf.getfloat("triggerer", "on_kill_timeout")
+    assert place.yarn.apps[name]["state"] == ("KILLED" if answer == "failed" else "RUNNING")
+
+
+@pytest.mark.parametrize("over", [False, True])
+def test_kill_after_a_pause_of_the_heartbeat_requests_the_state(place, monkeypatch, over):
+    """Another triggerer may have taken over, while the pause lasts and after it."""
+    clock, pauses = pausing(monkeypatch)
 
     async def main():
         supervisor = Supervisor()

@@ -20,8 +20,8 @@ from .versions import cancelled_triggers_query_state
 _KILLERS = ThreadPoolExecutor(32, thread_name_prefix="tf-yarn-kill")
 #: Seconds for a kill, less than Airflow's ``[triggerer] on_kill_timeout`` of 30.
 _KILLED = 28.0
-#: Seconds for Airflow's answer after a pause of the triggerer; they may outlast `on_kill`. For its first answer a
-#: triggerer builds an API server in itself.
+#: Seconds for Airflow's answer after a pause of the triggerer. `on_kill` does not wait for it any longer than for a
+#: kill: for its first answer a triggerer builds an API server in itself.
 _ANSWERED = 120.0
 
 
@@ -126,19 +126,26 @@ class TensorFlowYarnTrigger(BaseTrigger):
         from .outcome import KILLED_BY_AIRFLOW
 
         followed = self._followed()
-        if ask and self._continues():
-            self.log.info("%s is left to the triggerer that follows it now", self._followed_id)
+        if ask and self._may_continue():
             return
         kill_now(
             followed.cluster, self._followed_id, KILLED_BY_AIRFLOW, patience=_KILLED, attempt=followed.identity.attempt
         )
 
-    def _continues(self) -> bool:
-        """Return whether the task is still deferred, so that another triggerer follows its application."""
+    def _may_continue(self) -> bool:
+        """Return whether another triggerer follows the application, or may follow it, and log which."""
         from .task_instance import answer_within, state_by_key
 
         state = answer_within(_ANSWERED, lambda: state_by_key(str(self.identity["key"])))
-        return state == "deferred" or (not state and self.lease is not None)
+        if state == "deferred":
+            self.log.info("%s is left to the triggerer that follows it now", self._followed_id)
+        elif not state:
+            self.log.warning(
+                "%s is left: this triggerer stood still, and Airflow does not answer whether another one follows it; "
+                "if its task is over, the next training of this Airflow or its cleanup ends it",
+                self._followed_id,
+            )
+        return state in ("", "deferred")
 
     def _program(self) -> Any:
         """Return the lines of the program that this trigger shows; None without any."""
