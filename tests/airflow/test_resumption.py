@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
@@ -11,7 +12,7 @@ import pytest
 from airflow.sdk.exceptions import TaskDeferred
 
 from support import airflow_setup
-from support.airflow_task import ID, SECOND, deferral, first_event, report_of, resume, run, task_log
+from support.airflow_task import ID, SECOND, Running, deferral, first_event, report_of, resume, run, task_log
 from support.fake_yarn import STAMP
 from support.waiting import until
 from tf_yarn_ops.airflow import TfYarnInfrastructureError, TfYarnJobFailed
@@ -170,3 +171,20 @@ def test_airflow_learns_the_id_of_the_application_that_trained(site):
     site.operator(deferrable=True).execute_complete(context, event)
     assert ti.xcoms["tf_yarn"]["application_id"] == SECOND
     assert ti.xcoms["tf_yarn_link_yarn_logs"].endswith(f"/application_{STAMP}_0002")
+
+
+def test_retry_after_a_lost_node_waits_for_the_old_tasks(site, caplog):
+    """YARN can't end the tasks of a node that it has lost: they train until their own deadline."""
+    options = {"retries": 1, "heartbeat_timeout": 5}
+    with site.ending(reason=Reason.NODE_LOST), pytest.raises(TfYarnInfrastructureError, match="NODE_LOST"):
+        run(site.operator(**options), max_tries=1)
+    site.yarn.apps[ID]["finishedTime"] = int(time.time() * 1000)
+    caplog.set_level("INFO", "tf_yarn_ops")
+    retry = Running(site.operator(**options), max_tries=1, try_number=2)
+    until(lambda: f"tasks of '{ID}' may still run on nodes that YARN has lost" in caplog.text)
+    assert SECOND not in site.yarn.apps
+    site.yarn.apps[ID]["finishedTime"] -= 100_000
+    until(lambda: site.submissions() == 2)
+    site.end(SECOND)
+    retry.join(60)
+    assert (retry.is_alive(), retry.error, site.submissions()) == (False, None, 2)
