@@ -98,6 +98,7 @@ def test_every_text_within_is_rendered():
         ),
         ({**JOB, "spec": {}}, "spec and task_command: both say what the job runs; give only one of them"),
         ({**JOB, "memory": "4g"}, "memory: unknown option (did you mean 'task_memory'?)"),
+        ({**JOB, "model_asset": ""}, "model_asset: '' is neither an asset nor its URI"),
         ({**JOB, "durable": True}, "durable: leave it out; each retry attaches to the application that runs"),
         ({**JOB, "num_workers": 4}, "num_workers: unknown option (did you mean 'cluster_requirement'?)"),
         ({**JOB, "task_memroy": 1}, "task_memroy: unknown option (did you mean 'task_memory'?)"),

@@ -428,12 +428,21 @@ def _is_flag(value: Any) -> bool:
     return isinstance(value, bool)
 
 
+def _is_asset(value: Any) -> bool:
+    if isinstance(value, str):
+        try:
+            Asset(value)
+        except ValueError:  # empty, too long, or not ASCII
+            return False
+    return isinstance(value, str | Asset | None)
+
+
 #: The check of an argument's type, and the description of that type for its fault.
 _TYPES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "application_id": (lambda value: isinstance(value, str) or _is_rendered_later(value), "is not a text"),
     "tf_yarn_conn_id": (lambda value: isinstance(value, str | None), "is not a text"),
     **dict.fromkeys(("deferrable", "wait_for_completion", "strict_placement"), (_is_flag, "is neither True nor False")),
-    "model_asset": (lambda value: isinstance(value, str | Asset | None), "is neither an asset nor its URI"),
+    "model_asset": (_is_asset, "is neither an asset nor its URI"),
     "poll_interval": (lambda value: _is_number(value) and value > 0, "is not a number of seconds above 0"),
     "log_tail_lines": (_is_whole, "is not a whole number"),
 }
