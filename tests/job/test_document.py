@@ -179,7 +179,7 @@ def test_the_first_document_of_a_dry_run_is_the_job(tmp_path):
 
 def test_relative_paths_begin_in_the_folder_of_the_file(tmp_path, monkeypatch):
     job = """
-        {command: x, script: t.py, environment: "requirements://r.txt",
+        {command: x, script: t.py, environment: "requirements://r.txt", docker: {client_config: c.json, runtime: r},
          files: {a: a.csv, b: /b, c: "hdfs:///c", d: ~/d, e: "${nameNode}/e", f: ""}, archives: {z: z.zip},
          tasks: {worker: 1, ps: {environment: e.zip}}}
     """
@@ -189,6 +189,7 @@ def test_relative_paths_begin_in_the_folder_of_the_file(tmp_path, monkeypatch):
         "command": "x",
         "script": "conf/t.py",
         "environment": "requirements://conf/r.txt",
+        "docker": {"client_config": "conf/c.json", "runtime": "r"},
         "files": {"a": "conf/a.csv", "b": "/b", "c": "hdfs:///c", "d": "~/d", "e": "${nameNode}/e", "f": ""},
         "archives": {"z": "conf/z.zip"},
         "tasks": {"worker": 1, "ps": {"environment": "conf/e.zip"}},

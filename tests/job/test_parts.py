@@ -3,7 +3,7 @@
 import pytest
 
 from tf_yarn_ops.errors import SpecInvalid
-from tf_yarn_ops.job.parts import Acls, Deadlines, Environment, Resources, RestartPolicy, TensorBoard
+from tf_yarn_ops.job.parts import Acls, Deadlines, DockerSettings, Environment, Resources, RestartPolicy, TensorBoard
 
 
 def faults_of(part, **values):
@@ -119,6 +119,21 @@ def test_names_of_images_are_docker_s(image):
 def test_other_names_of_images_are_refused(image):
     with pytest.raises(SpecInvalid):
         Environment.parse(f"docker://{image}")
+
+
+@pytest.mark.parametrize(
+    "field, values",
+    [
+        ("runtime", ["a b", "-v", "$(id)", "a,b", "a\nb", "x" * 65]),
+        ("tmpfs", [["shm"], ["/dev/shm:size=8g"], ["/a,/b"], ["/$(id)"], ["/a\n"], ["/`id`"], ["/"]]),
+        ("client_config", ["hdfs:///me/config.json", "s3://b/c"]),
+    ],
+)
+def test_docker_settings_that_yarn_refuses_are_faults(field, values):
+    for value in values:
+        with pytest.raises(SpecInvalid) as caught:
+            DockerSettings(**{field: value})
+        assert [fault.path.partition(".")[0] for fault in caught.value.faults] == [field], value
 
 
 @pytest.mark.parametrize("arguments", ["--logdir=/x", "--reload_interval 5 --logdir /x"])

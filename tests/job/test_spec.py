@@ -123,6 +123,9 @@ def test_roles_come_from_the_table_unless_the_task_sets_them():
             "script: '.ytf.zip' can't be a file name in the container: no '/' in it, and no '.skein' or '.ytf' first"]),
         ({"files": {"n" * 256: "x"}}, [
             f"files.{'n' * 256}: the file name is longer than 255 bytes, or not UTF-8; give the file another: NAME=PATH"]),
+        ({"environment": "venv:///tf", "docker": {"runtime": "nvidia", "tmpfs": ["/dev/shm"]}}, [
+            "docker.runtime: needs an image: environment docker://IMAGE",
+            "docker.tmpfs: needs an image: environment docker://IMAGE"]),
         ({"files": {"a": "hdfs:///x/$(y)"}, "environment": "docker://x", "input": "/a`b", "user": "CORP\\ann"}, [
             "files.a: YARN can't link 'hdfs:///x/$(y)' on the nodes; rename it: no double quote, $, backtick, backslash, "
             "{{ or control character in its path, no colon in its last part, and at most 240 bytes of UTF-8 there",

@@ -102,6 +102,9 @@ def test_every_fault_is_reported_at_once(place):
     (JOB, {}, "output: ${nominalStamp} has a value in a coordinator only; give --schedule or --frequency"),
     (JOB.replace("Stamp", "Time"), {"frequency": "1d"},
      "output: ${nominalTime} has a colon, which HDFS allows in no path; use ${nominalStamp} or ${nominalDate}"),
+    ("command: x\ntasks: {worker: 1}\nenvironment: docker://tf\ndocker: {client_config: config.json}\n", {},
+     "docker.client_config: 'config.json' can't travel with the application, whose files others may read in HDFS; leave "
+     "it out, and let the engines of the nodes log in"),
     ("command: x\ntasks: {worker: 1}\nuser: ann\n", {}, "user: the user of the workflow submits the job; leave this away"),
     ("command: x\ntasks: {worker: 1}\nscript: train-${user}.py\n", {},
      "script: 'train-${user}.py' is a file of this machine, packed now, when ${user} has no value; name a file in HDFS"),

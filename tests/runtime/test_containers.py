@@ -134,6 +134,19 @@ LAUNCH = (
         (ContainerEnd(LAUNCH.format(7, "Unable to find image 'a/b:1' locally")), "no node has it"),
         (ContainerEnd(LAUNCH.format(7, "docker: Error response from daemon: pull access denied for a")), "can pull it"),
         (ContainerEnd(LAUNCH.format(7, "manifest for a:1 not found: manifest unknown")), "no node has it"),
+        (
+            ContainerEnd(
+                LAUNCH.format(7, "Unable to find image 'r:5/a:1' locally docker: Error: no basic auth credentials")
+            ),
+            "docker_client_config",
+        ),
+        (
+            ContainerEnd(LAUNCH.format(7, "docker: Error response from daemon: unknown or invalid runtime name: x")),
+            "engine",
+        ),
+        (ContainerEnd(LAUNCH.format(41, "Could not find requested runtime in allowed runtimes")), "its runtime is not"),
+        (ContainerEnd(LAUNCH.format(39, "Could not find requested network in allowed networks")), "the network host"),
+        (ContainerEnd("Disallowed network:  'host' specified. Allowed networks: are [none]"), "the network host"),
         (ContainerEnd(LAUNCH.format(127, "<unknown>")), "docker.trusted.registries"),
         (ContainerEnd(LAUNCH.format(7, 'exec: "bash": executable file not found in $PATH')), "it has no bash"),
         (ContainerEnd(LAUNCH.format(29, "Invalid docker rw mount '/a:/a:rw', realpath=/a/")), "rw-mounts"),

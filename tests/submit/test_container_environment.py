@@ -3,7 +3,7 @@
 import pytest
 
 from tf_yarn_ops.errors import SpecInvalid
-from tf_yarn_ops.job.parts import Environment
+from tf_yarn_ops.job.parts import DockerSettings, Environment
 from tf_yarn_ops.submit.container_environment import ContainerEnvironment, build_container_environment
 
 
@@ -52,7 +52,29 @@ def test_docker_gets_yarns_variables_and_the_seeds_mounts(paths, mounts):
     assert placed.variables == {
         "YARN_CONTAINER_RUNTIME_TYPE": "docker",
         "YARN_CONTAINER_RUNTIME_DOCKER_IMAGE": "tensorflow/tensorflow:2.16.1",
+        "YARN_CONTAINER_RUNTIME_DOCKER_CONTAINER_NETWORK": "host",
         "YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS": f"/opt/hadoop:/opt/hadoop:ro,/usr/java:/usr/java:ro,{mounts}",
+    }
+
+
+def test_docker_mounts_each_path_once():
+    docker = Environment.parse("docker://tf")
+    placed = build_container_environment(docker, ("/data", "/data"), ("/opt/hadoop", "/data", "/opt/hadoop"))
+    assert placed.variables["YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS"] == "/opt/hadoop:/opt/hadoop:ro,/data:/data:rw"
+
+
+def test_docker_settings_are_yarns_variables():
+    given = DockerSettings(
+        client_config="/me/config.json", runtime="nvidia", tmpfs=["/dev/shm", "/x"], delayed_removal=True
+    )
+    placed = build_container_environment(Environment.parse("docker://tf"), docker=given)
+    assert placed.variables == {
+        "YARN_CONTAINER_RUNTIME_TYPE": "docker",
+        "YARN_CONTAINER_RUNTIME_DOCKER_IMAGE": "tf",
+        "YARN_CONTAINER_RUNTIME_DOCKER_CONTAINER_NETWORK": "host",
+        "YARN_CONTAINER_RUNTIME_DOCKER_RUNTIME": "nvidia",
+        "YARN_CONTAINER_RUNTIME_DOCKER_TMPFS_MOUNTS": "/dev/shm,/x",
+        "YARN_CONTAINER_RUNTIME_DOCKER_DELAYED_REMOVAL": "true",
     }
 
 

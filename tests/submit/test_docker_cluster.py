@@ -1,13 +1,16 @@
 """Jobs in Docker containers on a real engine, by a NodeManager with DockerLinuxContainerRuntime."""
 
 import contextlib
+import dataclasses
+import json
 import tarfile
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from support.hadoop import HadoopCluster
-from support.hadoop.docker import SMALL, SMALL_MIB, USER
+from support.hadoop.docker import LOGIN, NVIDIA, SMALL, SMALL_MIB, USER, start_registry, write_client_config
 from support.reaper import list_mounts
 from support.waiting import PATIENCE, until
 from tf_yarn_ops.hadoop.cluster import discover
@@ -79,37 +82,42 @@ ROWS = {
     "memory": (
         Reason.OUT_OF_MEMORY,
         f"failed with exit code 3|the kernel killed 1 of its processes for memory: its cgroup has {SMALL_MIB}.0 MiB",
-        lambda: job(f"{GROWS} & wait $! || exit 3", SMALL),
+        lambda _: job(f"{GROWS} & wait $! || exit 3", SMALL),
     ),
     "no python": (
         Reason.ENVIRONMENT_INVALID,
         "the image local/nopython:1: its Python can't start|python3: not found",
-        lambda: job("true", "local/nopython:1"),
+        lambda _: job("true", "local/nopython:1"),
     ),
     "no library": (
         Reason.ENVIRONMENT_INVALID,
         "the image local/nolibrary:1: its Python can't start|No module named 'json'",
-        lambda: job("true", "local/nolibrary:1"),
+        lambda _: job("true", "local/nolibrary:1"),
     ),
     "no bash": (
         Reason.ENVIRONMENT_INVALID,
         "the image local/nobash:1: it has no bash",
-        lambda: job("true", "local/nobash:1"),
+        lambda _: job("true", "local/nobash:1"),
     ),
     "no image": (
         Reason.ENVIRONMENT_INVALID,
         "the image local/nosuch:1: no node has it or can pull it|local/nosuch:1",
-        lambda: job("true", "local/nosuch:1"),
+        lambda _: job("true", "local/nosuch:1"),
     ),
     "untrusted": (
         Reason.ENVIRONMENT_INVALID,
         "the image foreign/python:1: nothing was mounted|docker.trusted.registries",
-        lambda: job("true", "foreign/python:1"),
+        lambda _: job("true", "foreign/python:1"),
+    ),
+    "no login": (
+        Reason.ENVIRONMENT_INVALID,
+        "its registry wants another login: give docker_client_config|no basic auth credentials",
+        lambda registry: job("true", f"{registry}/python:2"),
     ),
     "mount": (
         Reason.ENVIRONMENT_INVALID,
         "a folder can't be mounted|docker.allowed.ro-mounts|/etc/hostname",
-        lambda: job("true", input="file:///etc/hostname"),
+        lambda _: job("true", input="file:///etc/hostname"),
     ),
 }
 
@@ -133,14 +141,33 @@ except OSError:
     pass
 for name in ("JAVA_HOME", "HADOOP_CONF_DIR"):
     assert name not in os.environ, os.environ[name]
+shared = os.statvfs("/dev/shm")
+assert shared.f_blocks * shared.f_frsize > 64 << 20, shared
+temporary = pathlib.Path(os.environ["TMPDIR"])
+(temporary / "left").touch()
 if os.environ["YTF_ROUND"] == "1":
     sys.exit(3)
+(output / ("temporary" + os.environ["TASK_INDEX"])).write_text(str(temporary.resolve()))
 (output / os.environ["TASK_INDEX"]).write_text(os.environ["DTF_DOCKER_IMAGE"])
 """
 
 
 @pytest.fixture(scope="module")
-def reports(hadoop, launcher, tmp_path_factory):
+def registry(hadoop):
+    """Return the address of a registry that wants a login, with images that the engine does not have."""
+    engine = hadoop.settings.engine
+    with start_registry(engine) as address:
+        images = [f"{address}/python:{tag}" for tag in "12"]
+        write_client_config(engine.folder / "config.json", address)
+        for image in images:
+            engine.run("tag", "local/python:1", image)
+            engine.run("--config", engine.folder, "push", "--quiet", image)
+        engine.run("rmi", *images)
+        yield address
+
+
+@pytest.fixture(scope="module")
+def reports(hadoop, launcher, registry, tmp_path_factory):
     """Return the reports of all jobs."""
     folder, engine = tmp_path_factory.mktemp("files"), hadoop.settings.engine
     (folder / "checks.py").write_text(CHECKS)
@@ -159,8 +186,14 @@ def reports(hadoop, launcher, tmp_path_factory):
         output=str(engine.output),
         restart="cluster",
         max_restarts=1,
+        docker_runtime=NVIDIA,
+        docker_tmpfs=["/dev/shm"],
+        docker_delayed_removal=True,
     )
-    jobs = {name: make() for name, (_, _, make) in ROWS.items()} | {"all": all_of_it}
+    config = write_client_config(folder / "config.json", registry)
+    pulled = job("true", f"{registry}/python:1", docker_client_config=str(config))
+    jobs = {name: make(registry) for name, (_, _, make) in ROWS.items()} | {"all": all_of_it, "pulled": pulled}
+
     with ThreadPoolExecutor(3) as pool:
         ended = pool.map(lambda one: launcher.wait(launcher.submit(one), timeout=200 * PATIENCE), jobs.values())
         return dict(zip(jobs, ended, strict=True))
@@ -171,6 +204,33 @@ def test_two_workers_have_files_folders_and_a_restart(hadoop, reports):
     assert report.reason is Reason.SUCCEEDED and len(report.rounds) == 2, report
     output = hadoop.settings.engine.output
     assert [(output / index).read_text() for index in "01"] == ["local/python:1"] * 2
+    temporary = [Path((output / f"temporary{index}").read_text()) for index in "01"]
+    until(lambda: not any(path.exists() for path in temporary), 60, what="the end of the temporary folders")
+
+
+def test_docker_settings_reach_the_engine(hadoop, reports):
+    number = reports["all"].application_id.partition("_")[2]
+    started = [line.split() for line in hadoop.settings.engine.runs.read_text().splitlines() if number in line]
+    wanted = {"--net=host", f"--runtime={NVIDIA}", "--tmpfs=/dev/shm"}
+    assert [wanted - {*words} for words in started] == [set()] * 2
+    log, kept = hadoop.settings.logs / "nm.log", f"skipping removal - container_{number}"
+    until(lambda: kept in log.read_text(errors="replace"), 60, what=f"{kept} in {log}")
+
+
+def test_an_image_is_pulled_with_a_login_that_stays_secret(hadoop, launcher, reports):
+    report = reports["pulled"]
+    assert report.reason is Reason.SUCCEEDED, report
+    secrets = [LOGIN.partition(":")[2]]
+    secrets += [
+        entry["auth"]
+        for entry in json.loads((hadoop.settings.engine.folder / "config.json").read_text())["auths"].values()
+    ]
+    # The recovery of a NodeManager keeps the tokens of containers, like its users' delegation tokens.
+    logs = [path for path in hadoop.directory.rglob("*.log") if "recovery" not in path.parts]
+    texts = {path: path.read_text(errors="replace") for path in logs}
+    assert len(texts) > 4
+    texts[Path("report")] = json.dumps(dataclasses.asdict(report), default=str)
+    assert [path for path, text in texts.items() if any(secret in text for secret in secrets)] == []
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -29,6 +29,10 @@ class TensorFlowYarnOperator(BaseOperator):
     libhdfs: Any
     environment: Any
     command: Any
+    docker_client_config: Any
+    docker_runtime: Any
+    docker_tmpfs: Any
+    docker_delayed_removal: Any
     docker_image: Any
     cluster_requirement: Any
     custom_type: Any
@@ -122,6 +126,10 @@ class TensorFlowYarnOperator(BaseOperator):
         libhdfs: bool | str | XComArg | None = ...,
         environment: str | XComArg | None = ...,
         command: str | Sequence[str] | Mapping[str, Any] | XComArg | None = ...,
+        docker_client_config: str | XComArg | None = ...,
+        docker_runtime: str | XComArg | None = ...,
+        docker_tmpfs: str | Sequence[str] | Mapping[str, Any] | XComArg | None = ...,
+        docker_delayed_removal: bool | str | XComArg | None = ...,
         docker_image: str | XComArg | None = ...,
         cluster_requirement: str | Mapping[str, Any] | XComArg | None = ...,
         custom_type: str | Sequence[str] | Mapping[str, Any] | XComArg | None = ...,

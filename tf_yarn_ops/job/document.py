@@ -71,6 +71,8 @@ def _with_paths(document: Mapping[str, Any], folder: str) -> dict[str, Any]:
         return f"{scheme}{separator}{os.path.join(folder, location)}"
 
     changed = {name: placed(document[name]) for name in ("script", "environment") if name in document}
+    if isinstance(docker := document.get("docker"), Mapping) and "client_config" in docker:
+        changed["docker"] = {**docker, "client_config": placed(docker["client_config"])}
     for name in ("files", "archives"):
         if isinstance(sources := document.get(name), Mapping):
             changed[name] = {link: placed(source) for link, source in sources.items()}

@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ..errors import Fault, FaultCode
-from ..validation import ARCHIVE_SUFFIXES, brief, check_faults, invalid, normalise, read_choice, read_source, read_text
+from ..validation import (
+    ARCHIVE_SUFFIXES,
+    brief,
+    check_faults,
+    invalid,
+    is_expanded,
+    normalise,
+    read_choice,
+    read_source,
+    read_text,
+)
 from . import kinds
 from .declaration import DOCUMENT, Part, option
 
@@ -37,6 +47,9 @@ class PartFault(FaultCode):
         "{given!r} is not the name of a Docker image; give HOST:PORT/PATH:TAG or PATH@sha256:DIGEST, the path in lower "
         "case, for example tensorflow/tensorflow:2.16.1"
     )
+    NOT_A_RUNTIME = "{given!r} is not the name of a runtime of Docker; give letters, digits and -, for example nvidia"
+    NOT_LOCAL = "{given!r} is not a file of this machine; give its path"
+    NOT_A_TMPFS = "{given!r} is not an absolute folder without comma and colon; YARN takes no sizes and no options"
 
 
 _ADVICE = (
@@ -52,6 +65,7 @@ _IMAGE = re.compile(
     rf"(?:{_LABEL}(?:\.{_LABEL})*(?::[0-9]+)?/)?{_PART}(?:/{_PART})*(?::\w[\w.-]{{0,127}})?(?:@sha256:[0-9a-f]{{64}})?",
     re.ASCII,
 )
+_RUNTIME, _TMPFS = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"), re.compile(r"/[^\x00-\x1f,:]{1,200}")
 #: The longest name of an image without tag and digest, characters.
 _MAX_IMAGE = 255
 
@@ -254,6 +268,45 @@ class RestartPolicy(Part):
             yield Fault(
                 "retry_exit_codes", PartFault.IN_BOTH_LISTS, {"codes": tuple(both), "other": "fatal_exit_codes"}
             )
+
+
+@dataclass(frozen=True)
+class DockerSettings(Part):
+    """What YARN's Docker runtime does besides starting the image."""
+
+    client_config: str | None = option(
+        None,
+        kinds.SOURCE,
+        "A local file with the login for the registry of the image: config.json, as docker login writes it. The "
+        "NodeManagers get the login with the tokens of the application. Hadoop 3.1 and later.",
+        name="docker_client_config",
+        value="<file>",
+    )
+    runtime: str | None = option(
+        None, kinds.TEXT, "The runtime that the engine starts the image with: nvidia.", name="docker_runtime"
+    )
+    tmpfs: tuple[str, ...] = option(
+        (),
+        kinds.TEXTS,
+        "A folder of the container that is kept in memory. /dev/shm takes the place of Docker's own of 64 MiB.",
+        name="docker_tmpfs",
+        value="<folder>",
+    )
+    delayed_removal: bool = option(
+        False,
+        kinds.FLAG,
+        "Let YARN keep ended containers for yarn.nodemanager.delete.debug-delay-sec, for docker logs.",
+        name="docker_delayed_removal",
+    )
+
+    def _faults(self, wrong: set[str]) -> Iterator[Fault]:
+        if "client_config" not in wrong and "://" in (given := self.client_config or "") and given[:7] != "file://":
+            yield Fault("client_config", PartFault.NOT_LOCAL, {"given": given})
+        if "runtime" not in wrong and self.runtime and not _RUNTIME.fullmatch(self.runtime):
+            yield Fault("runtime", PartFault.NOT_A_RUNTIME, {"given": self.runtime})
+        for folder in self.tmpfs if "tmpfs" not in wrong else ():
+            if not _TMPFS.fullmatch(folder) or is_expanded(folder):
+                yield Fault("tmpfs", PartFault.NOT_A_TMPFS, {"given": folder})
 
 
 _names = partial(option, (), kinds.TEXTS, in_words="none", doors=(DOCUMENT,))

@@ -34,6 +34,7 @@ from .document import format_yaml, parse_yaml
 from .parts import (
     Acls,
     Deadlines,
+    DockerSettings,
     Environment,
     PartFault,
     Resources,
@@ -101,6 +102,7 @@ class JobFault(FaultCode):
     NOT_MOUNTABLE = (
         "YARN can't mount {given!r} into a Docker container: no comma and no colon in the path, and not the whole disk"
     )
+    NEEDS_IMAGE = "needs an image: {other} docker://IMAGE"
     LONG_TF_CONFIG = "{given} tasks make a TF_CONFIG of more than {most} KiB; give fewer"
 
 
@@ -438,6 +440,7 @@ class JobSpec(Part):
         section="program",
         in_words="the nodes' own",
     )
+    docker: DockerSettings = option(DockerSettings, kinds.part_of_job(DockerSettings), section="program")
     tensorboard: TensorBoard | None = option(
         None,
         kinds.Kind("flag", _read_tensorboard, part=TensorBoard),
@@ -507,6 +510,7 @@ class JobSpec(Part):
             mirror_input: int | str | None = ...,
             libhdfs: bool = ...,
             environment: Environment | str | None = ...,
+            docker: DockerSettings | Mapping[str, Any] = ...,
             tensorboard: TensorBoard | Mapping[str, Any] | bool | None = ...,
             success: str = ...,
             restart: RestartPolicy | Mapping[str, Any] = ...,
@@ -565,7 +569,7 @@ class JobSpec(Part):
         """Return the values that differ from the defaults, as plain values; `from_dict` reads them back."""
         document = values_that_differ(self)
         document["tasks"] = {name: _plain_task(task) for name, task in self.tasks.items()}
-        for part in ("deadlines", "acls", "tensorboard"):
+        for part in ("deadlines", "acls", "tensorboard", "docker"):
             if part in document:
                 document[part] = values_that_differ(document[part])
         if "restart" in document:
@@ -752,6 +756,12 @@ def _name_faults(job: JobSpec) -> Iterator[Fault]:
             yield Fault(path, JobFault.NAME_TWICE, {"given": name, "other": first[name]})
 
 
+def _docker_faults(job: JobSpec) -> Iterator[Fault]:
+    if not any(one.scheme == "docker" for one in job.environments.values()):
+        for name in values_that_differ(job.docker):
+            yield Fault(f"docker.{name}", JobFault.NEEDS_IMAGE, {"other": "environment"})
+
+
 def _launch_faults(job: JobSpec) -> Iterator[Fault]:
     """Yield the values that YARN can't mount, or would write into launch scripts, where bash would expand them."""
     used = {"user": (job.user or "").removesuffix("$")}  # the account of a machine ends with it
@@ -783,4 +793,5 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[JobSpec], Iterator[Fault]]], ...]
     (("archives",), _archive_faults),
     (("files", "archives", "script"), _name_faults),
     (("user", "environment", "tasks", "input", "output"), _launch_faults),
+    (("environment", "tasks", "docker"), _docker_faults),
 )

@@ -19,7 +19,7 @@ from ..job.document import read_document
 from ..job.request import find_job_warnings
 from ..job.requirement import canonical_type
 from ..job.spec import JobSpec
-from ..submit.preflight import check_files, local_sources
+from ..submit.preflight import CLIENT_CONFIG, check_files, local_sources
 from ..validation import check_faults, noting, parse_count, parse_memory
 from .data import DataSet, name_faults, read_data, read_uri
 from .documents import Application
@@ -60,6 +60,10 @@ class OozieRequestFault(FaultCode):
     NOT_SCHEDULED = "${{{given}}} has a value in a coordinator only; give --schedule or --frequency"
     COLON = "${{{given}}} has a colon, which HDFS allows in no path; use ${{nominalStamp}} or ${{nominalDate}}"
     NOT_YET = "{given!r} is a file of this machine, packed now, when ${{{name}}} has no value; name a file in HDFS"
+    SECRET_FILE = (
+        "{given!r} can't travel with the application, whose files others may read in HDFS; leave it out, and let the "
+        "engines of the nodes log in"
+    )
     NOT_A_PAIR = "{given!r} is not NAME=VALUE"
     BAD_CHARACTER = "{given!r} has a character that XML can't hold"
     MARKUP = "{given!r} has < or &; Oozie puts the value into its XML as it is, so write it without them"
@@ -365,6 +369,8 @@ def _local_faults(document: Mapping[str, Any], spec: JobSpec) -> Iterator[Fault]
     used = dict(uses(document))
     local = local_sources(spec)
     late = {path for path in local if path in used}
+    if CLIENT_CONFIG in local:
+        yield Fault(CLIENT_CONFIG, OozieRequestFault.SECRET_FILE, {"given": spec.docker.client_config})
     for path in sorted(late):
         yield Fault(path, OozieRequestFault.NOT_YET, {"given": _value(document, path), "name": used[path]})
     found: list[Fault] = []

@@ -388,7 +388,7 @@ def place_environments(spec: JobSpec, folders: Sequence[str] = ()) -> dict[str, 
         if task.environment:
             given[name] = task.environment, f"{ENVIRONMENT_FOLDER}.{name}"
     return {
-        name: build_container_environment(environment, _mounted(spec), folders, folder)
+        name: build_container_environment(environment, _mounted(spec), folders, folder, spec.docker)
         for name, (environment, folder) in given.items()
     }
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from ..job.parts import Environment, mounted_path
+from ..job.parts import DockerSettings, Environment, mounted_path
 from ..runtime.common.contract import ENVIRONMENT_FOLDER
 
 #: The interpreter of a job without an environment, by its name on PATH.
@@ -40,6 +40,7 @@ def build_container_environment(
     paths: Sequence[str | None] = (),
     folders: Sequence[str] = (),
     folder: str = ENVIRONMENT_FOLDER,
+    docker: DockerSettings | None = None,
 ) -> ContainerEnvironment:
     """Return the environment of a job inside a container.
 
@@ -54,6 +55,8 @@ def build_container_environment(
         HADOOP_HOME, HADOOP_CONF_DIR and JAVA_HOME. YARN expands no variables in mounts, so these are paths.
     folder : str, optional
         Where an archive is unpacked in the working directory. Default `ENVIRONMENT_FOLDER`.
+    docker : DockerSettings, optional
+        Default: YARN's own.
 
     References
     ----------
@@ -70,20 +73,29 @@ def build_container_environment(
     if environment.scheme in ("archive", "requirements"):  # the latter only where nothing is submitted
         binaries = f"{folder}/bin"
         return ContainerEnvironment(interpreter=f"{binaries}/python", path=(binaries,), archives={folder: location})
-    return ContainerEnvironment(docker_image=location, variables=docker_variables(location, paths, folders))
+    variables = docker_variables(location, paths, folders, docker or DockerSettings())
+    return ContainerEnvironment(docker_image=location, variables=variables)
 
 
-def docker_variables(image: str, paths: Sequence[str | None], folders: Sequence[str]) -> dict[str, str]:
+def docker_variables(
+    image: str, paths: Sequence[str | None], folders: Sequence[str], docker: DockerSettings
+) -> dict[str, str]:
     """Return YARN's variables for a Docker container.
 
-    Folders and the input path are mounted read-only, the output path writable, if they are paths of the nodes.
+    Agents announce the name of their node, which leads to a container only in the network ``host``. Folders and the
+    input path are mounted read-only, the output path writable, if they are paths of the nodes.
     """
-    mounts = [f"{folder}:{folder}:ro" for folder in folders]
+    mounts = dict.fromkeys(folders, "ro")  # Docker refuses a path that is mounted twice
     for path, mode in zip(paths, ("ro", "rw"), strict=False):
         if path and (mounted := mounted_path(path)):
-            mounts.append(f"{mounted}:{mounted}:{mode}")
-    return {
-        "YARN_CONTAINER_RUNTIME_TYPE": "docker",
-        "YARN_CONTAINER_RUNTIME_DOCKER_IMAGE": image,
-        **({"YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS": ",".join(mounts)} if mounts else {}),
+            mounts[mounted] = mode
+    wanted = {
+        "IMAGE": image,
+        "CONTAINER_NETWORK": "host",
+        "RUNTIME": docker.runtime,
+        "TMPFS_MOUNTS": ",".join(docker.tmpfs),
+        "DELAYED_REMOVAL": "true" if docker.delayed_removal else None,
+        "MOUNTS": ",".join(f"{path}:{path}:{mode}" for path, mode in mounts.items()),
     }
+    named = {f"YARN_CONTAINER_RUNTIME_DOCKER_{name}": value for name, value in wanted.items() if value}
+    return {"YARN_CONTAINER_RUNTIME_TYPE": "docker", **named}

@@ -26,6 +26,8 @@ from ..validation import ARCHIVE_SUFFIXES, check_faults, this_machine
 
 logger = logging.getLogger(__name__)
 
+#: The place of Docker's client configuration, a file that only the client reads.
+CLIENT_CONFIG = "docker.client_config"
 #: The name of the application master's container in messages.
 MASTER = "the application master"
 
@@ -68,17 +70,25 @@ def with_absolute_sources(spec: JobSpec) -> JobSpec:
         script=absolute(spec.script) if spec.script else None,
         files={name: absolute(source) for name, source in spec.files.items()},
         archives={name: absolute(source) for name, source in spec.archives.items()},
+        docker=replace(spec.docker, client_config=absolute(spec.docker.client_config))
+        if spec.docker.client_config
+        else spec.docker,
     )
 
 
 def local_sources(spec: JobSpec) -> dict[str, Path]:
-    """Return the files and folders of this machine that a job names, by their paths in its document."""
+    """Return the files and folders of this machine that a job names, by their paths in its document.
+
+    All but `CLIENT_CONFIG` travel with the job.
+    """
     named = {
         **{f"files.{name}": source for name, source in spec.files.items()},
         **{f"archives.{name}": source for name, source in spec.archives.items()},
     }
     if spec.script:
         named["script"] = spec.script
+    if spec.docker.client_config:
+        named[CLIENT_CONFIG] = spec.docker.client_config
     for where, environment in spec.environments.items():
         if environment.scheme in ("archive", "requirements"):
             named[where] = environment.location

@@ -30,12 +30,14 @@ from ..hadoop.security.delegation import DelegationTokens, obtain
 from ..job.spec import JobSpec
 from ..runtime.common.contract import JOB_TAG, dump_job
 from ..runtime.common.reasons import Reason
+from ..runtime.common.tokens import encode_token
 from ..staging.archive import pack
 from ..staging.staging_directory import ARCHIVE, JOB_NAME, ApplicationDirectory, LocalResource, StagingDirectory
 from .application import JOB_SOURCE, RUNTIME_SOURCE, build, build_runtime_job, context_of, renamed_resources
 from .certificate import mint
 from .placement import check_placement, read_surroundings
 from .preflight import check_environment, check_maximum, local_path, with_absolute_sources
+from .registry_login import find_logins
 from .runtime_zip import runtime_zip
 from .yarn_request import CERTIFICATE, KEY, PROTO, Staged, build_body, build_proto, skein_jar, sources
 
@@ -97,6 +99,7 @@ class RestSubmitter:
             The cluster is secured, and gives no tokens for the application.
         """
         check_environment(spec)
+        find_logins(spec, "")
         check_placement(spec, read_surroundings(spec, self._resourcemanager), self._strict_placement)
         self._get_tokens(spec)
 
@@ -186,6 +189,7 @@ class RestSubmitter:
         self, spec: JobSpec, application_id: str, directory: ApplicationDirectory, tags: Iterable[str]
     ) -> dict[str, Any]:
         """Write all files; return the body of the submission."""
+        logins = find_logins(spec, application_id)
         context = context_of(self._cluster, spec, int(application_id.rsplit("_", 1)[-1]), tags)
         ended = threading.Event()
 
@@ -245,7 +249,10 @@ class RestSubmitter:
             tags={*application.tags, *(tags or (JOB_TAG,))},
             priority=spec.priority,
             verdict_secret=secrets.token_hex(16),
-            tokens=self._credentials.texts() if self._credentials else None,
+            tokens={
+                **(self._credentials.texts() if self._credentials else {}),
+                **{service: encode_token(login) for service, login in logins.items()},
+            },
         )
 
     def _file(

@@ -28,7 +28,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..errors import ApplicationNotFound, ClusterUnreachable, HadoopClientUnfit, SubmissionRejected, TfYarnError
+from ..errors import (
+    ApplicationNotFound,
+    ClusterUnreachable,
+    Fault,
+    HadoopClientUnfit,
+    SpecInvalid,
+    SubmissionRejected,
+    TfYarnError,
+)
 from ..follow.kill import take_back
 from ..follow.session import Session
 from ..follow.sweep import sweep_ended
@@ -47,7 +55,8 @@ from ..staging.staging_directory import StagingDirectory, plain_name
 from .application import JOB_SOURCE, RUNTIME_SOURCE, build, build_runtime_job, context_of, renamed_resources
 from .certificate import mint
 from .placement import check_placement, read_surroundings
-from .preflight import check_environment, local_path, with_absolute_sources
+from .preflight import CLIENT_CONFIG, check_environment, local_path, with_absolute_sources
+from .registry_login import LoginFault
 from .runtime_zip import runtime_zip
 
 logger = logging.getLogger(__name__)
@@ -163,6 +172,8 @@ class SkeinJavaSubmitter:
                 f"Skein's Java client can't request {given}: only a submission over HTTP can"
                 + (f", which is closed: {self._refusal}" if self._refusal else "; give submit_with rest")
             )
+        if spec.docker.client_config:
+            raise SpecInvalid(Fault(CLIENT_CONFIG, LoginFault.NEEDS_REST))
         try:
             around = read_surroundings(spec, self._session.yarn)
         except TfYarnError as error:

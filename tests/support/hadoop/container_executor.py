@@ -2,9 +2,9 @@
 
     python container_executor.py CFG ARGUMENT...
 
-CFG is a ``container-executor.cfg`` as Hadoop documents it, with a few keys of this program: ``docker.host``, and
-``[IMAGE]run`` for more options of ``docker run``, such as a memory limit. Programs outside Docker stay root; what runs
-in Docker is the job's user.
+CFG is a ``container-executor.cfg`` as Hadoop documents it, with a few keys of this program: ``docker.host``,
+``docker.runs`` for a file that gets the command lines, and ``[IMAGE]run`` for more options of ``docker run``, such as a
+memory limit. Programs outside Docker stay root; what runs in Docker is the job's user.
 
 References
 ----------
@@ -77,7 +77,7 @@ class Docker:
         if not _IMAGE.match(image):
             fail(_INVALID_COMMAND, f"Image name '{image}' doesn't match docker image name pattern")
         if values.get("net") not in split(self.cfg, "docker.allowed.networks"):
-            fail(_INVALID_COMMAND, f"Disallowed network:  {values.get('net')}")
+            fail(_INVALID_COMMAND, "Could not find requested network in allowed networks")
         words = [
             "run",
             f"--name={values['name']}",
@@ -86,6 +86,11 @@ class Docker:
             "--cap-drop=ALL",
         ]
         words += ["-d"] * (values.get("detach") == "true")
+        if "runtime" in values:
+            if values["runtime"] not in split(self.cfg, "docker.allowed.runtimes"):
+                fail(_INVALID_COMMAND, "Could not find requested runtime in allowed runtimes")
+            words.append(f"--runtime={values['runtime']}")
+        words += [f"--tmpfs={mount}" for mount in split(values, "tmpfs")]
         trusted = image.partition("/")[0] in split(self.cfg, "docker.trusted.registries")
         if trusted:
             words += [f"--volume={mount}" for mount in self._mounts(values)]
@@ -171,7 +176,10 @@ def launch(docker, user, application, container, folder, script, tokens, *words)
 def launch_docker(docker, user, application, container, folder, script, tokens, *words):
     pid_file, rest = prepare(user, application, container, folder, script, tokens, words)
     code = _COULD_NOT_START
-    if subprocess.run(docker.command(rest[0])).returncode == 0:
+    words = docker.command(rest[0])
+    with open(docker.cfg["docker.runs"], "a") as runs:
+        print(*words, file=runs)
+    if subprocess.run(words).returncode == 0:
         pid = docker.inspect(container, "Pid")
         if pid not in ("", "0"):
             write(pid_file, pid)

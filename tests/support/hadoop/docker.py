@@ -3,6 +3,8 @@
 The engine has its own folders and socket, and no network but the host's. It needs root.
 """
 
+import base64
+import contextlib
 import json
 import os
 import shutil
@@ -21,10 +23,17 @@ from tf_yarn_ops.errors import MiniClusterError
 DOCKERD, USER = "dockerd", "nobody"
 #: Where `./dev` unpacks Debian's packages.
 UNPACKED = Path(__file__).resolve().parents[3] / ".ytf" / "docker"
+#: Python's packages of this machine, which containers may mount.
+PACKAGES = Path(sysconfig.get_path("purelib"))
 #: Hosts of images: YARN trusts the first.
 TRUSTED, UNTRUSTED = "local", "foreign"
 #: The image whose containers get this much memory from the engine.
 SMALL, SMALL_MIB = f"{TRUSTED}/small:1", 96
+#: Name and password of a registry's user, and bcrypt's hash of the password.
+LOGIN = "reader:pass-of-the-tests"
+_HASHED = "$2b$04$KjTtx/CMVgbb0t0G4fUNnuvnDiAiOWNkrBBtwiI/OAZUpBXu0dBg."
+#: A further runtime of the engine.
+NVIDIA = "nvidia"
 _TOOLS = [
     "bash",
     "sh",
@@ -63,6 +72,11 @@ class Engine:
         return self.folder / "container-executor.cfg"
 
     @property
+    def runs(self) -> Path:
+        """The command lines that have started containers."""
+        return self.folder / "runs"
+
+    @property
     def input(self) -> Path:
         """Folder that YARN may mount read-only."""
         return self.folder / "input"
@@ -98,6 +112,44 @@ class Engine:
         """End all containers."""
         if self.answers() and (containers := self.run("ps", "--all", "--quiet").split()):
             self.run("rm", "--force", *containers)
+
+
+@contextlib.contextmanager
+def start_registry(engine: Engine) -> Iterator[str]:
+    """Run a registry that wants a login, trusted by YARN; yield its address. `LOGIN` is its only user."""
+    folder = engine.folder / "registry"
+    folder.mkdir()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = ":".join(map(str, free.getsockname()))
+    (folder / "users").write_text(f"{LOGIN.partition(':')[0]}:{_HASHED}\n")
+    config = {
+        "version": "0.1",
+        "log": {"accesslog": {"disabled": True}, "level": "error"},
+        "storage": {"filesystem": {"rootdirectory": str(folder / "data")}},
+        "http": {"addr": address},
+        "auth": {"htpasswd": {"realm": "tests", "path": str(folder / "users")}},
+    }
+    (folder / "config.yml").write_text(json.dumps(config))
+    cfg = engine.cfg.read_text()
+    engine.cfg.write_text(cfg.replace(f"registries={TRUSTED}", f"registries={TRUSTED},{address}"))
+    program = find_program("docker-registry")
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen([program, "serve", folder / "config.yml"], stdout=log, stderr=log)
+    try:
+        yield address
+    finally:
+        process.kill()
+        process.wait()
+        engine.cfg.write_text(cfg)
+
+
+def write_client_config(file: Path, registry: str) -> Path:
+    """Write what ``docker login`` would write for a registry of `start_registry`, and another one's login."""
+    other = {"other.example.com": {"auth": base64.b64encode(b"me:the-other-password").decode()}}
+    login = {registry: {"auth": base64.b64encode(LOGIN.encode()).decode()}}
+    file.write_text(json.dumps({"auths": other | login}))
+    return file
 
 
 def find_program(name: str) -> str:
@@ -140,6 +192,8 @@ def start_engine(engine: Engine, marks: tuple[str, str], log: Path) -> subproces
         "bridge": "none",
         "iptables": False,
         "ip6tables": False,
+        # A machine without a GPU has no runtime of NVIDIA's: this one shows that a request reaches the engine.
+        "runtimes": {NVIDIA: {"path": find_program("runc")}},
         "log-level": "warn",
     }
     config.write_text(json.dumps(values, indent=1))
@@ -159,15 +213,17 @@ def _folders() -> Iterable[str]:
 
 
 def build_docker_properties(engine: Engine) -> dict[str, str]:
-    """Return the properties by which a NodeManager runs containers in Docker."""
+    """Return the properties by which a NodeManager runs containers in Docker; none has a network by default."""
     linux = "yarn.nodemanager.linux-container-executor"
     return {
         _EXECUTOR: "org.apache.hadoop.yarn.server.nodemanager.LinuxContainerExecutor",
         f"{linux}.path": str(engine.executor),
         f"{linux}.nonsecure-mode.limit-users": "false",
         "yarn.nodemanager.runtime.linux.allowed-runtimes": "default,docker",
-        f"{_DOCKER}.allowed-container-networks": "host",
-        f"{_DOCKER}.default-container-network": "host",
+        f"{_DOCKER}.allowed-container-networks": "host,none",
+        f"{_DOCKER}.default-container-network": "none",
+        f"{_DOCKER}.allowed-container-runtimes": f"runc,{NVIDIA}",
+        f"{_DOCKER}.delayed-removal.allowed": "true",
     }
 
 
@@ -183,7 +239,7 @@ def write_executor(engine: Engine, readable: Iterable[Path], writable: Iterable[
     for folder in (engine.folder, engine.input, engine.output):
         folder.mkdir(exist_ok=True)
     engine.output.chmod(0o777)
-    readable, writable = (engine.input, *readable), (engine.output, *writable)
+    readable, writable = (engine.input, PACKAGES, *readable), (engine.output, *writable)
     program = Path(__file__).with_name("container_executor.py")
     engine.executor.write_text(f'#!/bin/sh\nexec {sys.executable} -IS {program} {engine.cfg} "$@"\n')
     engine.executor.chmod(0o755)
@@ -192,7 +248,9 @@ def write_executor(engine: Engine, readable: Iterable[Path], writable: Iterable[
 module.enabled=true
 docker.binary={find_program("docker")}
 docker.host={engine.host}
+docker.runs={engine.runs}
 docker.allowed.networks=host
+docker.allowed.runtimes={NVIDIA}
 docker.trusted.registries={TRUSTED}
 docker.allowed.ro-mounts={",".join(map(str, readable))}
 docker.allowed.rw-mounts={",".join(map(str, writable))}
@@ -207,7 +265,7 @@ def import_images(engine: Engine) -> None:
     shell, python = list(list_programs(_TOOLS)), list(list_python())
     without_json = [entry for entry in python if "json" not in entry[0]]
     for name, files in {
-        "python": shell + python,
+        "python": shell + python + list(_list_tensorboard(engine)),
         "nopython": shell,
         "nolibrary": shell + without_json,
         "nobash": [entry for entry in shell if not entry[0].endswith("/bash")] + python,
@@ -215,6 +273,16 @@ def import_images(engine: Engine) -> None:
         _import(engine, f"{TRUSTED}/{name}:1", files)
     for name in (SMALL, f"{UNTRUSTED}/python:1"):
         engine.run("tag", f"{TRUSTED}/python:1", name)
+
+
+def _list_tensorboard(engine: Engine) -> Iterator[tuple[str, Path]]:
+    """Yield TensorBoard's program, and the libraries of the packages; these are mounted from `PACKAGES`."""
+    program = engine.folder / "tensorboard"
+    program.write_text("#!/usr/bin/python3\nfrom tensorboard.main import run_main\nrun_main()\n")
+    program.chmod(0o755)
+    yield "usr/bin/tensorboard", program
+    libraries = list_libraries([PACKAGES / "tensorflow/python/_pywrap_tensorflow_internal.so"])
+    yield from (entry for entry in libraries if not entry[1].is_relative_to(PACKAGES))
 
 
 def list_programs(names: Iterable[str]) -> Iterator[tuple[str, Path]]:

@@ -25,6 +25,11 @@ CALL_SECONDS = 20.0
 _NODE_SECONDS = 2.0
 #: What a NodeManager, ``container-executor`` and Docker say of an image that no node can start, and what to do.
 _IMAGE_FAULTS = (
+    # Docker says of each image that it pulls that it does not find it locally.
+    (
+        re.compile(r"no basic auth credentials|unauthorized|authentication required", re.I),
+        "its registry wants another login: give docker_client_config (YARN hands it over from Hadoop 3.1 on)",
+    ),
     (
         re.compile(r"Unable to find image|No such image|pull access denied|manifest.{0,80}(unknown|not found)", re.I),
         "no node has it or can pull it: correct its name, or put it on every node",
@@ -41,7 +46,20 @@ _IMAGE_FAULTS = (
         "of container-executor.cfg must name it (input, output, docker_folders of site.yaml)",
     ),
     (
-        re.compile(r"invalid docker|image name|disallowed network", re.I),
+        re.compile(r"disallowed network|requested network in allowed|invalid docker network", re.I),
+        "it needs the network host, in docker.allowed.networks of container-executor.cfg and in "
+        "yarn.nodemanager.runtime.linux.docker.allowed-container-networks",
+    ),
+    (
+        re.compile(
+            r"disallowed runtime|requested runtime in allowed|invalid docker runtime|unknown (or invalid )?runtime",
+            re.I,
+        ),
+        "its runtime is not allowed: docker.allowed.runtimes of container-executor.cfg and "
+        "yarn.nodemanager.runtime.linux.docker.allowed-container-runtimes must name it, and the engine must have it",
+    ),
+    (
+        re.compile(r"invalid docker|image name", re.I),
         "container-executor.cfg does not allow what the job needs",
     ),
 )
