@@ -13,8 +13,11 @@ from support.hadoop import HadoopCluster
 from support.hadoop.docker import LOGIN, NVIDIA, SMALL, SMALL_MIB, USER, start_registry, write_client_config
 from support.reaper import list_mounts
 from support.waiting import PATIENCE, until
+from tf_yarn_ops.doctor.examination import examine
+from tf_yarn_ops.doctor.known import Question
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.site import Site
+from tf_yarn_ops.job.parts import Environment
 from tf_yarn_ops.job.request import build_job
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -168,7 +171,7 @@ def registry(hadoop):
 
 @pytest.fixture(scope="module")
 def reports(hadoop, launcher, registry, tmp_path_factory):
-    """Return the reports of all jobs."""
+    """Return the reports of all jobs, and the diagnoses of images."""
     folder, engine = tmp_path_factory.mktemp("files"), hadoop.settings.engine
     (folder / "checks.py").write_text(CHECKS)
     (folder / "extra.txt").write_text("extra")
@@ -194,9 +197,21 @@ def reports(hadoop, launcher, registry, tmp_path_factory):
     pulled = job("true", f"{registry}/python:1", docker_client_config=str(config))
     jobs = {name: make(registry) for name, (_, _, make) in ROWS.items()} | {"all": all_of_it, "pulled": pulled}
 
+    def diagnose(image):
+        question = Question(
+            {"HADOOP_USER_NAME": USER},
+            hadoop.resourcemanager_url,
+            environment=Environment.parse(f"docker://{image}"),
+            gpus=1 if image == "local/python:1" else 0,
+            timeout=200 * PATIENCE,
+        )
+        return {result.check: result.finding for result in examine(question).results}
+
     with ThreadPoolExecutor(3) as pool:
         ended = pool.map(lambda one: launcher.wait(launcher.submit(one), timeout=200 * PATIENCE), jobs.values())
-        return dict(zip(jobs, ended, strict=True))
+        images = ["local/python:1", "local/nolibrary:1", SMALL]
+        diagnoses = pool.map(diagnose, images)
+        return {**dict(zip(jobs, ended, strict=True)), **dict(zip(images, diagnoses, strict=True))}
 
 
 def test_two_workers_have_files_folders_and_a_restart(hadoop, reports):
@@ -231,6 +246,15 @@ def test_an_image_is_pulled_with_a_login_that_stays_secret(hadoop, launcher, rep
     assert len(texts) > 4
     texts[Path("report")] = json.dumps(dataclasses.asdict(report), default=str)
     assert [path for path, text in texts.items() if any(secret in text for secret in secrets)] == []
+
+
+def test_doctor_proves_an_image_by_a_container(reports):
+    found = {name: reports[name]["application"] for name in ("local/python:1", "local/nolibrary:1", SMALL)}
+    assert (found[SMALL].symptom.name, found["local/python:1"].symptom.name) == ("NO_TENSORFLOW", "NO_GPU"), found
+    assert f"{SMALL}, Python 3." in found[SMALL].message
+    assert "local/python:1, Python 3." in found["local/python:1"].message
+    broken = found["local/nolibrary:1"]
+    assert (broken.reason, "No module named 'json'" in broken.message) == (Reason.ENVIRONMENT_INVALID, True), broken
 
 
 @pytest.mark.parametrize("name", ROWS)

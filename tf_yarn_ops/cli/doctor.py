@@ -17,22 +17,30 @@ from .command_line import ClusterCall, cluster_options
 @click.option(
     "--environment",
     metavar="<environment>",
-    help="The environment of that application, as for ytf-submit.  [default: the Python of the nodes]",
+    help="The environment of that application, as for ytf-submit; docker://IMAGE means --submit.  [default: the "
+    "Python of the nodes]",
 )
+@click.option("--task_gpus", type=click.IntRange(0), metavar="<gpus>", help="GPUs of that application's task.")
 @click.option(
     "--timeout", type=click.FloatRange(min=1), metavar="<seconds>", help="Seconds for that application.  [default: 120]"
 )
 @cluster_options
 @click.pass_obj
 def doctor(
-    obj: Any, queue: str | None, submit: bool, environment: str | None, timeout: float | None, call: ClusterCall
+    obj: Any,
+    queue: str | None,
+    submit: bool,
+    environment: str | None,
+    task_gpus: int | None,
+    timeout: float | None,
+    call: ClusterCall,
 ) -> int:
     """Check what a job needs, from this machine to the nodes.
 
-    Prints one line for each check, and what to do about a fault. Without --submit it runs nothing on the cluster, and
-    leaves at most two empty directories there: staging and cache. The exit code is 0 if there is no fault, else that
-    of the first fault: 2 (a wrong setting), 3 (refused), 4 (unreachable), 5 (no running node), or that of the failed
-    application's reason.
+    Prints one line for each check, and what to do about a fault. Without --submit and without an image it runs nothing
+    on the cluster, and leaves at most two empty directories there: staging and cache. The exit code is 0 if there is no
+    fault, else that of the first fault: 2 (a wrong setting), 3 (refused), 4 (unreachable), 5 (no running node), or that
+    of the failed application's reason.
     """
     from ..doctor.examination import examine
     from ..doctor.known import Question
@@ -51,6 +59,7 @@ def doctor(
         queue=queue or "default",
         submit=submit,
         environment=python,
+        gpus=task_gpus or 0,
         timeout=timeout or 120.0,
     )
     with obj.on_signal(question.cancellation.cancel):

@@ -58,9 +58,11 @@ class Question:
     queue : str, optional
         Default ``default``.
     submit : bool, optional
-        Whether to run a tiny application. Default False.
+        Whether to run a tiny application. Default False; an image is proved by one in any case.
     environment : Environment, optional
         The environment of that application. Default: the Python of the nodes.
+    gpus : int, optional
+        GPUs of its task. Default 0.
     timeout : float, optional
         Seconds for that application, from its submission to its end. Default 120.
     cancellation : Cancellation, optional
@@ -73,8 +75,14 @@ class Question:
     queue: str = "default"
     submit: bool = False
     environment: Environment | None = None
+    gpus: int = 0
     timeout: float = 120.0
     cancellation: Cancellation = field(default_factory=Cancellation)
+
+    @property
+    def image(self) -> str:
+        """The Docker image of that application; empty for none."""
+        return self.environment.location if self.environment and self.environment.scheme == "docker" else ""
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,13 @@ from ..job.spec import JobSpec, TaskSpec
 from ..launch.launcher import Launcher
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from .known import KnownFacts
+from .known import KnownFacts, Question
 from .symptoms import Finding, Symptom, ill, skip, well
 
-#: Runs the program with the interpreter that runs the agent, the parent of this shell.
-_COMMAND = "exec \"$(tr '\\0' '\\n' < /proc/$PPID/cmdline | head -n 1)\" -c {program}"
-_MEMORY = 256
+#: Runs the program with the interpreter that runs the agent, the parent of this shell; an image may lack tr and head.
+_COMMAND = "IFS= read -r -d '' python < /proc/$PPID/cmdline; exec \"$python\" -c {program}"
+#: MiB; the program imports what an image has.
+_MEMORY, _MEMORY_IMAGE = 256, 1024
 #: Seconds by which the job's own deadlines are longer.
 _SLACK = 60.0
 _TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tf-nightly")
@@ -30,7 +31,7 @@ def build_probe_job(known: KnownFacts) -> JobSpec:
         command=_COMMAND.format(program=shlex.quote(program)),
         queue=question.queue,
         environment=question.environment,
-        tasks={"worker": TaskSpec(memory=_MEMORY)},
+        tasks={"worker": TaskSpec(memory=_MEMORY_IMAGE if question.image else _MEMORY, gpus=question.gpus)},
         deadlines=Deadlines(queue=longest, allocation=longest, total=longest),
     )
 
@@ -38,7 +39,7 @@ def build_probe_job(known: KnownFacts) -> JobSpec:
 def check_application(known: KnownFacts) -> Finding:
     """Run the tiny job; report the node's Python and TensorFlow."""
     question = known.question
-    if not question.submit:
+    if not (question.submit or question.image):
         return skip("no application is submitted without --submit")
     launcher = Launcher(known.session.cluster, environ=question.environ)
     ids: list[str] = []
@@ -56,7 +57,7 @@ def check_application(known: KnownFacts) -> Finding:
         launcher.close()
     if report.reason is not Reason.SUCCEEDED:
         return _failed(report)
-    return _read_finding(report)
+    return _read_finding(report, question)
 
 
 def _end_slow(launcher: Launcher, application_id: str, seconds: float) -> Finding:
@@ -96,7 +97,7 @@ def _failed(report: JobReport) -> Finding:
     )
 
 
-def _read_finding(report: JobReport) -> Finding:
+def _read_finding(report: JobReport, question: Question) -> Finding:
     found = dict(report.metrics or {})
     packages = dict(found.get("packages") or {})
     tensorflow = next((packages[name] for name in _TENSORFLOW if name in packages), None)
@@ -109,7 +110,17 @@ def _read_finding(report: JobReport) -> Finding:
     }
     learned = {"application_id": report.application_id}
     python = f"Python {found.get('python')} ({found.get('executable')})"
-    if tensorflow is None:
+    if question.image:
+        python = f"{question.image}, {python}"
+    if broken := found.get("broken"):
+        errors = "; ".join(f"{name} can't be imported: {error}" for name, error in dict(broken).items())
+        return ill(Symptom.IMAGE_BROKEN, learned, facts=facts, python=python, errors=errors)
+    gpus = len(found.get("gpus") or ())
+    if gpus < question.gpus:
+        return ill(
+            Symptom.NO_GPU, learned, facts=facts, python=python, host=found.get("host"), found=gpus, given=question.gpus
+        )
+    if tensorflow is None and not found.get("imported"):
         return ill(
             Symptom.NO_TENSORFLOW,
             learned,
@@ -118,8 +129,22 @@ def _read_finding(report: JobReport) -> Finding:
             host=found.get("host"),
             application=report.application_id,
         )
+    shown = ", ".join(
+        filter(
+            None,
+            (
+                f"TensorFlow {tensorflow}" if tensorflow else "",
+                *(
+                    f"{name} {packages.get(name, '')}".strip()
+                    for name in found.get("imported") or ()
+                    if name != "tensorflow"
+                ),
+                f"{gpus} GPUs" if question.gpus else "",
+            ),
+        )
+    )
     return well(
-        f"{report.application_id} ran on {found.get('host')} in {seconds:.0f} s: {python}, TensorFlow {tensorflow}",
+        f"{report.application_id} ran on {found.get('host')} in {seconds:.0f} s: {python}, {shown}",
         learned,
         **facts,
     )

@@ -291,6 +291,18 @@ class Symptom(enum.Enum):
         "Correct what the message names, then run ytf doctor --submit again",
         Reason.SUBMISSION_REJECTED,
     )
+    IMAGE_BROKEN = _fault(
+        "application",
+        "{python}: {errors}",
+        "Put what the message names into the image",
+        Reason.ENVIRONMENT_INVALID,
+    )
+    NO_GPU = _fault(
+        "application",
+        "{python} on {host}: nvidia-smi shows {found} of {given} GPUs",
+        "The nodes need YARN's GPU plugin; with an image also NVIDIA's container toolkit, which brings nvidia-smi",
+        Reason.ENVIRONMENT_INVALID,
+    )
     NO_TENSORFLOW = _warning(
         "application",
         "{python} on {host} has no TensorFlow ({application})",

@@ -116,7 +116,8 @@ CHECKS = (
     Check("environment", "Can the archive of `--environment` run on the nodes?", examine_environment, seconds=300.0),
     Check(
         "application",
-        "With `--submit`: does a tiny application run, and which Python and TensorFlow has it?",
+        "With `--submit`, or an image as `--environment`: does a tiny application run, and which Python, TensorFlow "
+        "and GPUs has it?",
         application.check_application,
         ("tokens", "staging", "submission", "queue", "nodes", "environment"),
         Symptom.APPLICATION_REFUSED,
