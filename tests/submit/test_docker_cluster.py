@@ -257,6 +257,13 @@ def test_doctor_proves_an_image_by_a_container(reports):
     assert (broken.reason, "No module named 'json'" in broken.message) == (Reason.ENVIRONMENT_INVALID, True), broken
 
 
+def test_a_node_without_docker_is_not_taken_for_an_image(minicluster):
+    with contextlib.closing(Launcher(discover(minicluster.resourcemanager_url, environ={}))) as launcher:
+        report = launcher.run(job("true"), timeout=200 * PATIENCE)
+    assert report.reason is Reason.ENVIRONMENT_INVALID, report
+    assert "YARN has ignored the image local/python:1 and started the container outside Docker" in report.message
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_a_fault_in_docker_ends_with_its_reason(reports, name):
     reason, words, _ = ROWS[name]

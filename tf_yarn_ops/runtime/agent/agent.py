@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 SAMPLE_SECONDS = 5.0
 #: Cores below which a command counts as idle: the threads of a waiting TensorFlow take less.
 IDLE_CORES = 0.05
+#: What Linux calls the PID namespace of the machine, in which no Docker container runs that YARN starts for a job.
+INITIAL_NAMESPACE = "pid:[4026531836]"
 #: Characters of a log's end that somebody asks for; in JSON a character may take twelve bytes.
 TAIL_CHARACTERS = 8 * 1024
 #: Wait after a command that a signal ended: YARN may be ending the whole container, seconds.
@@ -171,7 +173,7 @@ class Agent:
         self.sample_at = self.active_at = 0.0
         self.log_size = 0
         self.hadoop: Dict[str, str] = {}
-        self.unfit = self.name_files() or self.find_hadoop()
+        self.unfit = self.name_files() or self.find_hadoop() or self.find_image()
         self.new_port()
         coordinator = address.rpartition(":")[0] or address
         patience = float(self.job.deadlines["heartbeat"])
@@ -206,6 +208,21 @@ class Agent:
         except NoClient as error:
             return "the Hadoop client for libhdfs is missing: %s" % error
         log("libhdfs is that of %s", self.hadoop["ARROW_LIBHDFS_DIR"])
+        return None
+
+    def find_image(self) -> Optional[str]:
+        """Return why this container does not run in the job's image; None if nothing says so.
+
+        A NodeManager without the Docker runtime ignores an image. The job never requests the node's PID namespace.
+        """
+        service = self.job.services.get(self.container.rpartition("_")[0])
+        image = service and self.job.image_of(service.type)
+        with contextlib.suppress(OSError):
+            if image and os.readlink("/proc/self/ns/pid") == INITIAL_NAMESPACE:
+                return (
+                    "YARN has ignored the image %s and started the container outside Docker: the node needs "
+                    "LinuxContainerExecutor, and docker in yarn.nodemanager.runtime.linux.allowed-runtimes" % image
+                )
         return None
 
     def run(self) -> int:
