@@ -32,10 +32,11 @@ JOBS = [
      {"command": "run", "tasks": {"worker": 1}, "input": "/in", "output": "/out",
       "tensorboard": {"memory": 4096, "linger": 60}}),
     ({**RUN, "tf.restart": "task", "tf.worker.environment": "venv:///gpu", "tf.worker.max_restarts": "2",
-      "tf.worker.max_container_losses": "0", "tf.worker.resources.yarn.io/fpga": "1"},
+      "tf.worker.max_container_losses": "0", "tf.worker.resources.yarn.io/fpga": "1",
+      "tf.worker.after": "a, b", "tf.a.instances": "1", "tf.b.instances": "1"},
      {"command": "run", "restart": {"mode": "task"}, "tasks": {"worker": {
          "instances": 1, "environment": "venv:///gpu", "max_restarts": 2, "max_container_losses": 0,
-         "resources": {"yarn.io/fpga": 1}}}}),
+         "resources": {"yarn.io/fpga": 1}, "after": ["a", "b"]}, "a": 1, "b": 1}}),
     ({**RUN, "tf.restart": "cluster", "tf.max_restarts": "5", "tf.retry_exit_codes": "1, 2", "tf.fatal_exit_codes": "3",
       "tf.max_container_losses": "9", "tf.restart_backoff": "2", "tf.allocation_retries": "4"},
      {"command": "run", "tasks": {"worker": 1}, "restart": {

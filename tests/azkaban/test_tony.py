@@ -21,7 +21,7 @@ TONY = {
     "tony.task.max-missed-heartbeats": "10", "tony.am.startup-timeout": "90000",
     "tony.task.executor.execution-timeout-ms": "3600000", "tony.application.framework": "tensorflow",
     "tony.worker.resources": "hdfs:///a.txt,hdfs:///b.txt::c.txt", "tony.containers.resources": "e.zip::e#archive",
-    "hdfs_classpath": "/libs/x.jar,hdfs://nn/y.jar",
+    "hdfs_classpath": "/libs/x.jar,hdfs://nn/y.jar", "tony.worker.depends-on": "prepare", "tony.prepare.instances": "1",
 }  # fmt: skip
 
 
@@ -29,8 +29,9 @@ def test_a_job_of_tony_is_the_same_job(project):
     assert read(TONY, project) == JobSpec.from_dict({
         "command": "/opt/py/bin/python mnist.py --steps 10 --name 'a b'", "environment": "python:///opt/py/bin/python",
         "tasks": {
-            "worker": {"instances": 2, "memory": "3g", "gpus": 1, "vcores": 4, "node_label": "gpu"},
+            "worker": {"instances": 2, "memory": "3g", "gpus": 1, "vcores": 4, "node_label": "gpu", "after": "prepare"},
             "ps": {"memory": "2g", "command": "serve"},
+            "prepare": {"memory": "2g"},
         },
         "env": {"E1": "e1", "E2": "a,b=c", "AZKABAN_INPUT_DATASET": "a;b", "AZKABAN_OUTPUT_DATASET": "/out",
                 "A": "1", "B": "2=3", "C": "", "D": "4"},
@@ -167,13 +168,13 @@ def test_nothing_of_tony_is_lost_in_silence(lost, warning, project):
 
 def test_key_of_tony_that_is_not_served_is_a_fault(project):
     (project / "helper.yaml").write_text("tasks: {helper: 1}")
-    unserved = {"tony.worker.depends-on": "ps", "tony.application.prepare-stage": "ps", "tony.am.gpus": "1",
+    unserved = {"tony.application.training-stage": "worker", "tony.application.prepare-stage": "ps", "tony.am.gpus": "1",
                 "tony.application.placement-spec": "x", "tony.docker.worker.image": "x", "tony.worker.max-instances": "4",
                 "tony.containers.resources": "a.rar#archive", "tony.application.sidecar.jobtypes": "helper, tensorboard"}  # fmt: skip
     found = faults_of({"executes": "x", "tf.spec": "helper.yaml", "tony.worker.instances": "1", **unserved}, project)
     assert {fault.partition(":")[0] for fault in found} == {*unserved}
     assert (
-        "tony.worker.depends-on: this key of TonY has no counterpart here; the job would not run as it does there: "
+        "tony.application.prepare-stage: this key of TonY has no counterpart here; the job would not run as it does there: "
         "remove the key"
     ) in found
     assert any(": set this of helper in tf.spec;" in fault for fault in found)

@@ -37,7 +37,7 @@ def test_every_option_of_a_door_reaches_the_job():
 
 #: Options with a default in words, because no single value is the default.
 IN_WORDS = {"environment", "user", "lease", "commit_version", "max_restarts", "retry_exit_codes", "fatal_exit_codes", "tasks.<type>.awaited",
-            "tasks.<type>.environment", "tasks.<type>.max_restarts", "tasks.<type>.max_container_losses",
+            "tasks.<type>.environment", "tasks.<type>.after", "tasks.<type>.max_restarts", "tasks.<type>.max_container_losses",
             "tasks.<type>.fatal", "tasks.<type>.in_cluster", "hold_port"}  # fmt: skip
 
 

@@ -106,6 +106,14 @@ def test_roles_come_from_the_table_unless_the_task_sets_them():
           "tasks.worker.resources.a: 0 is not a whole number of at least 1",
           "tasks.worker.resources.b: 1.5 is not a whole number of at least 1",
           "tasks.worker.resources.memory-mb: memory-mb has an option of its own, task_memory"]),
+        ({"tasks": {"worker": {"after": "prepar"}, "prepare": {"after": ["prepare"]}, "ps": 1, "x": {"after": ["ps", "y"]},
+                    "y": {"after": "x"}}},
+         ["tasks.worker.after: there is no task type 'prepar' in the request, which has worker, prepare, ps, x, y (did "
+          "you mean 'prepare'?)", "tasks.prepare.after: prepare would wait for itself",
+          "tasks.x.after: ps can't come first: its tasks must end by themselves (awaited) and stay outside the cluster "
+          "spec (in_cluster: false)", "tasks.x.after: x would wait for itself", "tasks.y.after: y would wait for itself"]),
+        ({"tasks": {"worker": {"after": "master"}, "chief": 1}, "success": "chief"},
+         ["tasks.worker.after: success: chief ends the job before these tasks start; leave it out"]),
         ({"tags": ["a"] * 7}, ["tags: 7 given, at most 6 allowed"]),
         ({"tags": ["ü", ""]}, ["tags: 'ü' is not ASCII of 1 to 100 characters",
                                "tags: '' is not ASCII of 1 to 100 characters"]),

@@ -17,6 +17,7 @@ from tf_yarn_ops.runtime.master.lifecycle import (
     REGISTERED,
     RUNNING,
     SUCCEEDED,
+    Decision,
     Exited,
     Expired,
     Lost,
@@ -66,6 +67,7 @@ def registered(*names):
 
 
 W0, W1, PS, CHIEF, EVALUATOR, BOARD = tasks("worker:0", "worker:1", "ps:0", "chief:0", "evaluator:0", "tensorboard:0")
+P0, P1 = tasks("prepare:0", "prepare:1")
 
 
 def test_the_spec_is_published_when_the_last_needed_task_has_registered():
@@ -287,6 +289,33 @@ def test_a_type_with_a_budget_spends_only_its_own():
     assert over.verdict.task == PS
 
 
+def test_a_type_starts_when_the_types_before_it_have_succeeded():
+    names = ("prepare:0", "prepare:1", "worker:0")
+    rules, state = start(*names, after={"worker": ("prepare",)})
+    state, actions = play(rules, state, *registered(*names))
+    assert (actions, state.phases[W0]) == (["publish"], REGISTERED)
+    state, actions = play(rules, state, Exited(P0, 0, 60))
+    assert (actions, state.phases[W0]) == ([], REGISTERED)
+    state, decision = decide(rules, state, Exited(P1, 0, 60))
+    assert (decision, state.phases[W0]) == (Decision("release", released=(W0,)), RUNNING)
+    state, actions = play(rules, state, Exited(W0, 0, 60))
+    assert (actions, state.verdict.reason) == (["finish"], Reason.SUCCEEDED)
+
+
+def test_what_comes_first_fails_the_job_and_runs_once():
+    names = ("prepare:0", "worker:0")
+    rules, state = start(*names, mode="cluster", restarts=2, losses=1, after={"worker": ("prepare",)})
+    prepared, _ = play(rules, state, *registered(*names), Exited(P0, 0, 60))
+    again, actions = play(rules, prepared, Exited(W0, 1, 60), *registered(*names))
+    assert (actions, again.phases) == (["restart", "publish"], {P0: SUCCEEDED, W0: RUNNING})
+    failed, actions = play(rules, state, *registered(*names), Exited(P0, 1, 60), *registered(*names))
+    assert (actions, failed.phases) == (["publish", "restart", "publish"], {P0: RUNNING, W0: REGISTERED})
+    lost, actions = play(rules, state, *registered(*names), Lost(W0, Reason.NODE_LOST, "gone"), *registered(*names))
+    assert (actions, lost.phases) == (["publish", "restart", "publish"], {P0: RUNNING, W0: REGISTERED})
+    ended, _ = play(rules._replace(mode="never"), state, *registered(*names), Exited(P0, 1, 60))
+    assert (ended.verdict.reason, ended.verdict.task) == (Reason.TASK_FAILED, P0)
+
+
 def test_memory_kills_are_not_retried():
     rules, state = start("worker:0", mode="cluster", restarts=3, losses=3)
     state, _ = play(rules, state, *registered("worker:0"), Lost(W0, Reason.OUT_OF_MEMORY, "2 GB of 1 GB"))
@@ -332,6 +361,7 @@ def histories(draw):
         success=draw(st.sampled_from(["all_workers", "chief"])) if "chief:0" in names else "all_workers",
         retry_exit_codes=draw(st.sampled_from([(), (1,)])),
         fatal_exit_codes=draw(st.sampled_from([(), (2,)])),
+        after=draw(st.sampled_from([{}, {"worker": ("custom",)}])),
     )
     any_task = st.one_of(st.sampled_from(tasks(*names)), st.sampled_from(tasks(*NAMES)))
     opening = draw(st.sampled_from([[], registered(*names)]))
@@ -378,7 +408,7 @@ def test_laws_of_every_history(history):
         if isinstance(event, Exited) and before.phases.get(event.task) == RUNNING and not before.verdict:
             codes[event.task] = event.code
         if decision.action == "restart":
-            codes.clear()
+            codes = {task: code for task, code in codes.items() if rules.after and task.type == "custom" and code == 0}
         elif decision.action == "start":
             codes.pop(decision.task, None)
         assert min(*state.restarts_left.values(), *state.losses_left.values()) >= 0, "no budget below zero"
@@ -389,7 +419,8 @@ def test_laws_of_every_history(history):
         finishes += decision.action == "finish"
         assert (decision.action == "finish") == (state.verdict is not None)
         if decision.action == "publish":
-            assert all(phase == RUNNING for task, phase in state.phases.items() if needed(rules, task))
+            started = {RUNNING, SUCCEEDED, REGISTERED} if rules.after else {RUNNING}
+            assert {phase for task, phase in state.phases.items() if needed(rules, task)} <= started
         if decision.action == "start":
             assert state.phases[decision.task] == RUNNING and state.published
         if state.verdict is None:

@@ -1,6 +1,7 @@
 """Jobs on this machine: the real coordinator and agents, started and followed by the real client."""
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -206,6 +207,16 @@ def test_each_task_type_runs_in_its_own_environment(launcher, tmp_path):
     report = run(launcher, job("train", tasks=tasks, environment=str(tmp_path / "worker.tar.gz")))
     for name in tasks:
         assert f"in the environment of {name}\n" in "".join(launcher.log(report.application_id, f"{name}:0"))
+
+
+def test_workers_start_when_the_preparation_has_succeeded(launcher, tmp_path):
+    wrote = f'echo "$JOB_NAME $CLUSTER_SPEC" >> {tmp_path}/order'
+    tasks = {"worker": TaskSpec(instances=2, after="prepare"), "prepare": TaskSpec(command=f"sleep 1; {wrote}")}
+    report = run(launcher, job(wrote, tasks=tasks))
+    first, *others = (line.split(" ", 1) for line in (tmp_path / "order").read_text().splitlines())
+    assert report.reason is Reason.SUCCEEDED and first[0] == "prepare"
+    assert [name for name, _ in others] == ["worker", "worker"]
+    assert {len(json.loads(cluster)["worker"]) for _, cluster in (first, *others)} == {2} and "prepare" not in first[1]
 
 
 def test_request_that_needs_a_cluster_is_rejected(launcher):

@@ -207,12 +207,16 @@ def _read_value(request: AzkabanRequest, name: str, found: FoundKey) -> None:
     elif option.kind.word == "flag":
         request.give(option.name, request.flag(name), value.key)
     elif option.kind.word == "texts":
-        request.give(option.name, [part.strip() for part in text.split(",") if part.strip()], value.key)
+        request.give(option.name, _words(text), value.key)
     elif option.per_task:
         request.options.setdefault(option.name, []).append(text)
         request.brought.setdefault(option.name, value.key)
     else:
         request.give(option.name, text, value.key)
+
+
+def _words(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _read_task_value(request: AzkabanRequest, found: FoundKey, value: Property) -> None:
@@ -247,6 +251,8 @@ def _read_task_value(request: AzkabanRequest, found: FoundKey, value: Property) 
             return
         tasks[kind][field_name] = {**before, places["NAME"]: value.text}
         request.brought[f"tasks.{kind}.{field_name}.{places['NAME']}"] = value.key
+    elif key.option.kind.word == "texts":
+        tasks[kind][field_name] = _words(value.text)
     elif key.option.kind.word == "flag":
         tasks[kind][field_name] = request.flag(f"tf.{places['type']}.{field_name}")
     else:

@@ -56,10 +56,11 @@ ROLE_FIELDS = {
     "gpus": "gpus",
     "command": "command",
     "node-label": "node_label",
+    "depends-on": "after",
 }
 _ROLE_KEY = re.compile(
     r"tony\.(?P<role>[A-Za-z][A-Za-z0-9_]*)\.(?P<field>instances|memory|vcores|gpus|command|"
-    r"node-label|resources)\Z"
+    r"node-label|depends-on|resources)\Z"
 )
 _OWN_ROLE = re.compile(r"tf\.[A-Za-z][A-Za-z0-9_-]*\.instances\Z")
 _COMMAND = re.compile(r"tf\.([A-Za-z][A-Za-z0-9_]*\.)?command\Z")

@@ -27,6 +27,7 @@ from ..validation import (
     noting,
     read_count,
     read_part,
+    read_texts,
 )
 from . import kinds
 from .declaration import AZKABAN, COMMAND_LINE, DOCUMENT, OPERATOR, Part, option
@@ -94,6 +95,12 @@ class JobFault(FaultCode):
     MANY_RESOURCES = (
         "ask for {given}; Skein's application master requests at most {most} resources besides memory and vcores"
     )
+    NEVER_BEFORE = (
+        "{given} can't come first: its tasks must end by themselves (awaited) and stay outside the cluster spec "
+        "(in_cluster: false)"
+    )
+    ENDS_BEFORE = "success: chief ends the job before these tasks start; leave it out"
+    CIRCLE = "{given} would wait for itself"
     SHORT_LEASE = "{given:g} is too short; give at least {least:g} seconds, or 0 for no lease"
     LONG_LOG_TAIL = "{given} is more than {most} characters"
     NOT_AN_ARCHIVE = "{given!r} does not end with {suffixes}"
@@ -160,6 +167,14 @@ class TaskSpec(Part):
         kinds.ENV,
         "Environment variables of the tasks of one type. They win over the variables of the job.",
         section="program",
+        doors=_BY_TYPE,
+    )
+    after: tuple[str, ...] = option(
+        (),
+        kinds.Kind("texts", lambda value: tuple(map(canonical_type, read_texts(value)))),
+        "The types whose tasks must all succeed before these start. They run once, and are not part of the cluster "
+        "spec. The containers of all types are allocated at the start.",
+        in_words="none",
         doors=_BY_TYPE,
     )
     environment: Environment | None = option(
@@ -233,6 +248,7 @@ class TaskSpec(Part):
             node_label: str | None = ...,
             command: str | None = ...,
             env: Mapping[str, str] = ...,
+            after: Sequence[str] | str = ...,
             environment: Environment | str | None = ...,
             max_restarts: int | None = ...,
             max_container_losses: int | None = ...,
@@ -537,6 +553,8 @@ class JobSpec(Part):
         task, row = self.tasks[task_type], FRAMEWORKS[self.framework].role_of(task_type)
         if self.serves(task_type) or (task_type == EVALUATOR and self.deadlines.evaluator_grace):
             row = row._replace(awaited=False)
+        if any(task_type in other.after for other in self.tasks.values()):
+            row = row._replace(in_cluster=False)
         return Role(
             *(
                 default if own is None else own
@@ -651,6 +669,24 @@ def _type_faults(job: JobSpec) -> Iterator[Fault]:
             yield Fault(
                 f"tasks.{name}", JobFault.MISSPELT_TYPE, {"given": name, "meant": meant, "other": "custom_types"}
             )
+
+
+def _order_faults(job: JobSpec) -> Iterator[Fault]:
+    for name, task in job.tasks.items():
+        path = f"tasks.{name}.after"
+        for before in task.after:
+            if before not in job.tasks:
+                yield Fault(path, NotationFault.NO_SUCH_TYPE, {"given": before, "allowed": tuple(job.tasks)})
+            elif not job.role_of(before).awaited or job.role_of(before).in_cluster:
+                yield Fault(path, JobFault.NEVER_BEFORE, {"given": before})
+            elif before == CHIEF and job.success == "chief":
+                yield Fault(path, JobFault.ENDS_BEFORE)
+        earlier, found = set(task.after), set[str]()
+        while earlier:
+            found |= earlier
+            earlier = {one for before in earlier if before in job.tasks for one in job.tasks[before].after} - found
+        if name in found:
+            yield Fault(path, JobFault.CIRCLE, {"given": name})
 
 
 def _budget_faults(job: JobSpec) -> Iterator[Fault]:
@@ -784,6 +820,7 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[JobSpec], Iterator[Fault]]], ...]
     (("tasks", "command"), _command_faults),
     (("tasks", "success"), _success_faults),
     (("tasks", "restart"), _budget_faults),
+    (("tasks", "framework", "command", "deadlines", "success"), _order_faults),
     (("tensorboard", "output"), _tensorboard_faults),
     (("tasks", "mirror", "mirror_input", "input", "output"), _mirror_faults),
     (("commit", "commit_version", "output", "input"), _commit_faults),

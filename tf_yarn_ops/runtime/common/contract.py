@@ -91,7 +91,7 @@ class TypePlan(NamedTuple):
 
     A task for which YARN has no GPU sees those of its node only if `sees_gpus` is true. `budgets` has the type's own
     ``max_restarts`` and ``max_container_losses``. `placed` has ``path`` and ``docker_image`` of its own environment,
-    as in `Job`.
+    as in `Job`. `after` names the types that must succeed before its tasks start.
     """
 
     instances: int
@@ -104,6 +104,7 @@ class TypePlan(NamedTuple):
     sees_gpus: bool = False
     budgets: Mapping[str, int] = {}
     placed: Mapping[str, Any] = {}
+    after: Sequence[str] = ()
 
 
 class ServicePlan(NamedTuple):

@@ -114,6 +114,7 @@ class JobState:
             "none": lambda _decision, _now: None,
             "publish": self._publish,
             "start": self._start_again,
+            "release": self._release,
             "restart": self._restart,
             "finish": self._finish,
         }
@@ -435,6 +436,12 @@ class JobState:
                 if peer.running:
                     self._send_start(peer, now)
         self._start(decision.task, now + decision.delay, now)
+
+    def _release(self, decision: Decision, now: float) -> None:
+        """Start the tasks that have waited for the success of others."""
+        logger.info("Starting %s, for which others have succeeded", ", ".join(map(str, decision.released)))
+        for task in decision.released:
+            self._start(task, now, now)
 
     def _start(self, task: TaskId, at: float, now: float) -> None:
         peer = self.registry.serving[task]

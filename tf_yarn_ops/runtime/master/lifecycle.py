@@ -33,6 +33,7 @@ class Rules(NamedTuple):
     backoff: float = 1.0
     exclude_node_after: int = 0
     workers_rejoin: bool = False
+    after: Mapping[str, Tuple[str, ...]] = {}
 
 
 class NodeFailures(NamedTuple):
@@ -135,8 +136,8 @@ class Decision(NamedTuple):
     ----------
     action : str
         ``none``; ``publish`` the cluster spec and start every registered task;
-        ``start`` the task alone; ``restart`` the cluster with a new round;
-        ``finish``.
+        ``start`` the task alone; ``release`` the tasks that have waited for others; ``restart`` the cluster with a new
+        round; ``finish``.
     task : TaskId or None
         The task of ``start``.
     delay : float
@@ -145,6 +146,8 @@ class Decision(NamedTuple):
         The cause of ``restart`` and ``start``, for log and report.
     replaced_task : TaskId or None
         The task that gets another container before the action, because its node is excluded.
+    released : tuple of TaskId
+        The tasks of ``release``.
     """
 
     action: str
@@ -152,6 +155,7 @@ class Decision(NamedTuple):
     delay: float = 0.0
     cause: str = ""
     replaced_task: Optional[TaskId] = None
+    released: Tuple[TaskId, ...] = ()
 
 
 NOTHING = Decision("none")
@@ -168,6 +172,7 @@ def rules_of(job: Job) -> Rules:
         backoff=job.restart["backoff"],
         exclude_node_after=job.restart["exclude_node_after"],
         workers_rejoin=job.workers_rejoin,
+        after={name: tuple(plan.after) for name, plan in job.types.items()},
     )
 
 
@@ -195,6 +200,12 @@ def needed(rules: Rules, task: TaskId) -> bool:
     """Return whether the cluster spec waits for the task: it is in the cluster spec, awaited or fatal."""
     role = rules.roles[task.type]
     return role.in_cluster or role.awaited or role.fatal
+
+
+def _may_start(rules: Rules, state: State, task: TaskId) -> bool:
+    """Return whether all tasks have succeeded after which a task starts."""
+    before = rules.after.get(task.type, ())
+    return all(phase == SUCCEEDED for other, phase in state.phases.items() if other.type in before)
 
 
 def may_be_a_consequence(rules: Rules, state: State, event: Exited) -> bool:
@@ -241,13 +252,21 @@ def decide(rules: Rules, state: State, event: Event) -> Tuple[State, Decision]:
 def _registered(rules: Rules, state: State, event: Registered) -> Tuple[State, Decision]:
     if state.phases[event.task] not in (PENDING, LOST):
         return state, NOTHING
-    if state.published:
+    if state.published and _may_start(rules, state, event.task):
         return _with(state, event.task, RUNNING), Decision("start", event.task, cause="its container was replaced")
     state = _with(state, event.task, REGISTERED)
-    if any(phase != REGISTERED and needed(rules, task) for task, phase in state.phases.items()):
+    if state.published or any(phase in (PENDING, LOST) and needed(rules, task) for task, phase in state.phases.items()):
         return state, NOTHING
-    phases = {task: RUNNING if phase == REGISTERED else phase for task, phase in state.phases.items()}
-    return state._replace(phases=phases, published=True), Decision("publish")
+    return _release(rules, state)[0]._replace(published=True), Decision("publish")
+
+
+def _release(rules: Rules, state: State) -> Tuple[State, Decision]:
+    """Start the registered tasks for which nothing has to end first."""
+    released = tuple(
+        task for task, phase in state.phases.items() if phase == REGISTERED and _may_start(rules, state, task)
+    )
+    state = state._replace(phases={**state.phases, **dict.fromkeys(released, RUNNING)})
+    return state, Decision("release", released=released) if released else NOTHING
 
 
 def _exited(rules: Rules, state: State, event: Exited) -> Tuple[State, Decision]:
@@ -256,7 +275,7 @@ def _exited(rules: Rules, state: State, event: Exited) -> Tuple[State, Decision]
     if event.code == 0:
         state = _with(state, event.task, SUCCEEDED)
         if not _succeeded(rules, state):
-            return state, NOTHING
+            return _release(rules, state)
         who = "The chief" if rules.success == "chief" else "All awaited tasks"
         return _finish(state, Verdict(Reason.SUCCEEDED, f"{who} ended with exit code 0."))
     state = _with(state, event.task, FAILED)
@@ -285,9 +304,9 @@ def _exited(rules: Rules, state: State, event: Exited) -> Tuple[State, Decision]
     if not leaves:
         if rules.mode == "task":
             return _with(state, event.task, RUNNING), Decision("start", event.task, delay, what)
-        return _restart(state, what, delay)
+        return _restart(rules, state, what, delay)
     state = _with(state, event.task, LOST)
-    state, decision = (state, NOTHING) if starts_alone(rules, event.task) else _restart(state, what, delay)
+    state, decision = (state, NOTHING) if starts_alone(rules, event.task) else _restart(rules, state, what, delay)
     return state, decision._replace(replaced_task=event.task)
 
 
@@ -309,7 +328,7 @@ def _lost(rules: Rules, state: State, event: Lost) -> Tuple[State, Decision]:
     state = state._replace(losses_left=left)
     if not state.published or starts_alone(rules, event.task):
         return state, NOTHING
-    return _restart(state, what, 0.0)
+    return _restart(rules, state, what, 0.0)
 
 
 def starts_alone(rules: Rules, task: TaskId) -> bool:
@@ -339,8 +358,12 @@ def _succeeded(rules: Rules, state: State) -> bool:
     return all(phase == SUCCEEDED for task, phase in state.phases.items() if rules.roles[task.type].awaited)
 
 
-def _restart(state: State, cause: str, delay: float) -> Tuple[State, Decision]:
-    phases: Dict[TaskId, str] = {task: LOST if phase == LOST else PENDING for task, phase in state.phases.items()}
+def _restart(rules: Rules, state: State, cause: str, delay: float) -> Tuple[State, Decision]:
+    once = {name for before in rules.after.values() for name in before}  # what others come after succeeds only once
+    phases: Dict[TaskId, str] = {
+        task: phase if phase == LOST or (phase == SUCCEEDED and task.type in once) else PENDING
+        for task, phase in state.phases.items()
+    }
     state = state._replace(phases=phases, published=False, round=state.round + 1)
     return state, Decision("restart", delay=delay, cause=cause)
 
