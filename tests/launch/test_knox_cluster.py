@@ -14,6 +14,7 @@ from support.hadoop import HadoopCluster
 from support.hadoop.kms import make_zone
 from support.waiting import until
 from tf_yarn_ops.errors import CommitRefused, CredentialsRefused, KmsUnreachable, LogMissing
+from tf_yarn_ops.follow.log_reader import Logs, find_log
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.site import Site
@@ -63,9 +64,15 @@ def test_job_in_an_encryption_zone_is_followed_through_knox(hadoop, tmp_path):
         # Knox rewrites what looks like its own in JSON: paths, and texts that end with an address of YARN.
         document = launcher.session.live.fetch_document(launcher.session.resourcemanager.get(application_id))
         assert (document["output_path"], URL in document["options"]["command"]) == ("/logs/mnist", True), document
-        # On a node's page it replaces such an address and words before it, too; the aggregated log is the program's.
-        assert until(lambda: "\nfrom the zone" in "".join(launcher.log(application_id, "worker:1")), 60, 0.2)
-        assert "<hello> &" in "".join(launcher.log(application_id, "worker:1"))
+        # On a node's page it replaces such an address and words before it, too; the coordinator serves bytes.
+        own = f"<hello> & more {URL}\nfrom the zone"
+        assert until(lambda: own in "".join(launcher.log(application_id, "worker:1")), 60, 0.2)
+        application = launcher.session.resourcemanager.get(application_id)
+        file = find_log(application, launcher.report(application_id), "worker:0")
+        with closing(Logs(found, launcher.session.resourcemanager, environ=ENVIRON)) as logs:
+            content = until(lambda: logs.new_bytes(file, 0, logs.open_known()), 60)
+            assert own.encode() in content
+            assert logs.new_bytes(file, len(content) - 4, logs.open_known()) == content[-4:]
         assert "Listening on port" in "".join(launcher.log(application_id, "coordinator"))
         directory = f"{cluster.namenode_url}/webhdfs/v1{found.directory(application_id)}"
         with urllib.request.urlopen(f"{directory}?op=GETFILESTATUS&user.name={user}", timeout=60) as answer:
@@ -73,7 +80,7 @@ def test_job_in_an_encryption_zone_is_followed_through_knox(hadoop, tmp_path):
         report = launcher.kill(application_id, "enough of it")
         assert (report.reason, report.message) == (Reason.KILLED, "enough of it")
         assert report.tasks[0].log_url.startswith(f"{home.url}/default/yarn/nodemanager/node/containerlogs/container_")
-        assert f"<hello> & more {URL}\nfrom the zone" in "".join(launcher.log(application_id, "worker:1"))
+        assert own in "".join(launcher.log(application_id, "worker:1"))
         assert found.open_filesystem().status(found.directory(application_id)) is None
     rest = Site(**vars(site) | {"default_filesystem": found.default_filesystem})
     with closing(

@@ -1,13 +1,15 @@
 """Connections of agents to events, and effects to messages: without sockets, on connections that keep what is sent."""
 
 import asyncio
+import random
 
 import pytest
 
 from support.wire import Wire, coordinator_of, exited, job, registration
+from tf_yarn_ops.runtime.common.log_part import LOG_PART, read_log_part
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.master import agent_server
-from tf_yarn_ops.runtime.master.agent_server import AgentServer
+from tf_yarn_ops.runtime.master.agent_server import LOG_PARTS, AgentServer
 from tf_yarn_ops.runtime.master.containers import LostContainer
 
 
@@ -118,3 +120,35 @@ def test_verdict_wakes_the_coordinator_and_no_message_before_does():
         return before, coordinator._changed.is_set()
 
     assert asyncio.run(play()) == (False, True)
+
+
+class ReadingAgent(Wire):
+    """An agent that answers requests for its log, which it has in a file."""
+
+    def __init__(self, path, answered):
+        super().__init__()
+        self.path, self.answered = path, answered
+
+    def send(self, line):
+        super().send(line)
+        if (message := self.said[-1])["type"] == "read":
+            text = read_log_part(self.path, message["offset"])
+            self.answered({"type": "log", "id": message["id"], "text": text})
+
+
+@pytest.mark.parametrize("offset, begin", [(0, 0), (70_000, 70_000), (-5, 449_995), (900_000, 450_000), (-900_000, 0)])
+def test_log_is_read_in_parts_as_the_agent_has_it(tmp_path, offset, begin):
+    content = random.Random(1).randbytes(450_000)
+    (tmp_path / "worker.log").write_bytes(content)
+
+    async def play():
+        coordinator = coordinator_of(job())
+        wire = ReadingAgent(tmp_path / "worker.log", lambda message: coordinator.agents.on_message(peer, wire, message))
+        peer = await coordinator.agents.on_connect(wire, registration(yarn_container="container_7"))
+        missing = await coordinator.agents.read_log("container_8", offset)
+        return missing, await coordinator.agents.read_log("container_7", offset)
+
+    missing, page = asyncio.run(play())
+    assert missing is None
+    head, _, found = page.partition(b"\n")
+    assert (head, found) == (b"%d 450000" % begin, content[begin : begin + LOG_PARTS * LOG_PART])

@@ -34,6 +34,7 @@ def test_however_many_look_a_document_is_made_once_a_second():
     website = Website(
         document,
         tail,
+        None,
         lambda: JobReport("application_1_1", tasks=(TaskReport("worker:0"),)).to_dict(),
         Viewers(wire.job(), ""),
         ID,
@@ -60,7 +61,7 @@ def test_however_many_look_a_document_is_made_once_a_second():
 )
 def test_the_page_can_only_be_read(method, code, content):
     async def ask():
-        server, port = await serve_page(Website(status, None, status, Viewers(wire.job(), ""), ID))
+        server, port = await serve_page(Website(status, None, None, status, Viewers(wire.job(), ""), ID))
         async with server, httpx.AsyncClient() as client:
             return await client.request(method, f"http://127.0.0.1:{port}/status.json")
 
@@ -70,14 +71,26 @@ def test_the_page_can_only_be_read(method, code, content):
 
 
 @pytest.mark.parametrize(
-    "target", ["/", "/status.json", "/parts.json", "/log.txt?task=worker:0", "/stack.txt?task=worker:0", "/nothing"]
+    "target",
+    [
+        "/",
+        "/status.json",
+        "/parts.json",
+        "/log.txt?task=worker:0",
+        "/stack.txt?task=worker:0",
+        "/log.bin?container=c",
+        "/nothing",
+    ],
 )
 def test_each_answer_of_the_page_has_policy_headers(target):
     async def tail(name, what):
         return "<html>"
 
+    async def read_log(container, offset):
+        return b"0 6\n<html>"
+
     async def ask():
-        server, port = await serve_page(Website(status, tail, status, Viewers(wire.job(), ""), ID))
+        server, port = await serve_page(Website(status, tail, read_log, status, Viewers(wire.job(), ""), ID))
         async with server, httpx.AsyncClient() as client:
             return (await client.get(f"http://127.0.0.1:{port}{target}")).headers
 
@@ -89,12 +102,18 @@ def test_each_answer_of_the_page_has_policy_headers(target):
     assert ("script-src 'sha256-" in policy) == (target == "/") and "unsafe" not in policy
 
 
+@pytest.mark.parametrize("offset", ["x", "1.5", "--1", "1" + "0" * 18, "%D9%A1", "-"])
+def test_invalid_offset_of_a_log_reaches_no_agent(offset):
+    website = Website(status, None, None, status, Viewers(wire.job(), ""), ID)
+    assert asyncio.run(website.answer(f"/log.bin?container=c&offset={offset}"))[0] == "404 Not Found"
+
+
 HELD = "/parts.json?hold=60&news=0"
 
 
 def test_held_requests_are_answered_at_the_renewal():
     async def ask():
-        website = Website(status, None, status, Viewers(wire.job(), ""), ID)
+        website = Website(status, None, None, status, Viewers(wire.job(), ""), ID)
         await website.answer("/parts.json")
         held = [asyncio.ensure_future(website.answer(HELD)) for _ in range(MAX_LONG_POLLS + 1)]
         await until_async(lambda: any(one.done() for one in held))
@@ -117,7 +136,7 @@ def test_held_requests_are_answered_at_the_renewal():
 )
 def test_request_without_a_valid_hold_is_answered_at_once(query):
     async def ask():
-        website = Website(status, None, status, Viewers(wire.job(), ""), ID)
+        website = Website(status, None, None, status, Viewers(wire.job(), ""), ID)
         return await asyncio.wait_for(website.answer("/parts.json?" + query), 4)
 
     assert json.loads(asyncio.run(ask())[2])["news"] == "0"
@@ -127,7 +146,7 @@ def test_request_is_held_no_longer_than_the_limit(monkeypatch):
     monkeypatch.setattr(web, "HOLD_SECONDS", 0.01)
 
     async def ask():
-        website = Website(status, None, status, Viewers(wire.job(), ""), ID)
+        website = Website(status, None, None, status, Viewers(wire.job(), ""), ID)
         return await asyncio.wait_for(website.answer(HELD), 30)
 
     assert json.loads(asyncio.run(ask())[2])["news"] == "0"
@@ -137,7 +156,7 @@ def test_end_of_the_coordinator_drops_a_held_request_silently(caplog):
     """Before 3.12 asyncio logs the cancellation of a server's connection as an error, in the coordinator's log."""
 
     async def ask():
-        website = Website(status, None, status, Viewers(wire.job(), ""), ID)
+        website = Website(status, None, None, status, Viewers(wire.job(), ""), ID)
         _, port = await serve_page(website)
         await website.answer("/parts.json")
         _, writer = await asyncio.open_connection("127.0.0.1", port)

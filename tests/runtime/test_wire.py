@@ -72,6 +72,10 @@ def test_a_real_run_sends_the_messages_of_the_table_and_no_others(tmp_path):
         )
         for page in ("log.txt", "stack.txt"):
             assert urllib.request.urlopen(f"{am.pages['ytf']}/{page}?task=worker:0", timeout=60).status == 200
+        page = urllib.request.urlopen(f"{am.pages['ytf']}/log.bin?container=container_worker_0", timeout=60).read()
+        assert page.split(b"\n", 1)[1] in (am.container("worker_0").folder / "log").read_bytes() and page.startswith(
+            b"0 "
+        )
         go.touch()
         am.log_says("evaluator:0 stays for 600 s")
         until(lambda: ("coordinator", {"type": "trained"}) in recorder.messages, 60)

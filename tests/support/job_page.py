@@ -97,7 +97,7 @@ def coordinated(document, log=lambda name: f"log of {name}\n"):
     async def tail(name, what):
         return log(name if what == "tail" else f"{name} by {what}")
 
-    website = Website(document, tail, document, Viewers(wire.job(), ""), APP)
+    website = Website(document, tail, None, document, Viewers(wire.job(), ""), APP)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()

@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 #: The pages below the tracking URL that the coordinator serves.
 PAGE, LOG, STACK = "pages/ytf/status.json", "pages/ytf/log.txt", "pages/ytf/stack.txt"
+_BYTES = "pages/ytf/log.bin"
 #: Seconds that the page may be silent; without it a report still has YARN's own data.
 _TIMEOUT = 2.0
 _MAX_HOPS = 3
@@ -84,15 +85,46 @@ class LiveReports:
 
         None if the coordinator or the task's agent does not answer.
         """
-        answer = self._get_page(application, page, task=task)
+        answer = self._get_own(application, page, task=task)
+        return None if answer is None else str(answer.text)
+
+    def fetch_log_part(
+        self, application: Mapping[str, Any], container_id: str, offset: int
+    ) -> tuple[int, int, bytes] | None:
+        """Return a part of the log of a task's container, which no gateway on the way changes.
+
+        Parameters
+        ----------
+        application : mapping
+            The ``app`` object of YARN's REST interface.
+        container_id : str
+        offset : int
+            Bytes from the begin; below 0 from the end.
+
+        Returns
+        -------
+        (int, int, bytes) or None
+            Where the part begins, the length of the whole log, and at most some hundred KiB. None if the coordinator
+            or the container's agent does not answer.
+        """
+        answer = self._get_own(application, _BYTES, container=container_id, offset=str(offset))
+        head, _, content = (b"" if answer is None else answer.content).partition(b"\n")
+        try:
+            begin, length = map(int, head.split())
+        except ValueError:
+            return None
+        return begin, length, content
+
+    def _get_own(self, application: Mapping[str, Any], page: str, **query: str) -> Any:
+        """Return the answer of a page of the application itself; None if there is none."""
+        answer = self._get_page(application, page, **query)
         if answer is None or answer.status_code != 200:
             return None
         # The page may lead to that of another application at any time, so only the answer itself can name its own.
         if answer.headers.get(APPLICATION_HEADER) != application["id"]:
             self._log_refusal(str(application["id"]))
             return None
-        text: str = answer.text
-        return text
+        return answer
 
     def _fetch(self, application: Mapping[str, Any], **query: str) -> dict[str, Any] | None:
         return self._read(self._get_page(application, PAGE, **query), application)

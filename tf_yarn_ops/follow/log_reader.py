@@ -1,6 +1,7 @@
 """`Logs`: read a task's log from its node, the log server, HDFS or ``yarn logs``; else its last lines from the report.
 
-Input: an application and a task's name. Output: chunks of text. While a container runs, its NodeManager serves the log.
+Input: an application and a task's name. Output: chunks of text. While a container runs, its NodeManager serves the log,
+and so does the job's coordinator: to clients that do not reach the node, and as bytes that no gateway rewrites.
 Half a second after the end only the aggregated copy is left, which is complete about two seconds later.
 """
 
@@ -41,6 +42,7 @@ from .yarn_report import read_yarn_report
 
 logger = logging.getLogger(__name__)
 LogPart = TypeVar("LogPart")
+_Source = TypeVar("_Source")
 #: A place in a log, bytes from its begin, and the bytes there.
 LogChunk = tuple[int, bytes]
 
@@ -82,6 +84,8 @@ class LogFile:
     user : str
         The owner of the application.
     application_id : str
+    page : str, optional
+        Tracking URL of a running job, whose coordinator serves the log too. Default: empty.
     """
 
     container_id: str
@@ -89,6 +93,7 @@ class LogFile:
     node: str | None
     user: str
     application_id: str
+    page: str = ""
 
     def command(self) -> str:
         """Return the command that shows the log on a machine with Hadoop's client."""
@@ -274,9 +279,11 @@ class Logs:
             Bytes from the end that are needed; a source that can't begin there yields all. Default: all.
         """
         began, last, announced = self._waiting.setdefault(file.application_id, time.monotonic()), not ended, False
+        live = self._in_order(self._from_node, self._from_page) if file.page and not ended else (self._from_node,)
+        sources = (*live, self._from_server, self._from_file_system, self._from_yarn)
         with closing(LogSources(self._cluster, self._resourcemanager)) as known:
             while True:
-                for source in (self._from_node, self._from_server, self._from_file_system, self._from_yarn):
+                for source in sources:
                     found = False
                     for chunk in source(file, known, window):
                         if self._cancelled():
@@ -335,6 +342,29 @@ class Logs:
         """
         if (path := self._path(file)) is not None:
             return next(_read_local_log(path, offset=offset))[1]
+        found = None
+        for source in self._in_order(self._new_from_node, self._new_from_page):
+            found = source(file, offset, known) if found is None else found
+        return found
+
+    def _in_order(self, *sources: _Source) -> tuple[_Source, ...]:
+        """Return node and page in the order in which they are tried: a gateway may rewrite the page of a node."""
+        return sources[::-1] if gateway.is_gateway(self._resourcemanager.address) else sources
+
+    def _new_from_page(self, file: LogFile, offset: int, _: "LogSources") -> bytes | None:
+        content = None
+        while part := self._part(file, offset + len(content or b"")):
+            content = (content or b"") + part[2]
+            if not part[2] or offset + len(content) >= part[1] or len(content) >= _AT_ONCE:
+                break
+        return content
+
+    def _part(self, file: LogFile, offset: int) -> tuple[int, int, bytes] | None:
+        """Return begin and content of a part of a log, and the length of the log, from the coordinator; else None."""
+        running = {"id": file.application_id, "state": "RUNNING", "trackingUrl": file.page}
+        return self._live.fetch_log_part(running, file.container_id, offset)
+
+    def _new_from_node(self, file: LogFile, offset: int, known: "LogSources") -> bytes | None:
         if not file.node:
             return None
         address = self._resourcemanager.address
@@ -358,6 +388,19 @@ class Logs:
 
     def _path(self, file: LogFile) -> Path | None:
         return self._resourcemanager.log_path(file.application_id, file.container_id, file.name)
+
+    def _from_page(self, file: LogFile, _: "LogSources", window: int | None) -> Iterator[LogChunk]:
+        """Yield the log as the container's agent sends it to the coordinator, up to its length at the first request."""
+        offset, end = 0 if window is None else -window, None
+        while part := self._part(file, offset):
+            begin, length, content = part
+            end = length if end is None else end
+            yield begin, content
+            offset = begin + len(content)
+            if not content or offset >= end:
+                return
+        if end is not None:
+            logger.warning("the log of %s is cut, because its agent does not send the rest", file.container_id)
 
     def _from_node(self, file: LogFile, known: "LogSources", window: int | None) -> Iterator[LogChunk]:
         address = self._resourcemanager.address
@@ -637,6 +680,7 @@ def find_log(application: Mapping[str, Any], report: JobReport, task: str) -> Lo
             f"{application_id} has no task {task!r}{did_you_mean(task, known)}; it has {', '.join(known)}"
         )
     item = tasks[task]
+    page = str(application.get("trackingUrl") or "") if application["state"] == "RUNNING" else ""
     if not item.container_id:
         raise SpecInvalid(f"{task} of {application_id} has no log: it never had a container")
     number = application_id.partition("_")[2]
@@ -647,7 +691,7 @@ def find_log(application: Mapping[str, Any], report: JobReport, task: str) -> Lo
     name = next(filter(_FILE_NAME.fullmatch, names), None)
     if name is None:
         raise SpecInvalid(f"{task} of {application_id} has no log: {names[1]!r} is no name of a log file")
-    return LogFile(item.container_id, name, gateway.node_of(link) or None, user, application_id)
+    return LogFile(item.container_id, name, gateway.node_of(link) or None, user, application_id, page)
 
 
 def _tail(application: Mapping[str, Any], report: JobReport, task: str, file: LogFile, why: str) -> Iterator[str]:

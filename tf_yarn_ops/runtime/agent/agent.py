@@ -30,6 +30,7 @@ from ..common.contract import (
     runtime_command,
     task_environment,
 )
+from ..common.log_part import read_log_part
 from ..common.masking import mask_output, secrets_of
 from ..common.processes import descendants, find_program, send_signal, set_child_subreaper
 from ..common.roles import TENSORBOARD
@@ -160,6 +161,7 @@ class Agent:
             "ack": self.on_ack,
             "bye": self.on_bye,
             "tail": self.on_tail,
+            "read": self.on_read,
             "stack": self.on_stack,
             "ping": self.on_ping,
             "trained": self.on_trained,
@@ -378,6 +380,11 @@ class Agent:
     def on_tail(self, message: Message) -> None:
         """Send the end of the log; nothing if the job shows no logs."""
         self.send_text(message, read_log_end(TAIL_CHARACTERS) if self.job.report_log_tail else "")
+
+    def on_read(self, message: Message) -> None:
+        """Send a part of the log as it is; nothing if the job shows no logs."""
+        text = read_log_part("/proc/self/fd/1", message["offset"]) if self.job.report_log_tail else ""
+        self.contact.send(protocol.encode("log", id=message["id"], text=text))
 
     def on_stack(self, message: Message) -> None:
         """Send the stacks of the command's processes."""

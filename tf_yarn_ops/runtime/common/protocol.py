@@ -19,7 +19,7 @@ From the agent:
   number?, gpu_uuids text?, metrics object, left_out int. What the command uses, and the points that its program has
   added to YTF_METRICS_FILE since the sample before: by name ``[step, value]``, and the number of lines that were left
   out. A sample takes the place of a ping, at most every 5 s while the command runs, and comes once more with the end.
-- ``log``: id int, text text. The answer to ``tail`` and ``stack``.
+- ``log``: id int, text text. The answer to ``tail``, ``stack`` and ``read``.
 - ``terminated``. YARN ends the container.
 - ``ping``. The agent is alive.
 - ``pong``. The answer to ``ping`` while the command runs.
@@ -34,6 +34,7 @@ From the coordinator:
 - ``trained``. The training has succeeded; the command may go on for a while.
 - ``tail``: id int. Send the end of the log.
 - ``stack``: id int. Send the stacks of the command's processes.
+- ``read``: id int, offset int. Send a part of the log, as `read_log_part` makes it.
 - ``ack``. The message ``exited`` has arrived.
 - ``bye``. The agent kills the processes that still run, and ends.
 - ``ping``. Another task has failed; does the command of this one run?
@@ -115,6 +116,7 @@ FROM_COORDINATOR: Mapping[str, Mapping[str, str]] = {
     "trained": {},
     "tail": {"id": "int"},
     "stack": {"id": "int"},
+    "read": {"id": "int", "offset": "int"},
     "ack": {},
     "bye": {},
     "ping": {},

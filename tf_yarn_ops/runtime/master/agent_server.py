@@ -7,6 +7,7 @@ import time
 from typing import Any, Awaitable, Callable, Dict, Optional, Tuple
 
 from ..common import protocol
+from ..common.log_part import LOG_PART, parse_log_part
 from .containers import FINISHED
 from .job_state import Close, Effects, JobState, LogTail, Send
 from .listener import Connection, Server
@@ -19,6 +20,8 @@ REPLACEMENT_SECONDS = 5.0
 #: Seconds within which an agent sends the end of its log, and the most requests for logs at a time.
 TAIL_SECONDS = 5.0
 MAX_TAILS = 32
+#: Parts of a log that make one answer of the page.
+LOG_PARTS = 8
 
 
 class AgentServer:
@@ -108,12 +111,47 @@ class AgentServer:
         what : str, optional
             The message to the agent: ``tail``, or ``stack`` for the stacks of the task's processes.
         """
-        peer = next((peer for task, peer in self._state.registry.serving.items() if str(task) == name), None)
+        serving = self._state.registry.serving.items()
+        return await self._request(next((peer for task, peer in serving if str(task) == name), None), what)
+
+    async def read_log(self, container: str, offset: int) -> Optional[bytes]:
+        """Return some parts of the log of a task as one; None if the container has no agent that answers.
+
+        Parameters
+        ----------
+        container : str
+            YARN's id.
+        offset : int
+            Bytes from the begin; below 0 from the end.
+
+        Returns
+        -------
+        bytes or None
+            A line ``BEGIN LENGTH``, then the bytes from there on. No secret is masked: it is the log that the
+            NodeManager shows to the same viewers.
+        """
+        peers = self._state.registry.serving.values()
+        peer = next((peer for peer in peers if peer.yarn_container == container), None)
+        begin = length = -1
+        content = b""
+        for _ in range(LOG_PARTS):
+            text = await self._request(peer, "read", offset=offset if begin < 0 else begin + len(content))
+            if not text:
+                break
+            place, length, part = parse_log_part(text)
+            begin = place if begin < 0 else begin
+            content += part
+            if len(part) < LOG_PART:
+                break
+        return None if begin < 0 else b"%d %d\n" % (begin, length) + content
+
+    async def _request(self, peer: Optional[Peer], what: str, **fields: int) -> Optional[str]:
+        """Return the text with which an agent answers a message; None if it does not."""
         if peer is None or peer.connection is None or len(self._tails) >= MAX_TAILS:
             return None
         number = next(self._numbers)
         answer = self._tails[peer.container, number] = asyncio.get_running_loop().create_future()
-        peer.connection.send(protocol.encode(what, id=number))
+        peer.connection.send(protocol.encode(what, id=number, **fields))
         try:
             return await asyncio.wait_for(answer, TAIL_SECONDS)
         except asyncio.TimeoutError:

@@ -59,7 +59,9 @@ class Coordinator:
         self._monitor = ContainerMonitor(self.state, containers, lambda effects: self.agents.perform(effects))
         self.agents = AgentServer(self.state, self._monitor.poll, self._changed, self._on_error)
         self._tunnel = Tunnel(self.state, viewers) if job.tensorboard else None
-        self._website = web.Website(self.status, self.agents.tail, self.live_report, viewers, application_id)
+        self._website = web.Website(
+            self.status, self.agents.tail, self.agents.read_log, self.live_report, viewers, application_id
+        )
         self._output = commit_of(job, application_id)
 
     async def run(self, listener: Optional[socket.socket], *others: Awaitable[None]) -> None:

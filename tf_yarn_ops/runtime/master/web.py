@@ -2,7 +2,8 @@
 
 Below ``<tracking URL>/pages/ytf/``: the page itself, ``status.json`` for programs, ``status.json?only=report`` for
 those that need the report only, ``parts.json`` with which the page renews itself, ``log.txt?task=worker:1`` with the
-end of a task's log, ``stack.txt?task=worker:1`` with its stacks. Each answer names its application in a header.
+end of a task's log, ``stack.txt?task=worker:1`` with its stacks, ``log.bin?container=ID&offset=0`` with some hundred
+KiB of a task's log, in a type that no gateway rewrites. Each answer names its application in a header.
 However many people look, a document is made at most once a second.
 
 ``parts.json?hold=2&news=0&marks=...&find=worker:7`` has only the parts that the page does not have yet. It is answered
@@ -14,6 +15,7 @@ import asyncio
 import contextlib
 import gzip
 import json
+import re
 import time
 from typing import Any, AsyncIterator, Awaitable, Callable, Dict, Mapping, Optional, Set, Tuple, TypeVar, cast
 from urllib.parse import parse_qs, urlsplit
@@ -37,7 +39,7 @@ PACKED_BYTES = 1024
 #: The most seconds for which a request is held, and the most requests held at a time.
 HOLD_SECONDS = 5
 MAX_LONG_POLLS = 16
-_HTML, TEXT = "text/html; charset=utf-8", "text/plain; charset=utf-8"
+_HTML, TEXT, _BYTES = "text/html; charset=utf-8", "text/plain; charset=utf-8", "application/octet-stream"
 #: The texts of a task's agent, and the messages that request them.
 _TEXTS = {"log.txt": "tail", "stack.txt": "stack"}
 #: The policy of answers that are no page.
@@ -47,6 +49,9 @@ _REPORT = "status.json?only=report"
 
 #: Status line, content type, content.
 PageAnswer = Tuple[str, str, bytes]
+#: A place in a log, bytes from its begin, or below 0 from its end; an agent reads no integer of more than 64 bits.
+_OFFSET = re.compile("-?[0-9]{1,18}")
+_NO_AGENT = "404 Not Found", TEXT, b"The task has no agent that answers.\n"
 _Made = TypeVar("_Made")
 
 
@@ -94,6 +99,8 @@ class Website:
         Returns the document of ``status.json``.
     tail : coroutine function
         Returns the end of the log of a task, or with ``stack`` the stacks of its processes; or None.
+    read_log : coroutine function
+        Returns bytes of the log of a container from an offset, as `AgentServer.read_log` does; or None.
     report : callable
         Returns the report alone, which costs less.
     viewers : Viewers
@@ -108,12 +115,14 @@ class Website:
         self,
         status: Callable[[], Dict[str, Any]],
         tail: Callable[[str, str], Awaitable[Optional[str]]],
+        read_log: Callable[[str, int], Awaitable[Optional[bytes]]],
         report: Callable[[], Dict[str, Any]],
         viewers: Viewers,
         application_id: str,
         clock: Callable[[], float] = time.monotonic,
     ):
         self._status, self._tail, self._report, self._viewers, self._clock = status, tail, report, viewers, clock
+        self._read_log = read_log
         self._own = f"{APPLICATION_HEADER}: {application_id}"
         self._made: Dict[str, Tuple[float, Any]] = {}
         self._admission = Admission()
@@ -132,9 +141,13 @@ class Website:
         if name in _TEXTS:
             task = parse_qs(url.query).get("task", [""])[0]
             text = await self._tail(task, _TEXTS[name])
-            if text is None:
-                return "404 Not Found", TEXT, b"The task has no agent that answers.\n"
-            return "200 OK", TEXT, escape_controls(text).encode()
+            return _NO_AGENT if text is None else ("200 OK", TEXT, escape_controls(text).encode())
+        if name == "log.bin":
+            query = {key: values[0] for key, values in parse_qs(url.query).items()}
+            offset = query.get("offset", "0")
+            valid = _OFFSET.fullmatch(offset)
+            content = await self._read_log(query.get("container", ""), int(offset)) if valid else None
+            return _NO_AGENT if content is None else ("200 OK", _BYTES, content)
         if name == "status.json" and "only=report" in url.query.split("&"):
             name = _REPORT
         if name == "parts.json":
