@@ -91,6 +91,7 @@ OTHERS = (
     ("python_binary_path", "tf.environment"),
     ("python_venv", "tf.archives.<n>"),
     ("tony.docker.containers.image", "tf.docker_image"),
+    ("tony.docker.<type>.image", "tf.<type>.environment"),
     *(
         (name, f"tf.{kind}.<n>")
         for kind in ("files", "archives")

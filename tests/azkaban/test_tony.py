@@ -109,7 +109,8 @@ def test_tonys_roles_keep_their_part(project):
 def test_tonys_tensorboard_and_docker(project):
     job = read({"executes": "x", "tony.worker.instances": "1", "tony.application.tensorboard-log-dir": "/logs",
                 "tony.tensorboard.memory": "3g", "tony.docker.enabled": "true", "tony.docker.containers.image": "tf:2",
-                "python_binary_path": "/usr/bin/python3"}, project)  # fmt: skip
+                "tony.docker.worker.image": "tf:3", "python_binary_path": "/usr/bin/python3"}, project)  # fmt: skip
+    assert str(job.tasks["worker"].environment) == "docker://tf:3"
     assert (job.output, job.tensorboard.memory, str(job.environment)) == ("/logs", 3072, "docker://tf:2")
     off = read({"executes": "x", "tony.worker.instances": "1", "tony.docker.containers.image": "tf:2"}, project)
     assert off.environment is None
@@ -169,7 +170,7 @@ def test_nothing_of_tony_is_lost_in_silence(lost, warning, project):
 def test_key_of_tony_that_is_not_served_is_a_fault(project):
     (project / "helper.yaml").write_text("tasks: {helper: 1}")
     unserved = {"tony.application.training-stage": "worker", "tony.application.prepare-stage": "ps", "tony.am.gpus": "1",
-                "tony.application.placement-spec": "x", "tony.docker.worker.image": "x", "tony.worker.max-instances": "4",
+                "tony.application.placement-spec": "x", "tony.docker.am.image": "x", "tony.worker.max-instances": "4",
                 "tony.containers.resources": "a.rar#archive", "tony.application.sidecar.jobtypes": "helper, tensorboard"}  # fmt: skip
     found = faults_of({"executes": "x", "tf.spec": "helper.yaml", "tony.worker.instances": "1", **unserved}, project)
     assert {fault.partition(":")[0] for fault in found} == {*unserved}

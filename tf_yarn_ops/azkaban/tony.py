@@ -62,6 +62,7 @@ _ROLE_KEY = re.compile(
     r"tony\.(?P<role>[A-Za-z][A-Za-z0-9_]*)\.(?P<field>instances|memory|vcores|gpus|command|"
     r"node-label|depends-on|resources)\Z"
 )
+_IMAGE_KEY = re.compile(r"tony\.docker\.(?P<role>[A-Za-z][A-Za-z0-9_]*)\.image\Z")
 _OWN_ROLE = re.compile(r"tf\.[A-Za-z][A-Za-z0-9_-]*\.instances\Z")
 _COMMAND = re.compile(r"tf\.([A-Za-z][A-Za-z0-9_]*\.)?command\Z")
 #: Keys whose command takes the arguments of task_params.
@@ -182,9 +183,11 @@ def _role_or_ignored(name: str, text: str, given: Mapping[str, str], found: Tran
             # A command that our key gives too is compared with this one, so it stays unchanged.
             bits = _bits(given) if match["field"] == "command" and own not in given else ""
             found.add(own, f"{bits}{text}", name)
-    elif name == "tony.docker.containers.image":
-        if _docker(given):
+    elif (image := _IMAGE_KEY.match(name)) and image["role"] not in {*_NO_ROLES} - {"containers"}:
+        if _docker(given) and image["role"] == "containers":
             found.add("tf.docker_image", text, name)
+        elif _docker(given):
+            found.add(f"tf.{image['role']}.environment", f"docker://{text.strip()}", name)
     elif name == "tony.application.framework":
         found.add("tf.framework", re.sub(r"\Astandalone\Z", "none", text.strip().lower()), name)
     elif _TONYS_OWN.match(name):
