@@ -131,6 +131,8 @@ def test_a_report_is_one_page_that_needs_no_other_file(place, tmp_path):
     text = page.read_text()
     assert "&lt;script&gt;" in text and "<script>\x1b" not in text and "loss" in text and "polyline" in text
     assert not re.search(r"(?:src|href)=[\"']?(?!data:)[^\"'#\s>]*[./]", text)
+    place("report", application_id(3), "--html", str(page))
+    assert "2 GiB-hours" in page.read_text() and "0.25 vcore-hours" in page.read_text()
     assert " LOST: " in place("report", application_id(9), "--html", str(tmp_path / "none.html")).stdout
     assert not (tmp_path / "none.html").exists()
     with pytest.raises(SpecInvalid, match=r"folder\.html can't be written: No such file or directory"):

@@ -12,9 +12,8 @@ from ..history.histories import Histories
 from ..history.query import STATES, Query, parse_states
 from ..history.record_summary import total_costs
 from ..runtime.common.clock import duration, local_time
-from ..runtime.common.report import COSTS, run_seconds
+from ..runtime.common.report import COSTS, describe_cost, run_seconds
 from ..terminal.output import align, echo, print_json, show
-from ..terminal.summary import describe_cost
 from .command_line import ClusterCall, application_ids_only, parse_time, reading_options
 
 if TYPE_CHECKING:

@@ -1,14 +1,13 @@
 """A report as text for people: the job, its tasks, the first failure and the next command to type."""
 
 import shlex
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from ..runtime.common.clock import duration, format_work, local_time
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.local_job import SCHEME, is_local
 from ..runtime.common.reasons import Reason
-from ..runtime.common.report import COSTS, JobReport, TaskReport, list_names, run_seconds
+from ..runtime.common.report import JobReport, TaskReport, describe_cost, list_names, run_seconds
 from ..runtime.common.roles import TENSORBOARD
 from ..runtime.common.task_groups import AlikeTasks, group_tasks
 from .output_properties import named_metrics
@@ -58,14 +57,6 @@ def describe_addresses(report: JobReport) -> str:
     """Return the addresses of the first tasks, ``worker:0 at host:port``; that of TensorBoard takes no browser."""
     running = [task for task in report.tasks if task.address and task.task != f"{TENSORBOARD}:0"]
     return list_names(running, lambda task: f"{task.task} at {task.address}")
-
-
-def describe_cost(job: Mapping[str, Any]) -> dict[str, str]:
-    """Return what YARN has counted of a job, for people: texts by unit, such as ``GiB-hours``; empty for none."""
-    found = {unit: (job.get(name) or 0) / size for name, (unit, size) in COSTS.items()}
-    return {
-        unit: "" if not value else f"{value:.3g}" if value < 1000 else f"{value:.0f}" for unit, value in found.items()
-    }
 
 
 def elapsed(task: TaskReport, now: float) -> float | None:

@@ -378,6 +378,14 @@ def yarn_cost(application: Mapping[str, Any]) -> Dict[str, Any]:
     return {name: read_value(Count, value) or None for name, value in counted.items()}
 
 
+def describe_cost(job: Mapping[str, Any]) -> Dict[str, str]:
+    """Return what YARN has counted of a job, for people: texts by unit, such as ``GiB-hours``; empty for none."""
+    found = {unit: (job.get(name) or 0) / size for name, (unit, size) in COSTS.items()}
+    return {
+        unit: "" if not value else f"{value:.3g}" if value < 1000 else f"{value:.0f}" for unit, value in found.items()
+    }
+
+
 def run_seconds(job: Mapping[str, Any], now: Optional[float] = None) -> Optional[float]:
     """Return how long a job has run, seconds; every page and command shows this one number.
 

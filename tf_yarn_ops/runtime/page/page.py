@@ -16,7 +16,7 @@ from typing import Any, Dict, List, Mapping, Sequence
 
 from ..common.alerts import STEPS
 from ..common.clock import duration, format_work, utc_clock
-from ..common.report import run_seconds
+from ..common.report import describe_cost, run_seconds
 from ..common.status import LIVE_TASK
 from ..common.task_groups import SMALL_JOB, AlikeTasks, group_tasks, order_tasks
 from ..common.web_address import safe_url
@@ -179,6 +179,7 @@ def _head(document: Mapping[str, Any], board: str) -> str:
     ran = run_seconds(document, document.get("at"))
     if ran is not None and (document.get("started_at") or reason):
         facts.append(f"{'ran' if reason else 'running for'} {text(duration(ran))}")
+    facts += [f"{value} {unit}" for unit, value in describe_cost(document).items() if value]
     if document.get("progress"):
         facts.append(text(document["progress"]))
     if document.get("output_path"):
