@@ -181,6 +181,13 @@ def test_an_unknown_extra_is_named_with_the_nearest_one(yarn, monkeypatch):
     assert hook.test_connection()[0] is False
 
 
+@pytest.mark.parametrize("path", ["a\0b", "a" * 5000])
+def test_site_file_that_can_be_no_file_is_a_fault(path, yarn, monkeypatch):
+    hook = connect(monkeypatch, host=yarn.url, extra={"site_file": path})
+    with pytest.raises(SpecInvalid, match=r"site file .*can't be read|site file .*not text"):
+        hook.get_conn()
+
+
 def test_without_a_connection_the_environment_is_asked(yarn, monkeypatch):
     assert YarnHook().test_connection() == (
         False,

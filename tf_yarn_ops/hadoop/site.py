@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import Fault, FaultCode, GeneralFault, SpecInvalid, did_you_mean
 from ..runtime.common.protocol import PORTS
+from ..runtime.common.values import plain_text
 from ..validation import (
     Reader,
     check_faults,
@@ -241,12 +242,9 @@ def read_site(path: str | Path) -> Site:
     """
     from ..yaml_text import YamlFault, load_yaml
 
-    where = f"site file {path}"
+    where = f"site file {plain_text(str(path))}"
     try:
         read = load_yaml(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        what = getattr(error, "strerror", "it is not text")
-        raise SpecInvalid(Fault(where, SiteFault.UNREADABLE, {"error": what})) from None
     except SpecInvalid as error:
         (fault,) = error.faults
         if fault.code is YamlFault.NOT_YAML:
@@ -254,6 +252,9 @@ def read_site(path: str | Path) -> Site:
         if fault.code is YamlFault.KEY_TWICE:
             fault = replace(fault, values={**fault.values, "key": _Unshown()})
         raise SpecInvalid(fault.in_file(where)) from None
+    except (OSError, ValueError) as error:  # a name with NUL or half of a character is a ValueError
+        what = getattr(error, "strerror", "it is not text")
+        raise SpecInvalid(Fault(where, SiteFault.UNREADABLE, {"error": what})) from None
     document = {} if read.value is None else read.value
     if not isinstance(document, Mapping):
         raise SpecInvalid(Fault(where, SiteFault.NO_SETTINGS))
