@@ -26,8 +26,8 @@ def train(minicluster):
     cluster = discover(minicluster.resourcemanager_url, environ={})
     with contextlib.closing(Launcher(cluster, environ={**os.environ, **minicluster.environ})) as launcher:
 
-        def run(script, command="python ${DTF_TASK_SCRIPT}", workers=1, **fields):
-            tasks = {"worker": TaskSpec(workers, memory=1024)}
+        def run(script, command="python ${DTF_TASK_SCRIPT}", workers=1, others=(), **fields):
+            tasks = {"worker": TaskSpec(workers, memory=1024), **{name: TaskSpec(memory=1024) for name in others}}
             report = launcher.run(job(command, tasks=tasks, script=str(EXAMPLES / script), **fields))
             assert report.reason is Reason.SUCCEEDED, [report.message, *(task.log_tail for task in report.tasks)]
             return report.metrics
@@ -39,6 +39,11 @@ def test_quickstart_trains_two_workers(train, tmp_path):
     found = train("quickstart/train.py", workers=2, output=str(tmp_path))
     assert found == pytest.approx({"slope": 3, "offset": 2}, abs=0.01)
     assert (tmp_path / "saved_model.pb").is_file()
+
+
+def test_parameter_server_tutorial_ends_with_its_chief(train):
+    found = train("tensorflow/parameter_server.py", workers=2, others=["chief", "ps"], success="chief")
+    assert found == {"weights": [1.0, 2.0], "workers": 2}
 
 
 def test_callback_writes_the_metrics_of_every_hundredth_step(train, tmp_path):

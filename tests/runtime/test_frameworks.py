@@ -20,14 +20,20 @@ HOROVOD = {
     "HOROVOD_GLOO_RENDEZVOUS_PORT": "2000", "HOROVOD_HOSTNAME": "h2", "HOROVOD_RANK": "2", "HOROVOD_SIZE": "3",
     "HOROVOD_LOCAL_RANK": "0", "HOROVOD_LOCAL_SIZE": "1", "HOROVOD_CROSS_RANK": "2", "HOROVOD_CROSS_SIZE": "3"}  # fmt: skip
 TENSORFLOW = {"TF_CONFIG": '{"cluster":{"worker":["h1:2001","h2:2002"],"chief":["h0:2000"]},"task":{"type":"worker","index":1}}',
-              "TF_GRPC_REUSE_PORT": "true"}  # fmt: skip
+              "TF_GRPC_REUSE_PORT": "true", "DTENSOR_CLIENT_ID": "2", "DTENSOR_NUM_CLIENTS": "3", "DTENSOR_JOB_NAME": "worker",
+              "DTENSOR_JOBS": "h0:2000,h1:2001,h2:2002"}  # fmt: skip
 EXPECTED = {"tensorflow": TENSORFLOW, "pytorch": PYTORCH, "jax": JAX, "horovod": HOROVOD, "none": {}}
 
 
 def variables(framework, task, tasks=TASKS):
     """Return the variables of a task that tasks of other frameworks do not have."""
     job = load_job(dump_job(build_runtime_job(JobSpec(command="x", tasks=tasks, framework=framework), JobContext(1))))
-    ports = {TaskId("worker", 0): "h1:2001", TaskId("worker", 1): "h2:2002", TaskId("chief", 0): "h0:2000"}
+    ports = {
+        TaskId("worker", 0): "h1:2001",
+        TaskId("worker", 1): "h2:2002",
+        TaskId("chief", 0): "h0:2000",
+        TaskId("ps", 0): "h3:2003",
+    }
     env = task_environment(
         job,
         TaskId.parse(task),
@@ -51,6 +57,11 @@ def test_rank_0_is_the_chief_else_the_first_worker():
     assert [variables("jax", task)["JAX_PROCESS_ID"] for task in ("chief:0", "worker:0", "worker:1")] == ["0", "1", "2"]
     alone = {"eval": TaskSpec(in_cluster=False), "worker": TaskSpec(instances=2)}
     assert variables("pytorch", "worker:0", alone)["INIT_METHOD"] == "tcp://h1:2001"
+
+
+@pytest.mark.parametrize("tasks", [{"chief": 1}, {"worker": 2, "chief": 1, "ps": 1}])
+def test_one_task_and_parameter_servers_are_no_clients_of_dtensor(tasks):
+    assert set(variables("tensorflow", "chief:0", tasks)) == {"TF_CONFIG", "TF_GRPC_REUSE_PORT"}
 
 
 @pytest.mark.parametrize("framework, given", [("tensorflow", {"TF_CONFIG", "TF_GRPC_REUSE_PORT"}), ("pytorch", set())])

@@ -17,10 +17,8 @@ class Position(NamedTuple):
         The task.
     rank : int
         Its number; -1 outside the cluster spec. The chief's is 0, without a chief that of the first worker.
-    leader : str
-        ``host:port`` of rank 0.
-    size : int
-        The tasks of the cluster spec.
+    addresses : sequence of str
+        ``host:port`` of all ranks.
     application_id : str
     round : int
         From 1.
@@ -30,10 +28,19 @@ class Position(NamedTuple):
     type: str
     index: int  # type: ignore[assignment]  # hides tuple.index
     rank: int
-    leader: str
-    size: int
+    addresses: Sequence[str]
     application_id: str
     round: int
+
+    @property
+    def leader(self) -> str:
+        """Return the address of rank 0."""
+        return self.addresses[0]
+
+    @property
+    def size(self) -> int:
+        """Return the number of ranks."""
+        return len(self.addresses)
 
 
 def find_position(
@@ -43,8 +50,8 @@ def find_position(
     order = sorted(cluster, key=lambda name: (name != CHIEF, name != "worker"))
     tasks = [(name, number) for name in order for number in range(len(cluster[name]))]
     rank = tasks.index((task_type, index)) if (task_type, index) in tasks else -1
-    leader = cluster[tasks[0][0]][0] if tasks else ""
-    return Position(cluster, task_type, index, rank, leader, len(tasks), application_id, round_number)
+    addresses = [cluster[name][number] for name, number in tasks]
+    return Position(cluster, task_type, index, rank, addresses, application_id, round_number)
 
 
 def tf_config(cluster: Mapping[str, Sequence[str]], task_type: str, index: int) -> str:
@@ -53,7 +60,21 @@ def tf_config(cluster: Mapping[str, Sequence[str]], task_type: str, index: int) 
 
 
 def _tensorflow(at: Position) -> Dict[str, str]:
-    return {"TF_CONFIG": tf_config(at.cluster, at.type, at.index)}
+    """Return TF_CONFIG, and DTensor's clients in the order of their ranks if there are several and no ps.
+
+    References
+    ----------
+    TensorFlow, `tf.experimental.dtensor.initialize_accelerator_system`.
+    """
+    env = {"TF_CONFIG": tf_config(at.cluster, at.type, at.index)}
+    if at.rank >= 0 and at.size > 1 and "ps" not in at.cluster:
+        env.update(
+            DTENSOR_CLIENT_ID=str(at.rank),
+            DTENSOR_NUM_CLIENTS=str(at.size),
+            DTENSOR_JOB_NAME="worker",
+            DTENSOR_JOBS=",".join(at.addresses),
+        )
+    return env
 
 
 def _pytorch(at: Position) -> Dict[str, str]:
