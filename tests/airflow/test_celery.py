@@ -3,6 +3,7 @@
 import json
 import shutil
 import signal
+from datetime import date, timedelta
 from types import SimpleNamespace
 
 import httpx
@@ -20,6 +21,7 @@ from support.airflow_rows import (
     row,
     until_there,
 )
+from support.airflow_run import Run
 from support.airflow_site import ROWS
 from support.celery_site import WORKERS, CeleryAirflowSite
 from support.packages import product_wheel
@@ -74,7 +76,8 @@ def test_task_behind_a_training_has_its_report(site, yarn, kind):
     """PostgreSQL, which refuses more than SQLite and writes large floats as integers, holds the metrics."""
     result = site.folder / f"result-{kind}.json"
     result.write_text(json.dumps({**HOSTILE, "huge": 1e30}))
-    run = site.trigger(f"pipeline_{kind}", command=f'cp {result} "$YTF_RESULT_FILE"; cp {result} "$YTF_METRICS_FILE"')
+    command = f'env | grep ^TEXT_; cp {result} "$YTF_RESULT_FILE"; cp {result} "$YTF_METRICS_FILE"'
+    run = site.trigger(f"pipeline_{kind}", command=command)
     run.until_state("success", seconds=JOB)
     [application] = yarn.settled(run, SUCCEEDED)
     until(lambda: run.instance("read")["state"] == "success", JOB, 0.5)
@@ -82,7 +85,60 @@ def test_task_behind_a_training_has_its_report(site, yarn, kind):
     assert (seen["host"] in WORKERS, seen["reason"]) == (True, "SUCCEEDED")
     assert seen["metrics"].items() >= {**plain_values(HOSTILE), "huge": "1e+30"}.items()
     assert run.instance()["hostname"] in WORKERS
-    assert application in run.log(), "the worker's machine, or the triggerer, serves its log"
+    lines = run.log()
+    assert application in lines, "the worker's machine, or the triggerer, serves its log"
+    texts = ("1.10", "0x10", "1_000", "True", "1.10")  # of a DAG with native objects
+    assert all(f"TEXT_{number}={text}" in lines for number, text in enumerate(texts)), lines[-4000:]
+    check_links(run, yarn, application)
+
+
+def check_links(run, yarn, application):
+    """Assert that the links of a task lead to pages of its application."""
+    links = run.links()
+    for name in ("Training", "YARN application", "YARN logs"):
+        assert application.removeprefix("application_") in links[name]
+        assert yarn.client.get(links[name], follow_redirects=True).is_success, links[name]
+
+
+@row(*KINDS)
+def test_dagrun_timeout_kills(site, yarn, kind):
+    run = site.trigger(f"short_run_{kind}", command="sleep 600")
+    yarn.training(run)
+    run.make_older(hours=2)
+    run.until_state("skipped", seconds=JOB)
+    yarn.settled(run, KILLED, seconds=120)
+    assert run.state == "failed"
+
+
+@row("sync")
+def test_missed_and_backfilled_days_train_once_each(site, yarn, kind):
+    """A pause of the DAG leaves what trains alone, and begins nothing."""
+
+    def days(number):
+        runs = site.get("dags/daily/dagRuns", order_by="logical_date")["dag_runs"]
+        return len(runs) == number and {
+            item["logical_date"][:10]: Run(site, "daily", item["dag_run_id"]) for item in runs
+        }
+
+    site.call("PATCH", "dags/daily", is_paused=False)
+    missed = until(lambda: days(2), JOB, 0.5)
+    applications = {day: yarn.training(run) for day, run in missed.items()}
+    site.call("PATCH", "dags/daily", is_paused=True)
+    last, *_ = sorted(missed)
+    before = [str(date.fromisoformat(last) - timedelta(days=number)) for number in range(5, 0, -1)]
+    body = {"max_active_runs": 5, "run_backwards": False, "dag_run_conf": {}, "reprocess_behavior": "none"}
+    site.call("POST", "backfills", dag_id="daily", from_date=f"{before[0]}T00:00:00Z", to_date=f"{before[-1]}T00:00:00Z",
+              **body)  # fmt: skip
+    (site.folder / "days-over").touch()
+    for day, run in missed.items():
+        run.until_state("success", seconds=JOB)
+        assert yarn.settled(run, SUCCEEDED) == [applications[day]]
+    site.call("PATCH", "dags/daily", is_paused=False)
+    every = until(lambda: days(7), JOB, 0.5)
+    assert sorted(every) == [*before, *sorted(missed)]
+    for run in every.values():
+        run.until_state("success", seconds=JOB)
+        yarn.settled(run, SUCCEEDED)
 
 
 @row("sync")
@@ -117,12 +173,13 @@ def test_cleared_training_is_killed_and_trains_again(site, yarn, kind):
 
 
 @row("deferred")
-def test_training_marked_as_failed_is_killed(site, yarn, kind):
-    run = site.trigger("pipeline_deferred", command="sleep 600")
-    yarn.training(run)
+def test_training_of_a_deleted_dag_is_killed(site, yarn, kind):
+    run = site.trigger("deleted")
+    application = yarn.training(run)
     run.until_state("deferred")
-    run.mark("failed")
-    yarn.settled(run, KILLED, seconds=120)
+    site.call("DELETE", "dags/deleted")
+    until(lambda: not yarn.live(run), 120, 0.5)
+    assert yarn.settled(run, KILLED) == [application]
 
 
 def attached(run, application, since):

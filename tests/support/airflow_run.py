@@ -1,9 +1,7 @@
 """A DAG run of an `AirflowSite` and its task, as a person sees and treats them in the UI."""
 
-import contextlib
 import json
 import re
-import sqlite3
 
 import psutil
 
@@ -39,14 +37,14 @@ class Run:
         return found and found[0]
 
     def make_older(self, hours):
-        """Let the run have begun so much earlier: a time limit of seconds may be over before a busy machine submits."""
-        with contextlib.closing(sqlite3.connect(f"{self.site.home}/airflow.db", timeout=30)) as connection, connection:
-            changed = connection.execute(
-                "UPDATE dag_run SET start_date = strftime('%Y-%m-%d %H:%M:%f', start_date, ?) "
-                "WHERE dag_id = ? AND run_id = ?",
-                (f"-{hours} hours", self.dag, self.id),
-            )
-        assert changed.rowcount == 1
+        """Let the run have begun so much earlier: a time limit of seconds may be over before a busy machine submits.
+
+        The database is PostgreSQL.
+        """
+        changed = self.site.query(
+            "UPDATE dag_run SET start_date = start_date - CAST(? AS INTERVAL) WHERE dag_id = ? AND run_id = ? "
+            "RETURNING run_id", f"{hours} hours", self.dag, self.id)  # fmt: skip
+        assert changed == [self.id]
 
     def until_state(self, *states, seconds=90):
         """Wait for the task's state, and give the task instance."""

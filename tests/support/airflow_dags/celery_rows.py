@@ -1,7 +1,8 @@
-"""The DAGs of the rows with Celery that ``rows.py`` lacks: tasks behind a training, a pool, a short limit."""
+"""The DAGs of the rows with Celery that ``rows.py`` lacks: tasks behind a training, a pool, a short limit, days."""
 
 import sys
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 from airflow.sdk import DAG, task
 
@@ -14,6 +15,13 @@ SMALL = {
     "tag": "{{ run_id }}",
     "poll_interval": 1,
 }
+#: Texts that Python reads as something else.
+TEXTS = ("1.10", "0x10", "1_000", "True", "{{ '1.10' }}")
+#: The day on which this folder was made, which all processes read alike; and a file that ends the days' trainings.
+TODAY = datetime.fromtimestamp(Path(__file__).stat().st_mtime, timezone.utc).replace(
+    hour=0, minute=0, second=0, microsecond=0
+)
+DAYS_OVER = Path(__file__).parents[1] / "days-over"
 
 
 @task
@@ -25,10 +33,12 @@ def read(report):
 
 
 for kind, deferrable in {"deferred": True, "sync": False}.items():
-    with DAG(f"pipeline_{kind}", schedule=None, is_paused_upon_creation=False) as dag:
+    with DAG(
+        f"pipeline_{kind}", schedule=None, is_paused_upon_creation=False, render_template_as_native_obj=True
+    ) as dag:
         train = TensorFlowYarnOperator(
-            task_id="train", task_command="{{ dag_run.conf['command'] }}", deferrable=deferrable, **SMALL
-        )
+            task_id="train", task_command="{{ dag_run.conf['command'] }}", deferrable=deferrable, stream_logs="chief",
+            env={f"TEXT_{number}": text for number, text in enumerate(TEXTS)}, **SMALL)  # fmt: skip
         read(train.output)
     globals()[f"pipeline_{kind}"] = dag
 
@@ -41,3 +51,9 @@ with DAG("pooled", schedule=None, is_paused_upon_creation=False) as pooled:
     TensorFlowYarnOperator.partial(task_id="train", deferrable=True, pool="trainings", **SMALL).expand(
         task_command=["sleep 8", "sleep 8", "exit 3"]
     )
+
+with DAG("deleted", schedule=None, is_paused_upon_creation=False) as deleted:
+    TensorFlowYarnOperator(task_id="train", task_command="sleep 600", deferrable=True, **SMALL)
+
+with DAG("daily", schedule="@daily", start_date=TODAY - timedelta(days=1), catchup=True) as daily:
+    TensorFlowYarnOperator(task_id="train", task_command=f"until test -e {DAYS_OVER}; do sleep 0.2; done", **SMALL)
