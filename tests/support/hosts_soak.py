@@ -1,11 +1,14 @@
 """A soak on several hosts by hand: jobs without a pause, and random faults of the network and of daemons.
 
 ``python tests/support/hosts_soak.py --minutes 10 --seed 1``, as root. Clients on edge call ``ytf-submit`` with an
-identity, again after exit codes 4 and 5 and after their own SIGKILL, as an engine does. Exit code 1 when a training ends
-with a wrong status, two applications of one train at the same time, more than one succeeds, or something is left.
+identity, again after exit codes 4 and 5 and after their own SIGKILL, as an engine does; an Airflow with two Celery
+workers trains beside them (`support.hosts_airflow`). Exit code 1 when a training ends with a wrong status, two
+applications of one train at the same time, more than one succeeds, or something is left.
 """
 
 import argparse
+import contextlib
+import json
 import os
 import random
 import re
@@ -18,9 +21,11 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from support.celery_site import installed_servers
 from support.hadoop.hosts import HostsCluster
 from support.hosts_rig import HostsRig
-from support.programs import SUBMIT
+from support.packages import product_wheel
+from support.programs import ROOT, SUBMIT
 from support.waiting import until
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.hadoop.resourcemanager import ENDED
@@ -31,6 +36,8 @@ NODES = [f"n{number}" for number in range(1, HOSTS + 1)]
 PAUSES, LASTS = (5, 20), (3, 45)
 #: Seconds for one call of a client, and the most calls for one training.
 CALL, CALLS = 600, 12
+#: Processes of a job that get SIGKILL.
+PROGRAMS = ("agent", "coordinator")
 WRITES = """python3 -c '
 import fsspec, os, time
 for number in range(5):
@@ -49,9 +56,9 @@ class HostsSoak:
     """One soak on one cluster."""
 
     def __init__(self, rig, seed, minutes):
-        self.rig, self.random = rig, random.Random(seed)
+        self.rig, self.random, self.seed, self.over = rig, random.Random(seed), seed, threading.Event()
         self.deadline = time.monotonic() + minutes * 60
-        self.sums, self.wrong, self.keys, self.together = Counter(), [], [], set()
+        self.sums, self.wrong, self.keys, self.together, self.at_once = Counter(), [], [], set(), set()
         self.processes = {}
 
     def note_wrong(self, text):
@@ -87,12 +94,37 @@ class HostsSoak:
             time.sleep(2)
         self.note_wrong(f"{key}: no end after {CALLS} calls: {out[-1000:]} {err[-1000:]}")
 
+    def airflow(self):
+        """Run the Airflow on edge to its end, and take over what it says."""
+        folder = self.rig.cluster.directory / "airflow"
+        words = ["--deadline", self.deadline, "--seed", self.seed, "--folder", folder / "site", "--jobs", json.dumps(JOBS),
+                 "--wheel", product_wheel(folder / "source"), "--resourcemanager", "http://master.lab.test:8088"]  # fmt: skip
+        own = [f"HOME={Path.home()}", f"PYTHONPATH={ROOT}:{ROOT / 'tests'}"]  # the cache of installed servers
+        words = ["env", *own, sys.executable, "-m", "support.hosts_airflow", *words]
+        with (folder / "client.log").open("w") as log:
+            process = self.rig.popen(*map(str, words), stderr=log)
+        for line in process.stdout:
+            for kind, text in json.loads(line).items():
+                if kind == "begun":
+                    self.keys.append(text)
+                elif kind == "wrong":
+                    found = [app["diagnostics"] for app in self.applications() if app["name"] == text.partition(":")[0]]
+                    self.note_wrong("\n".join([text, *found]))
+                else:
+                    self.sums[kind, text] += 1
+                    print(f"Airflow: {kind}: {text}", flush=True)
+        if process.wait():
+            self.note_wrong(f"Airflow: exit {process.returncode}: {(folder / 'client.log').read_text()[-4000:]}")
+
     def watch(self):
-        """Note trainings of which two applications run at once."""
-        while time.monotonic() < self.deadline:
-            running = Counter(app["name"] for app in self.applications() if app["state"] == "RUNNING")
+        """Note trainings of which two applications run, or have programs, at once."""
+        while not self.over.wait(2):
+            applications = self.applications()
+            running = Counter(app["name"] for app in applications if app["state"] == "RUNNING")
             self.together |= {name for name, count in running.items() if count > 1}
-            time.sleep(1)
+            names = {app["id"]: app["name"] for app in applications}
+            training = Counter(names.get(application) for application in training_applications())
+            self.at_once |= {name for name, count in training.items() if name and count > 1}
 
     def applications(self):
         try:
@@ -104,7 +136,9 @@ class HostsSoak:
         """Choose a fault; return it and what undoes it, if there is something to undo."""
         cluster, node = self.rig.cluster, self.random.choice(NODES)
         peer = self.random.choice([other for other in NODES if other != node])
-        fault = self.random.choice(["unplug", "unplug", "block", "edge", "datanode", "nodemanager", "client", "agent"])
+        fault = self.random.choice(
+            ["unplug", "unplug", "block", "edge", "datanode", "nodemanager", "client", *PROGRAMS]
+        )
         daemon = {"datanode": "dn", "nodemanager": "nm"}.get(fault, "") + node[1:].replace("1", "")
         if fault == "unplug":
             cluster.unplug(node)
@@ -124,10 +158,10 @@ class HostsSoak:
                 process.kill()
             return "client SIGKILL", None
         live = [app["id"] for app in self.applications() if app["state"] == "RUNNING"]
-        found = [pid for app in live for pid in cluster.processes_on(node, app)]
-        for pid in [pid for pid in found if b".ytf.zip\0agent" in Path(f"/proc/{pid}/cmdline").read_bytes()][:1]:
+        found = [pid for app in live for pid in cluster.processes_on(node, app) if is_program(pid, fault)]
+        for pid in found[:1]:
             os.kill(pid, signal.SIGKILL)
-        return "agent SIGKILL", None
+        return f"{fault} SIGKILL", None
 
     def strike_until_the_end(self):
         while time.monotonic() < self.deadline - 60:
@@ -144,11 +178,14 @@ class HostsSoak:
 
     def run(self):
         work = [threading.Thread(target=self.client, args=[number], daemon=True) for number in range(CLIENTS)]
-        work += [threading.Thread(target=one, daemon=True) for one in (self.strike_until_the_end, self.watch)]
-        for thread in work:
+        work += [threading.Thread(target=one, daemon=True) for one in (self.airflow, self.strike_until_the_end)]
+        watching = threading.Thread(target=self.watch, daemon=True)
+        for thread in (*work, watching):
             thread.start()
         for thread in work:
             thread.join()
+        self.over.set()
+        watching.join()
         self.rig.restore()
         until(lambda: all(app["state"] in ENDED for app in self.rig.applications()), 120, 1, "the end of all")
         applications = self.rig.applications()
@@ -157,7 +194,27 @@ class HostsSoak:
             if len(succeeded) > 1:
                 self.wrong.append(f"{key} succeeded {len(succeeded)} times: {succeeded}")
         self.wrong += [f"two applications of {key} ran at once" for key in self.together]
+        self.wrong += [f"programs of two applications of {key} ran at once" for key in self.at_once]
         self.wrong += [f"left: {found}" for app in applications for found in self.rig.left(app["id"])]
+
+
+def is_program(pid, program):
+    """Return whether a process is an agent, or a coordinator, which has a watchdog of the same name."""
+    try:
+        return f".ytf.zip\0{program}".encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def training_applications():
+    """Return the applications that have a user's program on any host."""
+    found = set()
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError):
+                environ = Path(f"/proc/{entry}/environ").read_bytes()
+                found |= {match.decode() for match in re.findall(rb"(?:^|\0)YTF_APPLICATION_ID=([^\0]+)", environ)}
+    return found
 
 
 def main():
@@ -165,6 +222,8 @@ def main():
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    installed_servers()  # from a registry, which edge does not reach
     with tempfile.TemporaryDirectory() as folder, HostsCluster(Path(folder) / "hosts", HOSTS) as cluster:
         soak = HostsSoak(HostsRig(cluster), options.seed, options.minutes)
         soak.run()
