@@ -41,8 +41,23 @@ def test_quickstart_trains_two_workers(train, tmp_path):
     assert (tmp_path / "saved_model.pb").is_file()
 
 
-def test_parameter_server_tutorial_ends_with_its_chief(train):
-    found = train("tensorflow/parameter_server.py", workers=2, others=["chief", "ps"], success="chief")
+@pytest.mark.parametrize(
+    "script, flags, others, success",
+    [
+        ("parameter_server.py", "", ["chief", "ps"], "chief"),
+        (
+            "tf1_flags.py",
+            " --ps_hosts $DTF_PS_HOSTS --worker_hosts $DTF_WORKER_HOSTS --job_name $DTF_TASK_JOB_NAME "
+            "--task_index $DTF_TASK_INDEX",
+            ["ps"],
+            "all_workers",
+        ),
+    ],
+)
+def test_program_with_its_own_servers_trains_and_ends(train, script, flags, others, success):
+    """The tutorial's chief ends the job; with the flags of TensorFlow 1 both workers train."""
+    command = "python ${DTF_TASK_SCRIPT}" + flags
+    found = train(f"tensorflow/{script}", command, workers=2, others=others, success=success)
     assert found == {"weights": [1.0, 2.0], "workers": 2}
 
 
