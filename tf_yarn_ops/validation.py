@@ -16,9 +16,8 @@ from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from .errors import Fault, FaultCode, GeneralFault, SpecInvalid
-from .runtime.common.contract import MAX_STRING
+from .runtime.common.contract import GPU, MAX_STRING
 from .runtime.common.masking import MASK, mask_command
-from .runtime.common.report import GPU
 
 PartType = TypeVar("PartType")
 Reader = Callable[[Any], Any]

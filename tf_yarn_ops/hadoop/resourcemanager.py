@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 from ..errors import ApplicationNotFound, ClusterUnreachable, CredentialsRefused, KerberosRefused, SubmissionRejected
-from ..runtime.common.report import GPU
+from ..runtime.common.contract import GPU
 from .backend import Backend
 from .fast_import import import_httpx
 from .gateway import from_outside, is_gateway

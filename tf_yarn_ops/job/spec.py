@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import Fault, FaultCode
 from ..runtime.common.committed_output import LONGEST_NAME, MODES, OFF, VERSION, split_location
-from ..runtime.common.contract import MAX_STRING, SERVER_COMMAND
+from ..runtime.common.contract import GPU, MAX_STRING, SERVER_COMMAND
 from ..runtime.common.frameworks import FRAMEWORKS, TENSORFLOW
-from ..runtime.common.report import GPU
 from ..runtime.common.roles import CHIEF, EVALUATOR, TENSORBOARD, Role
 from ..validation import (
     ARCHIVE_SUFFIXES,

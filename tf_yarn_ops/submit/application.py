@@ -25,6 +25,7 @@ from ..runtime.common.committed_output import NEW, OFF, REPLACE, CommitPlan, spl
 from ..runtime.common.contract import (
     ENVIRONMENT_FOLDER,
     EVERYBODY,
+    GPU,
     JOB_FILE,
     RUNTIME_FILE,
     VERSION,
@@ -40,7 +41,6 @@ from ..runtime.common.contract import (
 from ..runtime.common.frameworks import FRAMEWORKS
 from ..runtime.common.masking import mask_options
 from ..runtime.common.protocol import PORTS
-from ..runtime.common.report import GPU
 from ..runtime.common.roles import ROLES, TENSORBOARD
 from ..validation import check_faults
 from .container_environment import ANY_PYTHON, ContainerEnvironment, build_container_environment

@@ -15,6 +15,8 @@ from .frameworks import FRAMEWORKS, TENSORFLOW, find_position
 from .masking import secrets_of
 from .roles import EVALUATOR
 
+#: YARN's name of GPUs.
+GPU = "yarn.io/gpu"
 #: Version of the job file and of the protocol between coordinator and agents.
 VERSION = 1
 JOB_FILE = ".ytf.job.json"

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+from .contract import GPU
 from .reasons import Reason
 from .values import Amount, ContainerId, Count, Moment, TaskName, Url, plain_values, read_fields, read_value
 
@@ -40,8 +41,6 @@ COSTS = {
     "vcore_seconds": ("vcore-hours", 3600),
     "gpu_seconds": ("GPU-hours", 3600),
 }
-#: YARN's name of GPUs.
-GPU = "yarn.io/gpu"
 _DIGITS = re.compile("[0-9]{1,16}\\Z")
 #: The name of a reason.
 _REASON = re.compile(r"[A-Z][A-Z0-9_]{1,40}\Z")
