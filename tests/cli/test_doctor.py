@@ -129,10 +129,8 @@ def test_ctrl_c_ends_it_after_the_running_check(place):
 
 def test_its_help_names_what_it_does():
     page = " ".join(run("-h").stdout.split())
-    assert (
-        "Without --submit it runs nothing on the cluster, and leaves at most two empty directories there" in page
-        and "--environment" in page
-    )
+    assert "Without --submit and without an image it runs nothing on the cluster" in page
+    assert "leaves at most two empty directories there" in page and "--environment" in page
 
 
 @pytest.mark.parametrize("words, variable", [(["--resourcemanager", "local://"], ""), ([], "local://")])
