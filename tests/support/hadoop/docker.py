@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from support.waiting import until
 from tf_yarn_ops.errors import MiniClusterError
 
 #: The daemon that runs containers, and the user of this machine that jobs in Docker run as: YARN refuses root.
@@ -137,11 +138,20 @@ def start_registry(engine: Engine) -> Iterator[str]:
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen([program, "serve", folder / "config.yml"], stdout=log, stderr=log)
     try:
+        until(lambda: process.poll() is not None or _listens(address), what="the registry listens")
+        if process.poll() is not None:
+            raise MiniClusterError(f"the registry has ended: {(folder / 'log').read_text(errors='replace')}")
         yield address
     finally:
         process.kill()
         process.wait()
         engine.cfg.write_text(cfg)
+
+
+def _listens(address: str) -> bool:
+    host, _, port = address.partition(":")
+    with socket.socket() as one:
+        return one.connect_ex((host, int(port))) == 0
 
 
 def write_client_config(file: Path, registry: str) -> Path:
