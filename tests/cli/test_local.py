@@ -248,7 +248,7 @@ def test_workers_that_serve_after_the_chief_are_named(environ, tmp_path):
     )
     said = []
     try:
-        while "look:" not in (line := client.stderr.readline()):
+        while "alert:" not in (line := client.stderr.readline()):
             assert line, said
             said.append(line)
     finally:
