@@ -333,7 +333,7 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
             {"path": environments[name].path, "docker_image": environments[name].docker_image}
             if name in environments
             else {},
-            task.after,
+            [*task.after],
         )
         for name, task in spec.tasks.items()
     }
