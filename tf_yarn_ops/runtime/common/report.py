@@ -187,7 +187,7 @@ class JobReport:
         From submission to the start of the application master.
     memory_seconds, vcore_seconds, gpu_seconds : int or None
         What YARN has counted of the application's containers: MiB, vcores and GPUs, each times seconds. None where
-        YARN counts nothing.
+        YARN counts nothing. Reports that differ in nothing else are equal.
     rounds : tuple of Round
     tasks : tuple of TaskReport
     omitted_tasks : int
@@ -231,9 +231,10 @@ class JobReport:
     started_at: Optional[Moment] = None
     finished_at: Optional[Moment] = None
     queue_seconds: Optional[Amount] = None
-    memory_seconds: Optional[Count] = None
-    vcore_seconds: Optional[Count] = None
-    gpu_seconds: Optional[Count] = None
+    # YARN counts on for a moment after the verdict, so two readings of one end may differ in these three.
+    memory_seconds: Optional[Count] = field(default=None, compare=False)
+    vcore_seconds: Optional[Count] = field(default=None, compare=False)
+    gpu_seconds: Optional[Count] = field(default=None, compare=False)
     rounds: Tuple[Round, ...] = ()
     tasks: Tuple[TaskReport, ...] = ()
     omitted_tasks: Count = 0
