@@ -42,15 +42,15 @@ FINE = [
 
 
 @pytest.mark.parametrize("command, hides", HIDING.items())
-def test_end_that_hides_a_failure_is_named(command, hides):
-    assert (hiding_end(command), _code(command)) == (hides, 0)
+def test_end_that_hides_a_failure_is_named(command, hides, tmp_path):
+    assert (hiding_end(command), _code(command, tmp_path)) == (hides, 0)
     (doubt,) = find_job_warnings(build_job({"task_command": command, "cluster_requirement": "worker:1"}))
     assert doubt.startswith(f"command: {hides!r} at its end")
 
 
 @pytest.mark.parametrize("command", SHOWING)
-def test_command_that_shows_its_failure_is_not_doubted(command):
-    assert hiding_end(command) == "" and _code(command) != 0
+def test_command_that_shows_its_failure_is_not_doubted(command, tmp_path):
+    assert hiding_end(command) == "" and _code(command, tmp_path) != 0
 
 
 @pytest.mark.parametrize("command", FINE)
@@ -63,7 +63,8 @@ def test_warning_names_the_type_whose_command_it_is():
     assert [doubt.partition(":")[0] for doubt in find_job_warnings(job)] == ["tasks.ps.command"]
 
 
-def _code(command):
+def _code(command, folder):
     """Return the exit code of a command, as the agent starts it, in which each program fails."""
     shell = "python() { return 7; }; nvidia-smi() { return 0; }; "
-    return subprocess.run(["bash", "-o", "pipefail", "-c", shell + command], capture_output=True, timeout=60).returncode
+    words = ["bash", "-o", "pipefail", "-c", shell + command]
+    return subprocess.run(words, cwd=folder, capture_output=True, timeout=60).returncode
