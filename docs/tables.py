@@ -18,9 +18,9 @@ sys.path.insert(0, str(DOCS.parent))
 from tf_yarn_ops.airflow import _NAMES  # noqa: E402
 from tf_yarn_ops.azkaban import keys, tony  # noqa: E402
 from tf_yarn_ops.cli.parameters import ALL, names_of, value_of  # noqa: E402
+from tf_yarn_ops.declaration import OPERATOR, OPTION_SECTIONS, Option  # noqa: E402
 from tf_yarn_ops.doctor.symptoms import Symptom  # noqa: E402
 from tf_yarn_ops.doctor.table import CHECKS  # noqa: E402
-from tf_yarn_ops.job.declaration import OPERATOR, OPTION_SECTIONS, Option  # noqa: E402
 from tf_yarn_ops.job.options import OPTIONS, options_of  # noqa: E402
 
 

@@ -23,6 +23,8 @@ CORE = (
     "programs",
     "validation",
     "yaml_text",
+    "kinds",
+    "declaration",
     "job",
     "hadoop",
     "staging",
@@ -36,7 +38,7 @@ CORE = (
 )
 ALLOWED = {
     **{room: set(CORE[:number]) for number, room in enumerate(CORE)},
-    "hadoop": {"runtime.common", "errors", "validation", "yaml_text"},
+    "hadoop": {"runtime.common", "errors", "validation", "yaml_text", "kinds", "declaration"},
     "runtime.agent": {"runtime.common", "runtime.tensorboard"},
     "runtime.page": {"runtime.common"},
     "runtime.program": {"runtime.common"},
@@ -154,7 +156,7 @@ TESTED_IN = {
     "environments/test_pack.py": ["cli.env", "environments.description"],
     "follow/test_lease.py": ["follow.session"],
     "hadoop/test_resourcemanager.py": ["hadoop.security.authentication"],
-    "job/test_options.py": ["job.declaration", "job.kinds"],
+    "job/test_options.py": ["declaration", "kinds"],
     "minicluster/test_hadoop.py": ["minicluster.health"],
     "oozie/test_request.py": ["oozie.data"],
     "secure/test_oozie.py": ["hadoop.security.container_tokens"],

@@ -16,7 +16,7 @@ from support.airflow_task import JOB, run
 from tf_yarn_ops.airflow import TensorFlowYarnOperator
 from tf_yarn_ops.airflow.job import operator_job
 from tf_yarn_ops.airflow.operator import ALIASES, OPERATOR_OPTIONS, RENAMED
-from tf_yarn_ops.job.declaration import OPERATOR
+from tf_yarn_ops.declaration import OPERATOR
 from tf_yarn_ops.job.options import options_of
 from tf_yarn_ops.job.request import OPTION_NAMES
 from tf_yarn_ops.job.spec import JobSpec
@@ -271,9 +271,11 @@ def test_importing_the_operator_loads_airflow_and_the_options_only():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100, check=True)
     light = (
+        "declaration",
         "errors",
         "job",
-        *(f"job.{name}" for name in ("declaration", "document", "kinds", "options", "parts", "requirement", "spec")),
+        "kinds",
+        *(f"job.{name}" for name in ("document", "options", "parts", "requirement", "spec")),
         "validation",
         "runtime",
         "runtime.common",

@@ -1,7 +1,7 @@
 """From the keys of a .job to a job: the table, TonY's names, byte-for-byte values, and every fault by its key."""
 
 from tf_yarn_ops.azkaban.keys import ALL_KEYS, find_key
-from tf_yarn_ops.job.declaration import AZKABAN
+from tf_yarn_ops.declaration import AZKABAN
 from tf_yarn_ops.job.options import options_of
 from tf_yarn_ops.job.request import OPTION_NAMES
 

@@ -1,17 +1,13 @@
 """The table of options: complete, consistent, and with the defaults that hold."""
 
-import ast
-import dataclasses
-import inspect
-
 import pytest
 
+from tf_yarn_ops.declaration import AZKABAN, COMMAND_LINE, DOCUMENT, EVERYWHERE, OPERATOR, OPTION_SECTIONS
 from tf_yarn_ops.hadoop.site import SUBMIT_WITH, Site
-from tf_yarn_ops.job.declaration import AZKABAN, COMMAND_LINE, DOCUMENT, EVERYWHERE, OPERATOR, OPTION_SECTIONS
 from tf_yarn_ops.job.options import OPTIONS, options_of
-from tf_yarn_ops.job.parts import Resources, RestartPolicy, TensorBoard
+from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.job.request import OPTION_NAMES, build_job
-from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.job.spec import JobSpec
 
 
 def test_public_docstrings_have_every_option():
@@ -76,10 +72,3 @@ def test_the_defaults_in_words_are_those_of_the_parts():
     assert {name for name, role in roles.items() if not role.awaited} == {"ps"}
     assert {name for name, role in roles.items() if not role.in_cluster} == {"evaluator"}
     assert all(role.fatal for role in roles.values())
-
-
-@pytest.mark.parametrize("part", [JobSpec, TaskSpec, Resources, TensorBoard])
-def test_typed_arguments_of_a_part_are_its_fields(part):
-    tree = ast.parse(inspect.getsource(part).strip())
-    arguments = next(node.args for node in ast.walk(tree) if getattr(node, "name", "") == "__init__")
-    assert {one.arg for one in arguments.args} - {"self"} == {field.name for field in dataclasses.fields(part)}

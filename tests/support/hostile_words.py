@@ -24,8 +24,8 @@ from tf_yarn_ops.azkaban.properties import parse_properties
 from tf_yarn_ops.cli.command_line import run_command
 from tf_yarn_ops.cli.parameters import ALL, names_of
 from tf_yarn_ops.cli.submit import submit
+from tf_yarn_ops.declaration import OPERATOR
 from tf_yarn_ops.errors import SpecInvalid
-from tf_yarn_ops.job.declaration import OPERATOR
 from tf_yarn_ops.job.options import options_of
 from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
 from tf_yarn_ops.job.request import build_job

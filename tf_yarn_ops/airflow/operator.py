@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from ..declaration import OPERATOR
 from ..errors import did_you_mean
-from ..job.declaration import OPERATOR
 from ..job.options import options_of
 from .kill_state import KillState, TaskSignal
 from .links import TensorBoardLink, TrainingLink, YarnApplicationLink, YarnLogsLink

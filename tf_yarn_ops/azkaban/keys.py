@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from .. import kinds
+from ..declaration import AZKABAN, TYPE, Option
 from ..errors import Fault, FaultCode
-from ..job import kinds
-from ..job.declaration import AZKABAN, TYPE, Option
 from ..job.options import options_of
 from ..launch.identity import IGNORE, PREVIOUS
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .. import kinds
+from ..declaration import Part, option
 from ..errors import Fault, FaultCode, SpecInvalid
-from ..job import kinds
-from ..job.declaration import Part, option
 from ..job.spec import JobSpec
 from ..validation import ValueFault, check_faults, invalid, kind_of, not_a_mapping, read_part, read_text, read_texts
 from .keys import find_key, unknown_key

@@ -4,7 +4,7 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from ..job.declaration import OPTION_SECTIONS, Option
+from ..declaration import OPTION_SECTIONS, Option
 from ..job.options import OPTIONS
 from ..runtime.common.reasons import OUTCOMES
 from .parameters import DESIGN, JOB_OPTIONS, SUBMISSION, help_of, names_of, shown_default, value_of

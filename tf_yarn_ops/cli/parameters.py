@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..job.declaration import COMMAND_LINE, Option
+from ..declaration import COMMAND_LINE, Option
 from ..job.options import OPTIONS, options_of
 
 _FORMS = "A value for one task wins over a value for its type, which wins over a value for all tasks."

@@ -6,8 +6,8 @@ tables of the documents and `request.build_job` derive from `OPTIONS`.
 
 from functools import partial
 
-from . import kinds
-from .declaration import AZKABAN, COMMAND_LINE, OPERATOR, OPTION_SECTIONS, Option, declared
+from .. import kinds
+from ..declaration import AZKABAN, COMMAND_LINE, OPERATOR, OPTION_SECTIONS, Option, declared
 from .spec import JobSpec
 
 _SUBMITTING = (COMMAND_LINE, AZKABAN, OPERATOR)

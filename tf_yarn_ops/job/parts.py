@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import partial
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
+from .. import kinds
+from ..declaration import DOCUMENT, Memory, Part, Texts, option
 from ..errors import Fault, FaultCode
 from ..validation import (
     ARCHIVE_SUFFIXES,
@@ -24,8 +26,6 @@ from ..validation import (
     read_source,
     read_text,
 )
-from . import kinds
-from .declaration import DOCUMENT, Part, option
 
 #: Arguments of TensorBoard that the program in front of it gives itself.
 TENSORBOARD_OWN = ("--logdir", "--logdir_spec", "--host", "--bind_all", "--port", "--reuse_port", "--path_prefix")
@@ -99,20 +99,16 @@ gpus_option = partial(
 class Resources(Part):
     """The resources of one container."""
 
-    memory: int = memory_option()
+    memory: Memory = memory_option()
     vcores: int = vcores_option()
     gpus: int = gpus_option()
-
-    if TYPE_CHECKING:  # what a caller may give
-
-        def __init__(self, memory: int | str = ..., vcores: int = ..., gpus: int = ...) -> None: ...
 
 
 @dataclass(frozen=True)
 class TensorBoard(Part):
     """The extra task that serves TensorBoard on ``output`` while the job runs; it keeps what it reads in memory."""
 
-    memory: int = option(
+    memory: Memory = option(
         2048, kinds.MEMORY, "Memory of the TensorBoard task, in MiB or with a unit.", name="tensorboard_memory"
     )
     vcores: int = option(
@@ -139,17 +135,6 @@ class TensorBoard(Part):
         name="tensorboard_args",
         value="<arguments>",
     )
-
-    if TYPE_CHECKING:  # what a caller may give
-
-        def __init__(
-            self,
-            memory: int | str = ...,
-            vcores: int = ...,
-            linger: float = ...,
-            logdir: str | None = ...,
-            args: str = ...,
-        ) -> None: ...
 
     def _faults(self, wrong: set[str]) -> Iterator[Fault]:
         try:
@@ -285,7 +270,7 @@ class DockerSettings(Part):
     runtime: str | None = option(
         None, kinds.TEXT, "The runtime that the engine starts the image with: nvidia.", name="docker_runtime"
     )
-    tmpfs: tuple[str, ...] = option(
+    tmpfs: Texts = option(
         (),
         kinds.TEXTS,
         "A folder of the container that is kept in memory. /dev/shm takes the place of Docker's own of 64 MiB.",
@@ -316,11 +301,11 @@ _names = partial(option, (), kinds.TEXTS, in_words="none", doors=(DOCUMENT,))
 class Acls(Part):
     """Who may view or change the application besides the submitting user, by the names that the cluster knows."""
 
-    view_users: tuple[str, ...] = _names("Users who may view the application; * for all.")
-    view_groups: tuple[str, ...] = _names("Groups that may view the application.")
-    modify_users: tuple[str, ...] = _names("Users who may change or kill the application; * for all.")
-    modify_groups: tuple[str, ...] = _names("Groups that may change or kill the application.")
-    ui_users: tuple[str, ...] = _names("Further users who may open the pages of the job.")
+    view_users: Texts = _names("Users who may view the application; * for all.")
+    view_groups: Texts = _names("Groups that may view the application.")
+    modify_users: Texts = _names("Users who may change or kill the application; * for all.")
+    modify_groups: Texts = _names("Groups that may change or kill the application.")
+    ui_users: Texts = _names("Further users who may open the pages of the job.")
 
 
 @dataclass(frozen=True)

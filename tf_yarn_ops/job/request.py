@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from ..declaration import OPERATOR, Option
 from ..errors import Fault, FaultCode, SpecInvalid
 from ..runtime.common.contract import SCRIPT_VARIABLE
 from ..validation import ValueFault, check_faults, kind_of, noting, parse_count, parse_flag, read_text
-from .declaration import OPERATOR, Option
 from .options import options_of
 from .requirement import NotationFault, canonical_type, parse_cluster_requirement, parse_overrides
 from .shell_commands import hiding_end

@@ -8,8 +8,10 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .. import kinds
+from ..declaration import AZKABAN, COMMAND_LINE, DOCUMENT, OPERATOR, Converted, Memory, Part, Texts, option
 from ..errors import Fault, FaultCode
 from ..runtime.common.committed_output import LONGEST_NAME, MODES, OFF, VERSION, split_location
 from ..runtime.common.contract import GPU, MAX_STRING, SERVER_COMMAND
@@ -28,8 +30,6 @@ from ..validation import (
     read_part,
     read_texts,
 )
-from . import kinds
-from .declaration import AZKABAN, COMMAND_LINE, DOCUMENT, OPERATOR, Part, option
 from .document import format_yaml, parse_yaml
 from .parts import (
     Acls,
@@ -139,7 +139,7 @@ class TaskSpec(Part):
     """
 
     instances: int = option(1, kinds.count(1), "How many tasks of this type there are.", doors=_BY_TYPE)
-    memory: int = memory_option()
+    memory: Memory = memory_option()
     vcores: int = vcores_option()
     gpus: int = gpus_option()
     resources: Mapping[str, int] = option(
@@ -168,7 +168,7 @@ class TaskSpec(Part):
         section="program",
         doors=_BY_TYPE,
     )
-    after: tuple[str, ...] = option(
+    after: Converted[tuple[str, ...], Sequence[str] | str] = option(
         (),
         kinds.Kind("texts", lambda value: tuple(map(canonical_type, read_texts(value)))),
         "The types whose tasks must all succeed before these start. They run once, and are not part of the cluster "
@@ -176,7 +176,7 @@ class TaskSpec(Part):
         in_words="none",
         doors=_BY_TYPE,
     )
-    environment: Environment | None = option(
+    environment: Converted[Environment | None, Environment | str | None] = option(
         None,
         kinds.Kind("text", read_environment),
         "Another interpreter, or another image, for the tasks of one type, as for the job.",
@@ -201,7 +201,7 @@ class TaskSpec(Part):
         in_words="they share the max_container_losses of the job",
         doors=_BY_TYPE,
     )
-    indices: Mapping[int, Resources] = option(
+    indices: Converted[Mapping[int, Resources], Mapping[int, Resources | Mapping[str, Any]]] = option(
         dict,
         kinds.Kind("variables", lambda value: value),
         "Memory, vcores and gpus of single tasks, by task index; the rest comes from their task type.",
@@ -234,29 +234,6 @@ class TaskSpec(Part):
         many=True,
         in_words="true for tensorflow and jax, else false",
     )
-
-    if TYPE_CHECKING:  # what a caller may give; the fields have what was read from it
-
-        def __init__(
-            self,
-            instances: int = ...,
-            memory: int | str = ...,
-            vcores: int = ...,
-            gpus: int = ...,
-            resources: Mapping[str, int] = ...,
-            node_label: str | None = ...,
-            command: str | None = ...,
-            env: Mapping[str, str] = ...,
-            after: Sequence[str] | str = ...,
-            environment: Environment | str | None = ...,
-            max_restarts: int | None = ...,
-            max_container_losses: int | None = ...,
-            indices: Mapping[int, Resources | Mapping[str, Any]] = ...,
-            in_cluster: bool | None = ...,
-            awaited: bool | None = ...,
-            fatal: bool | None = ...,
-            hold_port: bool | None = ...,
-        ) -> None: ...
 
     def _faults(self, wrong: set[str]) -> Iterator[Fault]:
         general = {name: getattr(self, name) for name in _RESOURCES if name not in wrong}
@@ -309,7 +286,7 @@ class JobSpec(Part):
     ``tensorboard`` as True. ``chiefworker`` and ``master`` are other names of the task type ``chief``.
     """
 
-    tasks: Mapping[str, TaskSpec] = option(
+    tasks: Converted[Mapping[str, TaskSpec], Mapping[str, TaskSpec | int | Mapping[str, Any]]] = option(
         dict,
         kinds.Kind("text", _read_tasks, "<requirement>", part=TaskSpec),
         "The task types and their instances: <type1>:<instances1>,<type2>:<instances2>,... Example: ps:2,worker:4. "
@@ -320,7 +297,7 @@ class JobSpec(Part):
         section="tasks",
         short="-r",
     )
-    custom_types: tuple[str, ...] = option(
+    custom_types: Texts = option(
         (),
         kinds.TEXTS,
         "Accept this task type, although it looks like a misspelt chief, worker, ps or evaluator.",
@@ -352,7 +329,7 @@ class JobSpec(Part):
         doors=(COMMAND_LINE, OPERATOR, DOCUMENT),
     )
     priority: int = option(0, kinds.count(0), "The priority in the queue; a larger number comes first.")
-    tags: tuple[str, ...] = option((), kinds.TEXTS, "A YARN application tag. A job has at most 6.", name="tag")
+    tags: Texts = option((), kinds.TEXTS, "A YARN application tag. A job has at most 6.", name="tag")
     node_label: str | None = option(
         None,
         kinds.TEXT,
@@ -430,7 +407,7 @@ class JobSpec(Part):
         "and evaluators write. all: every task does.",
         section="program",
     )
-    mirror_input: int | None = option(
+    mirror_input: Converted[int | None, int | str | None] = option(
         None,
         kinds.MEMORY,
         "Copy the input path to the disk of each node that runs tasks, once, and give them the copy in DTF_INPUT_PATH. "
@@ -445,7 +422,7 @@ class JobSpec(Part):
         "HADOOP_HDFS_HOME, ARROW_LIBHDFS_DIR, LIBHDFS_OPTS, JAVA_HOME and LD_LIBRARY_PATH, unless env does.",
         section="program",
     )
-    environment: Environment | None = option(
+    environment: Converted[Environment | None, Environment | str | None] = option(
         None,
         kinds.Kind("text", read_environment),
         "The interpreter and its packages: python:///usr/bin/python3, "
@@ -455,8 +432,10 @@ class JobSpec(Part):
         section="program",
         in_words="the nodes' own",
     )
-    docker: DockerSettings = option(DockerSettings, kinds.part_of_job(DockerSettings), section="program")
-    tensorboard: TensorBoard | None = option(
+    docker: Converted[DockerSettings, DockerSettings | Mapping[str, Any]] = option(
+        DockerSettings, kinds.part_of_job(DockerSettings), section="program"
+    )
+    tensorboard: Converted[TensorBoard | None, TensorBoard | Mapping[str, Any] | bool | None] = option(
         None,
         kinds.Kind("flag", _read_tensorboard, part=TensorBoard),
         "Run TensorBoard on the output path, as a separate task, until the job ends. It is shown through YARN's "
@@ -471,8 +450,12 @@ class JobSpec(Part):
         "and ends, when the chief has ended with exit code 0.",
         section="restarts",
     )
-    restart: RestartPolicy = option(RestartPolicy, kinds.part_of_job(RestartPolicy), section="restarts")
-    deadlines: Deadlines = option(Deadlines, kinds.part_of_job(Deadlines), section="deadlines")
+    restart: Converted[RestartPolicy, RestartPolicy | Mapping[str, Any]] = option(
+        RestartPolicy, kinds.part_of_job(RestartPolicy), section="restarts"
+    )
+    deadlines: Converted[Deadlines, Deadlines | Mapping[str, Any]] = option(
+        Deadlines, kinds.part_of_job(Deadlines), section="deadlines"
+    )
     lease: float | None = option(
         None,
         kinds.SECONDS,
@@ -482,61 +465,21 @@ class JobSpec(Part):
         in_words="900 on Azkaban and Oozie, for ytf-submit with wait and without run_id, and for Launcher.run without "
         "identity; else no lease",
     )
-    file_systems: tuple[str, ...] = option(
+    file_systems: Texts = option(
         (),
         kinds.TEXTS,
         "Another file system for which the job needs a delegation token: hdfs://other.",
         name="file_system",
         value="<URI>",
     )
-    acls: Acls = option(Acls, kinds.part_of_job(Acls))
-    am_memory: int = option(1024, kinds.MEMORY, "Memory of the application master, in MiB or with a unit.")
+    acls: Converted[Acls, Acls | Mapping[str, Any]] = option(Acls, kinds.part_of_job(Acls))
+    am_memory: Memory = option(1024, kinds.MEMORY, "Memory of the application master, in MiB or with a unit.")
     am_vcores: int = option(1, kinds.count(1), "Virtual cores of the application master.", value="<vcores>")
     report_log_tail: int = option(
         4096,
         kinds.count(0, "characters"),
         "How much of the log of a failed task the report carries, at most 8192; 0 for none.",
     )
-
-    if TYPE_CHECKING:  # as in `TaskSpec`
-
-        def __init__(
-            self,
-            tasks: Mapping[str, TaskSpec | int | Mapping[str, Any]] = ...,
-            custom_types: Sequence[str] = ...,
-            command: str | None = ...,
-            framework: str = ...,
-            name: str = ...,
-            queue: str = ...,
-            user: str | None = ...,
-            priority: int = ...,
-            tags: Sequence[str] = ...,
-            node_label: str | None = ...,
-            env: Mapping[str, str] = ...,
-            files: Mapping[str, str] = ...,
-            archives: Mapping[str, str] = ...,
-            script: str | None = ...,
-            input: str | None = ...,
-            output: str | None = ...,
-            commit: str = ...,
-            commit_version: int | None = ...,
-            commit_keep: int = ...,
-            mirror: str = ...,
-            mirror_input: int | str | None = ...,
-            libhdfs: bool = ...,
-            environment: Environment | str | None = ...,
-            docker: DockerSettings | Mapping[str, Any] = ...,
-            tensorboard: TensorBoard | Mapping[str, Any] | bool | None = ...,
-            success: str = ...,
-            restart: RestartPolicy | Mapping[str, Any] = ...,
-            deadlines: Deadlines | Mapping[str, Any] = ...,
-            lease: float | None = ...,
-            file_systems: Sequence[str] = ...,
-            acls: Acls | Mapping[str, Any] = ...,
-            am_memory: int | str = ...,
-            am_vcores: int = ...,
-            report_log_tail: int = ...,
-        ) -> None: ...
 
     def _faults(self, wrong: set[str]) -> Iterator[Fault]:
         for names, find in _RULES:

@@ -18,11 +18,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..declaration import TYPE
 from ..errors import Fault, FaultCode, SpecInvalid
 from ..hadoop.cluster import Cluster
 from ..hadoop.local_jobs import LocalJobs
 from ..hadoop.resourcemanager import ENDED
-from ..job.declaration import TYPE
 from ..job.options import OPTIONS
 from ..job.spec import JobSpec
 from ..runtime.common.clock import DAY

@@ -1,17 +1,17 @@
-"""How an option of a job is declared: once, by `option`, on the field that holds its value.
+"""How an option of a job or a setting of a site is declared: once, by `option`, on the field that holds its value.
 
-The fields of `parts` and `spec` are declared this way. `Part` reads its fields by their declarations, and `options`
-collects these for parsers, help and documents.
+`Part` reads its fields by their declarations. `job.options` collects these for parsers, help and documents, `ytf
+schema` for editors.
 """
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-from ..errors import Fault
-from ..validation import check_faults, normalise, optional
+from .errors import Fault
 from .kinds import Kind
+from .validation import check_faults, normalise, optional
 
 #: Stands for the name of a task type in a path.
 TYPE = "<type>"
@@ -29,6 +29,26 @@ OPTION_SECTIONS = {
     "deadlines": "Deadlines",
     "submission": "The submission",
 }
+
+
+HeldType = TypeVar("HeldType", covariant=True)
+GivenType = TypeVar("GivenType", contravariant=True)
+
+
+class Converted(Protocol[HeldType, GivenType]):
+    """The annotation of a field that holds one type, read from another type that the constructor takes.
+
+    Only type checkers use it, as that of a descriptor.
+    """
+
+    def __get__(self, instance: Any, owner: Any) -> HeldType: ...
+    def __set__(self, instance: Any, value: GivenType) -> None: ...
+
+
+#: MiB, given as a number or with a unit.
+Memory = Converted[int, int | str]
+#: Texts, given in any sequence.
+Texts = Converted[tuple[str, ...], Sequence[str]]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..validation import (
+from .validation import (
     parse_memory,
     read_amounts,
     read_choice,
