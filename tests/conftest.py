@@ -30,6 +30,8 @@ from support.shared import (
 
 REAPER, LEFT_OUT = pytest.StashKey(), pytest.StashKey()
 FOLDER = Path(__file__).parent
+#: Tests on a minicluster that wait: from so many on another worker starts one, instead of ending.
+WORTH_A_CLUSTER = 25
 
 
 def pytest_configure(config):
@@ -90,7 +92,8 @@ def pytest_xdist_make_scheduler(config, log):
             host = node in self.hosts or len(self.hosts) < max(1, self.numnodes // 2)
             wanted = [scope for scope, needs in on_minicluster.items() if needs == host]
             # A worker without files of its kind takes the others, but starts no cluster for the last of a long run.
-            if host or not everything:
+            left = sum(len(self.workqueue[scope]) for scope, needs in on_minicluster.items() if needs)
+            if host or not everything or (not wanted and left >= WORTH_A_CLUSTER):
                 wanted += [scope for scope, needs in on_minicluster.items() if needs != host]
             if not wanted:
                 node.shutdown()
