@@ -79,7 +79,7 @@ def test_every_pin_has_a_hash_and_no_list_names_a_server(pins):
     assert "://" not in pins.read_text()
 
 
-def test_every_dependency_of_setup_py_is_pinned():
+def test_every_declared_dependency_is_pinned():
     extras = re.search(r"^EXTRAS=\((.+)\)$", (ROOT / "dev").read_text(), re.M)[1].split()
     pinned = set(re.findall(r"^([\w.-]+)==", PINS[0].read_text(), re.M))
     needed = [Requirement(row) for row in requires("tf-yarn-ops")]

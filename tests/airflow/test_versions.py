@@ -43,8 +43,7 @@ def test_every_name_is_there_in_the_newest_version():
 
 def test_the_oldest_version_is_the_oldest_that_is_tested():
     assert parse_airflow_version(VERSIONS[0]) == OLDEST
-    setup = (ROOT / "setup.py").read_text()
-    assert '"apache-airflow>={}.{}"'.format(*OLDEST) in setup
+    assert '"apache-airflow>={}.{}"'.format(*OLDEST) in (ROOT / "pyproject.toml").read_text()
 
 
 def test_an_older_airflow_is_refused(tmp_path):

@@ -41,10 +41,10 @@ def test_numbers_of_formats_are_those_of_the_code():
 
 def test_supported_versions_are_those_of_the_code():
     supported = {row[0]: re.findall(r"\d+\.\d+", row[1]) for row in cells("Versions of other software")}
-    setup = (ROOT / "setup.py").read_text(encoding="utf-8")
-    pythons = re.findall(r"Python :: (3\.\d+)", setup)
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    pythons = re.findall(r"Python :: (3\.\d+)", project)
     assert supported["Python where you submit"] == [pythons[0], pythons[-1]]
-    assert re.search(r'python_requires=">=(.+?)"', setup)[1] == pythons[0]
+    assert re.search(r'requires-python = ">=(.+?)"', project)[1] == pythons[0]
     assert f"needs Python {supported['Python on the nodes'][0]}," in (PACKAGE / "runtime" / "entry.py").read_text()
     oldest = re.search(r"^OLDEST: Version = \((\d+), (\d+)\)$", (PACKAGE / "airflow" / "versions.py").read_text(), re.M)
     assert supported["Airflow"] == [".".join(oldest.groups())]
