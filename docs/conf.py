@@ -1,7 +1,6 @@
 """Sphinx's settings for the documents: ``./dev docs`` builds them into .ytf/docs/html.
 
-Nothing is fetched while they are built. A reader's browser loads mermaid from cdn.jsdelivr.net to draw the diagrams;
-where it can not, the diagrams stand there as text.
+Nothing is fetched, neither while they are built nor by a reader's browser: docs/diagrams.py has drawn the diagrams.
 """
 
 import sys
@@ -16,11 +15,10 @@ project = "tf_yarn_ops"
 author = copyright = "the authors of tf_yarn_ops"
 version = release = tf_yarn_ops.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinxcontrib.mermaid"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown"}
 
 myst_heading_anchors = 4
-myst_fence_as_directive = ["mermaid"]
 myst_enable_extensions = ["colon_fence"]
 
 autodoc_typehints = "none"

@@ -78,7 +78,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
         place = Path(folder) / "page.html"
         text = render_page(sample(), live=False)  # a live page would ask its server for news
-        place.write_text(text.replace('<td><a href="http', '<td><button>end</button> <a href="http'))
+        place.write_text(text.replace(">all</a> ", ">all</a> <button>end</button> <button>stack</button>"))
         for name, options in (
             ("job-page", {"width": 1180, "height": 900}),
             ("job-page-dark", {"width": 1180, "height": 900, "dark": True}),
