@@ -15,7 +15,7 @@ def faults_of(part, **values):
 def test_defaults_are_the_documented_ones():
     assert Resources() == Resources(memory=8192, vcores=1, gpus=0)
     assert TensorBoard() == TensorBoard(memory=2048, vcores=1, linger=0)
-    assert Deadlines() == Deadlines(86400, 1800, 600, 60, 0, 604800, 10)
+    assert Deadlines() == Deadlines(86400, 1800, 600, 60, 0, 604800, 0, 10)
     assert RestartPolicy() == RestartPolicy("never", 0, 3, (), (), 1.0, 0, 0)
 
 

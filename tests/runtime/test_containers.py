@@ -86,9 +86,9 @@ def test_restart_begins_another_round_in_the_same_containers(launcher):
     assert (report.reason, len(report.rounds), report.tasks[0].starts) == (Reason.SUCCEEDED, 2, 2)
 
 
-def test_deadline_ends_the_job(launcher):
-    report = launcher.run(job(FOREVER, deadlines=Deadlines(execution=1, stop_grace=1)), poll_interval=0.1)
-    assert report.reason is Reason.EXECUTION_TIMEOUT
+def test_job_that_stands_still_is_ended(launcher):
+    report = launcher.run(job(FOREVER, deadlines=Deadlines(stall=4, stop_grace=1)), poll_interval=0.1)
+    assert report.reason is Reason.STALLED and "running: worker:0 (on " in report.message, report.message
 
 
 def test_lost_container_is_replaced(launcher, tmp_path):

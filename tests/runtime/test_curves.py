@@ -2,28 +2,8 @@
 
 import pytest
 
+from support.wire import sample
 from tf_yarn_ops.runtime.master.curves import MAX_CURVE_POINTS, MAX_SERIES, Curves
-
-
-def sample(**fields):
-    return {
-        "type": "sample",
-        "round": 1,
-        "start": 1,
-        "cpu_seconds": 2.0,
-        "cpu_cores": 1.5,
-        "memory_mib": 100.0,
-        "peak_cpu_cores": 1.5,
-        "peak_memory_mib": 120.0,
-        "idle_seconds": 0.0,
-        "gpus": None,
-        "gpu_percent": None,
-        "gpu_memory_mib": None,
-        "gpu_given_mib": None,
-        "metrics": {},
-        "left_out": 0,
-        **fields,
-    }
 
 
 @pytest.mark.parametrize(

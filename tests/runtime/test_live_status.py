@@ -14,7 +14,7 @@ from support.appmaster import AppMaster
 from support.fake_yarn import application, verdict_text
 from support.runtime_jobs import job, task
 from support.waiting import until
-from support.wire import Wire, coordinator_of, exited, registration
+from support.wire import Wire, coordinator_of, exited, registration, sample
 from support.wire import job as wire_job
 from tf_yarn_ops.follow.yarn_report import read_yarn_report
 from tf_yarn_ops.job.parts import RestartPolicy
@@ -110,28 +110,6 @@ def test_missing_tasks_are_shown_before_the_cluster_spec_is_published():
     assert document["waiting"]["tasks"] == [f"{name} (container running)" for name in ("ps:0", "worker:0", "worker:1")]
     assert document["sentence"].startswith("The job waits for ps:0 (container running), worker:0 (container running)")
     jsonschema.validate(document, SCHEMA)
-
-
-def sample(**fields):
-    return {
-        "type": "sample",
-        "round": 1,
-        "start": 1,
-        "cpu_seconds": 2.0,
-        "cpu_cores": 1.5,
-        "memory_mib": 100.0,
-        "peak_cpu_cores": 1.5,
-        "peak_memory_mib": 120.0,
-        "idle_seconds": 0.0,
-        "gpus": None,
-        "gpu_percent": None,
-        "gpu_memory_mib": None,
-        "gpu_given_mib": None,
-        "gpu_uuids": None,
-        "metrics": {},
-        "left_out": 0,
-        **fields,
-    }
 
 
 async def running(spec=None):
@@ -243,8 +221,11 @@ def test_silence_and_gpus_of_a_task_are_measured(tmp_path, monkeypatch):
             32000.0,
         )
         assert usage["gpu_uuids"] == "GPU-a, GPU-b"
-        assert usage["idle_seconds"] >= 0
-        until(lambda: json.loads(ask(am, "status.json"))["tasks"][0]["usage"]["idle_seconds"] > 4, 60, what="silence")
+
+        def idle():
+            return [task["usage"]["idle_seconds"] for task in json.loads(ask(am, "status.json"))["tasks"]]
+
+        until(lambda: (found := idle())[1] > 4 and found[0] == 0, 60, what="silence of the task without GPUs alone")
         assert "<td title='GPU-a, GPU-b'>60 % of 2, 4000 of 32000 MiB</td>" in ask(am, "")
         assert json.loads(ask(am, "status.json"))["tasks"][1]["usage"]["gpus"] is None, "of a task without GPUs"
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from support.wire import exited, job, join, receive, registration, state_of
+from support.wire import exited, job, join, receive, registration, sample, state_of
 from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.contract import TaskId
@@ -49,9 +49,21 @@ def check(state, checks, name, now):
         listing(state, WAITING if name == "allocation" else RUNNING)
         expired = checks.check_missing(now)
     else:
+        if name == "stall":
+            measure(state, now, now - BEGAN)
         expired = checks.check_deadlines(now)
     if expired:
         state.apply(expired, now)
+
+
+def measure(state, now, idle, **of):
+    """Let each agent send a sample of a command that has been idle for so long; `of` has those of single tasks."""
+    for peer in state.registry.peers.values():
+        if peer.connection is None:
+            continue
+        receive(state, peer, {"type": "running", "round": peer.round, "start": peer.start}, now)
+        seconds = of.get(str(peer.task).replace(":", "_"), idle)
+        receive(state, peer, sample(round=peer.round, start=peer.start, idle_seconds=seconds), now)
 
 
 @pytest.mark.parametrize("seconds", [0, 30])
@@ -63,13 +75,14 @@ def check(state, checks, name, now):
         ("heartbeat", Reason.HEARTBEAT_LOST),
         ("execution", Reason.EXECUTION_TIMEOUT),
         ("total", Reason.TOTAL_TIMEOUT),
+        ("stall", Reason.STALLED),
     ],
 )
 def test_a_deadline_ends_the_job_with_its_reason_and_0_means_none(name, reason, seconds):
-    none = dict.fromkeys(("queue", "allocation", "registration", "heartbeat", "execution", "total"), 0)
+    none = dict.fromkeys(("queue", "allocation", "registration", "heartbeat", "execution", "total", "stall"), 0)
 
     state = state_of(job(deadlines=Deadlines(**none | {name: seconds})), BEGAN)
-    join(state, *(["worker_0", "worker_1", "ps_0"] if name == "execution" else ["worker_0"]), now=BEGAN)
+    join(state, *(["worker_0", "worker_1", "ps_0"] if name in ("execution", "stall") else ["worker_0"]), now=BEGAN)
     checks = ContainerChecks(state)
     for now in (BEGAN, BEGAN + YEAR):
         assert state.lifecycle.verdict is None, "not before its time"
@@ -79,6 +92,70 @@ def test_a_deadline_ends_the_job_with_its_reason_and_0_means_none(name, reason, 
                 join(state, "worker_0", now=BEGAN)
     verdict = state.lifecycle.verdict
     assert (verdict.reason if verdict else None) is (reason if seconds else None)
+
+
+def standing_still():
+    """Return the state of a job with a deadline of 600 s whose three commands have been idle for an hour, and peers."""
+    state = state_of(job(deadlines=Deadlines(stall=600), restart=RestartPolicy("task")), BEGAN)
+    peers = join(state, "worker_0", "worker_1", "ps_0", now=BEGAN)
+    measure(state, BEGAN + 3600, 3600.0)
+    return state, peers
+
+
+def test_job_that_stands_still_names_for_how_long_and_which_tasks():
+    state, _ = standing_still()
+    expired = ContainerChecks(state).check_deadlines(BEGAN + 3600)
+    running = ", ".join(rf"{task} \(on h {SINCE}\)" for task in ("ps:0", "worker:0", "worker:1"))
+    words = rf"no task has used CPU or GPUs, written output or metrics for 3600 s; running: {running}"
+    assert expired.reason is Reason.STALLED and re.fullmatch(words, expired.cause), expired.cause
+
+
+def busy(state, _peers):
+    measure(state, BEGAN + 3600, 3600.0, worker_1=599.0)
+
+
+def disconnected(state, peers):
+    state.on_disconnect(peers[0], peers[0].connection)
+    for seconds in (4, 8, 12):
+        measure(state, BEGAN + 3600 + seconds, 3600.0)
+
+
+def back_without_a_sample(state, peers):
+    disconnected(state, peers)
+    state.on_connect("another", registration(start=1), BEGAN + 3612)
+
+
+def lost(state, _peers):
+    state.on_lost(LostContainer("worker_0", Reason.CONTAINER_LOST, "its node is gone"), BEGAN + 3601)
+
+
+def replaced(state, peers):
+    lost(state, peers)
+    join(state, "worker_2", now=BEGAN + 3602)
+
+
+def started_again(state, peers):
+    receive(state, peers[0], exited(code=1), BEGAN + 3601)
+    for peer in peers:
+        receive(state, peer, {"type": "pong"}, BEGAN + 3602)
+    state.apply_deferred(BEGAN + 3602)
+    assert peers[0].start == 2
+
+
+def exited_and_deferred(state, peers):
+    receive(state, peers[0], exited(code=1), BEGAN + 3601)
+
+
+@pytest.mark.parametrize(
+    "happen",
+    [busy, disconnected, back_without_a_sample, lost, replaced, started_again, exited_and_deferred],
+    ids=lambda happen: happen.__name__,
+)
+def test_job_with_a_task_that_may_be_busy_does_not_stand_still(happen):
+    state, peers = standing_still()
+    assert state.idle_seconds(BEGAN + 3600) == 3600.0
+    happen(state, peers)
+    assert ContainerChecks(state).check_deadlines(BEGAN + 3612) is None and state.lifecycle.verdict is None
 
 
 @pytest.mark.parametrize(

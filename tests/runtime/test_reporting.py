@@ -5,8 +5,9 @@ import pytest
 from support.wire import exited, job, join, receive, state_of
 from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
 from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.master.job_state import SILENT_AGENT_SECONDS
 from tf_yarn_ops.runtime.master.lifecycle import Expired
-from tf_yarn_ops.runtime.master.reporting import SILENT_AGENT_SECONDS, build_facts, build_report
+from tf_yarn_ops.runtime.master.reporting import build_facts, build_report
 
 ALL = ("ps_0", "worker_0", "worker_1")
 

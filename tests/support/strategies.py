@@ -52,7 +52,7 @@ def restarts(draw):
 
 deadlines = st.builds(
     Deadlines, queue=seconds, allocation=seconds, registration=seconds, heartbeat=st.just(0.0) | st.floats(5, 1000),
-    execution=seconds, total=seconds, stop_grace=seconds, evaluator_grace=seconds,
+    execution=seconds, total=seconds, stall=seconds, stop_grace=seconds, evaluator_grace=seconds,
 )  # fmt: skip
 people = st.lists(names, max_size=2).map(tuple)
 environments = st.sampled_from([

@@ -105,3 +105,22 @@ def exited(**fields):
         "port_taken": False,
         **fields,
     }
+
+
+def sample(**fields):
+    """Return the message with what a command uses that has just been active."""
+    return {
+        "type": "sample",
+        "round": 1,
+        "start": 1,
+        "cpu_seconds": 2.0,
+        "cpu_cores": 1.5,
+        "memory_mib": 100.0,
+        "peak_cpu_cores": 1.5,
+        "peak_memory_mib": 120.0,
+        "idle_seconds": 0.0,
+        **dict.fromkeys(("gpus", "gpu_percent", "gpu_memory_mib", "gpu_given_mib", "gpu_uuids")),
+        "metrics": {},
+        "left_out": 0,
+        **fields,
+    }

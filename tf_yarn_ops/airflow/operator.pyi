@@ -73,6 +73,7 @@ class TensorFlowYarnOperator(BaseOperator):
     heartbeat_timeout: Any
     job_execution_timeout: Any
     total_timeout: Any
+    stall_timeout: Any
     stop_grace: Any
     evaluator_grace: Any
     spec: Any
@@ -170,6 +171,7 @@ class TensorFlowYarnOperator(BaseOperator):
         heartbeat_timeout: float | str | XComArg | None = ...,
         job_execution_timeout: float | str | XComArg | None = ...,
         total_timeout: float | str | XComArg | None = ...,
+        stall_timeout: float | str | XComArg | None = ...,
         stop_grace: float | str | XComArg | None = ...,
         evaluator_grace: float | str | XComArg | None = ...,
         **kwargs: Any,

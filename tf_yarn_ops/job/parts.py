@@ -180,6 +180,12 @@ class Deadlines(Part):
         "From the start of the application master until the end of the job; 0 for no limit.",
         name="total_timeout",
     )
+    stall: float = option(
+        0.0,
+        kinds.SECONDS,
+        "How long the job may make no progress: no CPU, GPU, output or metrics in any running task; 0 for no limit.",
+        name="stall_timeout",
+    )
     stop_grace: float = option(10.0, kinds.SECONDS, "Between SIGTERM and SIGKILL when a command is ended.")
     evaluator_grace: float = option(
         0.0,

@@ -297,7 +297,7 @@ class Agent:
         points, left_out = self.metrics.read(last=last)
         self.memory.poll()
         usage, written, now = command.meter.measure(), log_size(), time.monotonic()
-        if points or written != self.log_size or usage["cpu_cores"] >= IDLE_CORES:
+        if points or written != self.log_size or usage["cpu_cores"] >= IDLE_CORES or usage["gpu_percent"]:
             self.active_at, self.log_size = now, written
         return protocol.encode(
             "sample",

@@ -46,6 +46,7 @@ class Reason(str, enum.Enum):
     AM_FAILED = "AM_FAILED"
     OUT_OF_MEMORY = "OUT_OF_MEMORY"
     EXECUTION_TIMEOUT = "EXECUTION_TIMEOUT"
+    STALLED = "STALLED"
     TOTAL_TIMEOUT = "TOTAL_TIMEOUT"
     LEASE_EXPIRED = "LEASE_EXPIRED"
     COMMIT_FAILED = "COMMIT_FAILED"
@@ -94,6 +95,9 @@ OUTCOMES = {
     Reason.AM_FAILED: Outcome(5, True, "Read application.driver.log, then application.master.log, and submit again."),
     Reason.OUT_OF_MEMORY: Outcome(6, False, "Raise the memory of the task type in the message."),
     Reason.EXECUTION_TIMEOUT: Outcome(7, False, "Raise execution_timeout, or find out why the training hangs."),
+    Reason.STALLED: Outcome(
+        7, False, "Find the hang with ytf stack while the next run stands still, or raise stall_timeout."
+    ),
     Reason.TOTAL_TIMEOUT: Outcome(7, False, "Raise total_timeout, or find out why the job takes so long."),
     Reason.LEASE_EXPIRED: Outcome(
         5, True, "Find out why the client in the message ended, or could not reach YARN, and submit again."

@@ -27,6 +27,9 @@ from .timeline import Timeline
 
 logger = logging.getLogger(__name__)
 
+#: Seconds without a message or sample of an agent, which come every 5 s, after which nothing is known of its task.
+SILENT_AGENT_SECONDS = 10.0
+
 
 class Send(NamedTuple):
     """An effect: send a message of `protocol`."""
@@ -144,6 +147,30 @@ class JobState:
         """The share of the awaited tasks that have succeeded, 0 to 1."""
         awaited = [phase for task, phase in self.lifecycle.phases.items() if self.rules.roles[task.type].awaited]
         return awaited.count(lifecycle.SUCCEEDED) / len(awaited) if awaited else 0.0
+
+    def idle_seconds(self, now: float) -> float:
+        """Return for how long no task has used CPU or GPUs, written output or metrics; TensorBoard does not count.
+
+        It is 0 while a task is missing, starts or ends, or its agent is silent: such a task may be busy.
+        """
+        if not self.lifecycle.published or self.lifecycle.verdict or self.pending():
+            return 0.0
+        idle = []
+        for task, phase in self.lifecycle.phases.items():
+            if phase == lifecycle.RUNNING and task.type != TENSORBOARD:
+                peer, usage = self.registry.serving.get(task), self.timeline.usage.get(str(task))
+                if peer is None or usage is None or not peer.running or peer.confirmed != (peer.round, peer.start):
+                    return 0.0
+                idle.append(usage.idle_seconds if now - peer.measured_at < SILENT_AGENT_SECONDS else 0.0)
+        return min(idle, default=0.0)
+
+    def pending(self) -> List[TaskId]:
+        """Return the tasks for which the publication of the cluster spec waits."""
+        return [
+            task
+            for task, phase in self.lifecycle.phases.items()
+            if phase in (lifecycle.PENDING, lifecycle.LOST) and lifecycle.needed(self.rules, task)
+        ]
 
     def node_of(self, container: str) -> str:
         """Return the node of a container, as in `Container.node`."""
@@ -320,10 +347,11 @@ class JobState:
         peer.last_pong_at = now
         self._decide_deferred(now)
 
-    def _on_sample(self, peer: Peer, message: Mapping[str, Any], _now: float) -> None:
+    def _on_sample(self, peer: Peer, message: Mapping[str, Any], now: float) -> None:
         """Take what a command uses and its new metrics; a late sample is about nothing that still runs."""
         self._send(peer, "pong")
         if peer.is_current(message) and peer.running:
+            peer.measured_at = now
             self.timeline.measured(peer.task, message)
             self.curves.take(str(peer.task), message)
 

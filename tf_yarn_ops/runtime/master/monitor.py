@@ -98,7 +98,7 @@ class ContainerChecks:
             and container.id not in self._handled
         ]
         self._handled.update(container.id for container in found)
-        self._unwanted = self._unwanted + len(found) if self._pending() else 0
+        self._unwanted = self._unwanted + len(found) if self._state.pending() else 0
         return found
 
     def check_remaining_nodes(self, nodes: Optional[Set[str]]) -> Optional[Expired]:
@@ -128,7 +128,7 @@ class ContainerChecks:
             self._running_since.setdefault(container.id, now)
         if not requested:
             self._allocating_since = now
-        pending = self._pending()
+        pending = self._state.pending()
         coming = requested or any(container.id not in self._state.registry.peers for container in running)
         alone = [] if coming else [task for task in pending if task not in self._state.registry.serving]
         if not alone:
@@ -189,12 +189,12 @@ class ContainerChecks:
 
     def check_deadlines(self, now: float) -> Optional[Expired]:
         """Return the end of the job if a deadline of the whole job has passed; log the missing tasks."""
-        total, execution = self._job.deadlines["total"], self._job.deadlines["execution"]
+        total, execution, stall = (self._job.deadlines[name] for name in ("total", "execution", "stall"))
         if self._state.lifecycle.published:
             self._incomplete_since = now
         elif now >= self._log_at:
             self._log_at = now + LOG_SECONDS
-            pending, tasks = self._pending(), len(self._state.lifecycle.phases)
+            pending, tasks = self._state.pending(), len(self._state.lifecycle.phases)
             logger.info(
                 "Waiting for all ports (%d/%d), missing: %s",
                 tasks - len(pending),
@@ -208,22 +208,19 @@ class ContainerChecks:
                 Reason.EXECUTION_TIMEOUT,
                 f"the training took longer than {execution:g} s; {self._unfinished(now)}",
             )
+        if stall and (idle := self._state.idle_seconds(now)) >= stall:
+            return Expired(
+                Reason.STALLED,
+                f"no task has used CPU or GPUs, written output or metrics for {idle:.0f} s; {self._unfinished(now)}",
+            )
         return None
 
     def waiting(self, now: float) -> Optional[Waiting]:
         """Return what the cluster spec of this round waits for, and since when; None if it is published."""
         if self._state.lifecycle.published or self._state.lifecycle.verdict is not None:
             return None
-        tasks = [self._describe(task) for task in self._pending()]
+        tasks = [self._describe(task) for task in self._state.pending()]
         return Waiting(tasks, time.time() - (now - self._incomplete_since)) if tasks else None
-
-    def _pending(self) -> List[TaskId]:
-        """Return the tasks for which the publication of the cluster spec waits."""
-        return [
-            task
-            for task, phase in self._state.lifecycle.phases.items()
-            if phase in (lifecycle.PENDING, lifecycle.LOST) and lifecycle.needed(self._state.rules, task)
-        ]
 
     def _unfinished(self, now: float) -> str:
         """Return a text with the tasks that still run or are missing, where and since when."""
@@ -235,7 +232,7 @@ class ContainerChecks:
                 running.append(f"{task} (on {peer.host} since {since})")
         if running:
             return f"running: {list_names(running)}"
-        missing = list_names(self._pending(), lambda task: self._describe(task))
+        missing = list_names(self._state.pending(), lambda task: self._describe(task))
         return f"waiting since {time_ago(now - self._incomplete_since)} for: {missing}"
 
     def _describe(self, task: TaskId) -> str:

@@ -36,6 +36,8 @@ class Peer:
         None while the contact is lost.
     received_at : float
         Monotonic time of its last message.
+    measured_at : float
+        Monotonic time of the last sample of its command.
     last_pong_at : float
         Monotonic time of its last answer to a ping, or of its connection.
     round, start : int
@@ -61,6 +63,7 @@ class Peer:
     node_http: str
     connection: Any = None
     received_at: float = 0.0
+    measured_at: float = 0.0
     last_pong_at: float = 0.0
     round: int = 0
     start: int = 0

@@ -6,15 +6,14 @@ import platform
 import time
 from typing import Mapping, Optional
 
+from ..common.alerts import LEAST_IDLE
 from ..common.report import JobReport, list_names
 from ..common.status import Facts, Waiting
 from . import lifecycle
 from .commit import OutputCommit
-from .job_state import JobState
+from .job_state import SILENT_AGENT_SECONDS, JobState
 from .lifecycle import SHARED
 
-#: Seconds without a message of an agent, which sends one every 5 s, after which the status reports its silence.
-SILENT_AGENT_SECONDS = 10.0
 #: Libraries of the environment whose versions the page shows.
 _LIBRARIES = ("tensorflow", "tensorflow-cpu", "keras", "numpy", "tensorboard")
 
@@ -96,8 +95,9 @@ def _describe_progress(state: JobState) -> str:
 
 def build_facts(state: JobState, waiting: Optional[Waiting], now: float) -> Facts:
     """Return what the coordinator knows beyond the report; `now` is monotonic, seconds."""
-    wall = time.time()
-    began = {"total": state.began, "execution": state.published_at}
+    wall, idle = time.time(), state.idle_seconds(now)
+    stalled_at = now - idle if idle >= LEAST_IDLE else None
+    began = {"total": state.began, "execution": state.published_at, "stall": stalled_at}
     deadlines = {
         name: (wall - now + since, wall - now + since + state.job.deadlines[name])
         for name, since in began.items()
