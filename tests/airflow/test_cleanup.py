@@ -1,12 +1,15 @@
 """Trainings whose tasks in Airflow are over, on a fake ResourceManager: which are ended, by which user, and which stay."""
 
 import json
+import time
 
 import pytest
 
 from support import airflow_setup
 from support.airflow_task import ID, SECOND, deferral
+from support.fake_yarn import slowly
 from tf_yarn_ops.airflow import TensorFlowYarnCleanupOperator, cleanup, task_instance
+from tf_yarn_ops.airflow.hook import YarnHook
 from tf_yarn_ops.launch.identity import Identity
 
 pytestmark = pytest.mark.slow
@@ -77,6 +80,40 @@ def test_a_look_that_fails_does_not_disturb_a_submission(site, states):
     site.yarn.faults.append(lambda method, path: (403, {}, "no") if method == "PUT" else None)
     submitted(site, "train")
     assert site.yarn.apps[SECOND]["state"] == "ACCEPTED"
+
+
+def abandoned(site, states, number):
+    """Leave the applications of so many tasks that are over."""
+    for index in range(number):
+        submitted(site, "mapped", map_index=index)
+    states.update({("mapped", index): "failed" for index in range(number)})
+
+
+def left(site):
+    return [name for name, app in site.yarn.apps.items() if app["state"] != "KILLED"]
+
+
+def test_submission_kills_so_many_abandoned_trainings_at_most(site, states, monkeypatch):
+    monkeypatch.setattr(cleanup, "_MOST", 2)
+    abandoned(site, states, 4)
+    submitted(site, "train")
+    assert len(left(site)) == 3
+
+
+@pytest.mark.parametrize(("seconds", "most"), [(0.6, 2), (6, 0)], ids=["slow", "hangs"])
+def test_submission_spends_seconds_on_abandoned_trainings(site, states, monkeypatch, seconds, most):
+    """Also where YARN does not answer to a kill; the cleanup, which has no limit, ends the others."""
+    abandoned(site, states, 4)
+    monkeypatch.setattr(cleanup, "_SECONDS", 1.0)
+    kills = slowly(seconds, "PUT")
+    site.yarn.faults.append(lambda method, path: kills(method, path) if path.endswith("/state") else None)
+    began = time.monotonic()
+    cleanup.kill_abandoned(YarnHook().get_cluster(), "test", "")
+    assert time.monotonic() - began < 5
+    assert len(left(site)) >= 4 - most
+    site.yarn.faults.clear()
+    ended(site)
+    assert left(site) == []
 
 
 @pytest.mark.parametrize("key", ["ytf-submit digits", json.dumps(["azkaban", "a", "b", "c", 1])])

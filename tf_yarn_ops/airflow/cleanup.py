@@ -7,6 +7,7 @@ itself, and it does nothing else meanwhile.
 
 import json
 import logging
+import math
 import random
 import time
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Applications and seconds that one submission spends on the applications of other tasks.
-_MOST, _SECONDS = 20, 5.0
+#: Applications and seconds that one submission spends on the applications of other tasks; seconds for one request.
+_MOST, _SECONDS, _REQUEST = 20, 5.0, 1.5
 
 
 class TensorFlowYarnCleanupOperator(BaseOperator):
@@ -91,7 +92,7 @@ def end_abandoned(
     most : int, optional
         Poll at this number of applications, chosen at random. Default: at all.
     seconds : float, optional
-        Poll at no further application after this time. Default: no limit.
+        Limit of the whole call, by which a request in progress may be late. Default: no limit.
     besides : str, optional
         An application to leave alone: that of the caller.
 
@@ -100,35 +101,45 @@ def end_abandoned(
     ClusterUnreachable
         YARN does not list its applications.
     """
+    from ..follow.kill import KILL_TIMEOUT, StillEnding, kill_application
+    from ..follow.session import Session
     from ..hadoop.resourcemanager import LIVE
     from ..launch.claims import watching_caller
     from ..launch.identity import deployment_tag
-    from ..launch.launcher import Launcher
 
-    began, ended = time.monotonic(), []
-    launchers: dict[str, Launcher] = {cluster.user: Launcher(cluster)}
+    until, ended = math.inf if seconds is None else time.monotonic() + seconds, []
+    sessions: dict[str, Session] = {}
+
+    def session_of(user: str) -> Session:
+        if user not in sessions:
+            owner = cluster.acting_for(user)
+            sessions[user] = Session(owner) if seconds is None else Session.with_short_timeout(owner, _REQUEST, seconds)
+        return sessions[user]
+
     try:
-        found = launchers[cluster.user].session.resourcemanager.find([deployment_tag(deployment)], LIVE)
+        found = session_of(cluster.user).resourcemanager.find([deployment_tag(deployment)], LIVE)
         found = [application for application in found if application["id"] != besides]
         if most is not None:
             found = random.sample(found, min(most, len(found)))
         for application in found:
-            if seconds is not None and time.monotonic() - began > seconds:
+            name, session = str(application["id"]), session_of(str(application["user"]))
+            if time.monotonic() > until:
                 break
-            user = str(application["user"])
-            launcher = launchers.get(user) or launchers.setdefault(user, Launcher(cluster.acting_for(user)))
             try:
-                key = watching_caller(launcher.session.staging(), application)
+                key = watching_caller(session.staging(), application)
                 why = over(key) if key else ""
                 if why:
-                    logger.warning("%s is ended: %s", application["id"], why)
-                    launcher.kill(application["id"], why)
-                    ended.append(str(application["id"]))
+                    logger.warning("%s is ended: %s", name, why)
+                    kill_application(session, name, why, timeout=min(KILL_TIMEOUT, max(0.0, until - time.monotonic())))
+                    ended.append(name)
+            except StillEnding as error:
+                ended.append(name)
+                logger.warning("%s", error)
             except TfYarnError as error:
-                logger.warning("%s was left running; no task waits for it: %s", application["id"], error)
+                logger.warning("%s was left running; no task waits for it: %s", name, error)
     finally:
-        for launcher in launchers.values():
-            launcher.close()
+        for session in sessions.values():
+            session.close()
     return ended
 
 
