@@ -7,6 +7,7 @@ ended and the reason, see `outcome`.
 import asyncio
 import contextvars
 import logging
+import time
 from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
@@ -18,11 +19,9 @@ from .versions import cancelled_triggers_query_state
 #: Airflow kills all tasks of a DAG run at once when the run is marked as failed. asyncio's own pool has six threads on
 #: two cores, with which 38 of 50 kills started too late.
 _KILLERS = ThreadPoolExecutor(32, thread_name_prefix="tf-yarn-kill")
-#: Seconds for a kill, less than Airflow's ``[triggerer] on_kill_timeout`` of 30.
-_KILLED = 28.0
-#: Seconds for Airflow's answer after a pause of the triggerer. `on_kill` does not wait for it any longer than for a
-#: kill: for its first answer a triggerer builds an API server in itself.
-_ANSWERED = 120.0
+#: Seconds for a kill, less than Airflow's ``[triggerer] on_kill_timeout`` of 30; of them, after a pause of the
+#: triggerer, for Airflow's answer: for its first one a triggerer builds an API server in itself.
+_KILLED, _ANSWERED = 28.0, 20.0
 
 
 class TensorFlowYarnTrigger(BaseTrigger):
@@ -125,11 +124,12 @@ class TensorFlowYarnTrigger(BaseTrigger):
         from .fast_kill import kill_now
         from .outcome import KILLED_BY_AIRFLOW
 
-        followed = self._followed()
+        followed, until = self._followed(), time.monotonic() + _KILLED
         if ask and self._may_continue():
             return
+        left = until - time.monotonic()
         kill_now(
-            followed.cluster, self._followed_id, KILLED_BY_AIRFLOW, patience=_KILLED, attempt=followed.identity.attempt
+            followed.cluster, self._followed_id, KILLED_BY_AIRFLOW, patience=left, attempt=followed.identity.attempt
         )
 
     def _may_continue(self) -> bool:
