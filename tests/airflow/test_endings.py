@@ -240,6 +240,24 @@ def test_an_application_that_is_killed_from_outside_is_not_retried(site, yarn, k
     assert run.xcom("tf_yarn_status")["reason"] == "KILLED"
 
 
+@row("sync")
+def test_task_that_fails_before_it_submits_has_a_clear_log(site, yarn, kind):
+    """The file and its folder, no XCom that is not there, and warnings about this task only."""
+    fileless, unrendered = (site.trigger(name, command="true") for name in ("fileless", "unrendered"))
+    for run in (fileless, unrendered):
+        run.until_state("failed", seconds=JOB)
+        assert yarn.ids(run) == []
+    lines, warning = fileless.log(), "queue='ml' names a queue of Airflow's executor"
+    machine = f"{fileless.instance()['hostname']}, in "
+    assert f"SPEC_INVALID: files.train.py: there is no not/there.py on this machine ({machine}/" in lines, lines
+    assert "'nothing' is undefined" in unrendered.log() and warning not in unrendered.log(), unrendered.log()
+    assert lines.count(f"train: {warning}") == 1, lines
+    supervisors = (site.home / "scheduler.log").read_text(errors="replace").splitlines()
+    for run in (fileless, unrendered):
+        lines = [line for line in supervisors if run.id in line and "XCom not found" in line]
+        assert lines == [] and "XCom not found" not in run.log(), lines
+
+
 def test_airflow_lists_the_provider_and_shows_the_form_of_its_connection(airflow_site):
     [listed] = [
         provider

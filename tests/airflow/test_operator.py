@@ -8,7 +8,7 @@ import sys
 from datetime import timedelta
 
 import pytest
-from airflow.sdk import DAG, task
+from airflow.sdk import DAG, TaskGroup, task
 from airflow.sdk.exceptions import AirflowFailException
 from jinja2 import UndefinedError
 
@@ -244,6 +244,30 @@ def test_result_of_another_task_is_not_a_literal():
 def test_probable_mistake_is_warned_of(arguments, warning):
     with pytest.warns(UserWarning, match=f"^{re.escape(warning)}$"):
         TensorFlowYarnOperator(task_id="train", **{**JOB, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("dag", "task", "warns"),
+    [
+        (None, None, True),
+        ("d", None, True),
+        ("d", "g.train", True),
+        ("d", "g.other", False),
+        ("other", "g.train", False),
+    ],
+)
+def test_probable_mistake_is_in_the_log_of_its_own_task(dag, task, warns, monkeypatch, recwarn):
+    """Airflow parses the file at the start of each of its tasks, and names it then."""
+    for name, value in (("DAG", dag), ("TASK", task)):
+        if value is None:
+            monkeypatch.delenv(f"_AIRFLOW_PARSING_CONTEXT_{name}_ID", raising=False)
+        else:
+            monkeypatch.setenv(f"_AIRFLOW_PARSING_CONTEXT_{name}_ID", value)
+    with DAG("d"), TaskGroup("g"):
+        TensorFlowYarnOperator(task_id="train", **{**JOB, "task_memory": "4"}, queue="ml")
+    found = [str(warning.message).split(": ")[:2] for warning in recwarn if "g.train" in str(warning.message)]
+    names = ["queue='ml' names a queue of Airflow's executor; YARN's queue is yarn_queue", "task_memory"]
+    assert found == [["g.train", name] for name in names] * warns
 
 
 def test_queue_beside_yarn_queue_is_meant(recwarn):

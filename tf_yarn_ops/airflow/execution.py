@@ -148,7 +148,6 @@ class TaskExecution:
     def run(self, *, deferrable: bool | None = None) -> Any:
         """Submit or attach, wait in this worker or in the triggerer, and return the value of the task."""
         self._check_killed()  # a signal may have come before this object existed
-        self.operator.tf_yarn_links = {}
         outcome = self._run.settle(self._ensure)
         report = outcome.report
         if outcome.error is not None:

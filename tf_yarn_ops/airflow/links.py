@@ -25,7 +25,8 @@ class _Link(BaseOperatorLink):
         """Return the URL; empty if there is none.
 
         The task runner calls this at the end of each run and stores the answer. The answer must therefore be the URL
-        that the task has pushed, in this process or before it was deferred.
+        that the task has pushed, in this process or before it was deferred. Airflow logs an error for an XCom that is
+        not there.
         """
         known = getattr(operator, "tf_yarn_links", None)
         if known is not None:

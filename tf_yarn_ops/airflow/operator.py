@@ -24,6 +24,7 @@ from .versions import (
     TaskDeferralError,
     TaskDeferralTimeout,
     conf,
+    get_parsing_context,
     has_timed_out,
     render_template_to_string,
 )
@@ -149,15 +150,19 @@ class TensorFlowYarnOperator(BaseOperator):
     ) -> None:  # fmt: skip
         given = {**locals(), **{option: kwargs.pop(option, None) for option in OPERATOR_OPTIONS}}
         faults = _faults(given, self._needs_job)
+        doubts: list[str] = []
         if self._needs_job and not kwargs.get("_airflow_from_mapped"):  # the values of a mapped task are rendered ones
             named = {fault.partition(":")[0] for fault in faults}
-            faults += [fault for fault in _job_faults(given) if not named & {fault.partition(":")[0], _NO_JOB}]
+            found, doubts = _check_job(given)
+            faults += [fault for fault in found if not named & {fault.partition(":")[0], _NO_JOB}]
         if faults:
             raise ValueError(f"{kwargs.get('task_id', type(self).__name__)}: " + "; ".join(faults))
         asset = Asset(model_asset) if isinstance(model_asset, str) else model_asset
         if asset is not None:
             kwargs["outlets"] = [*_as_list(kwargs.get("outlets")), asset]
         super().__init__(**kwargs)
+        for doubt in () if _is_parsed_for_another(self) else doubts:
+            warnings.warn(f"{self.task_id}: {doubt}", stacklevel=3)
         self.spec = spec
         for option in OPERATOR_OPTIONS:
             setattr(self, option, given[option])
@@ -177,8 +182,8 @@ class TensorFlowYarnOperator(BaseOperator):
         self.yarn_lifetime = yarn_lifetime
         self.submit_with = submit_with
         self.strict_placement = strict_placement
-        #: The URLs of the links by their XCom keys. While this is None, the links read the XComs.
-        self.tf_yarn_links: dict[str, str] | None = None
+        #: The URLs of the links by their XCom keys. None: an earlier process has pushed them, as XComs.
+        self.tf_yarn_links: dict[str, str] | None = {}
         #: The job's input and output path, once they are known.
         self.job_paths: tuple[str | None, str | None] | None = None
         #: Changed by `on_kill`.
@@ -250,6 +255,7 @@ class TensorFlowYarnOperator(BaseOperator):
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Any) -> Any:
         """Continue after the trigger. If the trigger has failed, wait here: its application may still run."""
+        self.tf_yarn_links = None
         with self._killing_on_ctrl_c():
             try:
                 return super().resume_execution(next_method, next_kwargs, context)
@@ -354,26 +360,30 @@ def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
     return faults
 
 
-def _job_faults(given: Mapping[str, Any]) -> list[str]:
-    """Return the faults of a job that needs no template to be known; warn of what is probably a mistake."""
+def _is_parsed_for_another(operator: BaseOperator) -> bool:
+    """Return whether Airflow parses the file for another task, as at the start of each task."""
+    context, dag = get_parsing_context(), operator.get_dag()
+    if dag is not None and context.dag_id not in (None, dag.dag_id):
+        return True
+    return context.task_id not in (None, operator.task_id)
+
+
+def _check_job(given: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Return the faults of a job that needs no template to be known, and what is probably a mistake."""
     queue, usual = given["kwargs"].get("queue"), conf.get("operators", "default_queue", fallback="default")
-    # Airflow parses a file for each of its tasks, so that every log of them has the warning.
-    task = given["kwargs"].get("task_id", "a task")
+    doubts, options = [], {}
     if queue not in (None, usual) and given["yarn_queue"] is None:
-        warnings.warn(
-            f"{task}: queue={queue!r} names a queue of Airflow's executor; YARN's queue is yarn_queue", stacklevel=3
-        )
-    options = {}
+        doubts.append(f"queue={queue!r} names a queue of Airflow's executor; YARN's queue is yarn_queue")
     for option in ("spec", *OPERATOR_OPTIONS):
         if not _is_rendered_later(given[option]):
             options[option] = given[option]
         elif option in _FREE_TEXT_OPTIONS:
             options[option] = _sample(option, given[option])
         elif option not in _INDEPENDENT_OPTIONS:
-            return []
+            return [], doubts
     spec = options.pop("spec")
     if isinstance(spec, str):  # a file of the worker
-        return []
+        return [], doubts
     from ..errors import SpecInvalid
     from ..job.request import find_job_warnings
     from .job import operator_job
@@ -381,10 +391,8 @@ def _job_faults(given: Mapping[str, Any]) -> list[str]:
     try:
         job = operator_job(_by_job_names(options), spec, None, None, names=RENAMED)
     except SpecInvalid as error:
-        return [str(fault) for fault in error.faults]
-    for doubt in find_job_warnings(job):
-        warnings.warn(f"{task}: {doubt}", stacklevel=3)
-    return []
+        return [str(fault) for fault in error.faults], doubts
+    return [], [*doubts, *find_job_warnings(job)]
 
 
 def _sample(option: str, value: Any) -> str:

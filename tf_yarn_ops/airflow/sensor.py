@@ -65,8 +65,8 @@ class TensorFlowYarnSensor(BaseSensorOperator):
         self.tf_yarn_conn_id = tf_yarn_conn_id
         self.deferrable = deferrable
         self.log_tail_lines = log_tail_lines
-        #: The URLs of the links by their XCom keys.
-        self.tf_yarn_links: dict[str, str] | None = None
+        #: The URLs of the links by their XCom keys. None: an earlier process has pushed them, as XComs.
+        self.tf_yarn_links: dict[str, str] | None = {}
         self._launcher: Launcher | None = None
         self._answered: float | None = None
 
@@ -123,6 +123,11 @@ class TensorFlowYarnSensor(BaseSensorOperator):
             self.log.info("%s %s", self.application_id, report.state)
             return False
         return PokeReturnValue(True, self._ended(report))
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Any) -> Any:
+        """Continue after the trigger."""
+        self.tf_yarn_links = None
+        return super().resume_execution(next_method, next_kwargs, context)
 
     def execute_complete(self, context: Any, event: Mapping[str, Any]) -> Any:
         """End the task with the report of the application that has ended."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from airflow.sdk.bases.sensor import PokeReturnValue
     from airflow.sdk.configuration import conf
     from airflow.sdk.definitions._internal.templater import render_template_to_string  # type: ignore[attr-defined]
-    from airflow.sdk.definitions.context import context_merge
+    from airflow.sdk.definitions.context import context_merge, get_parsing_context
     from airflow.sdk.definitions.retry_policy import RetryDecision, RetryPolicy
     from airflow.sdk.exceptions import (
         AirflowException,
@@ -52,6 +52,7 @@ _PLACES: Mapping[str, Mapping[Version, str]] = {
     "task_decorator_factory": {(2, 11): "airflow.decorators.base", (3, 0): "airflow.sdk.bases.decorator"},
     "determine_kwargs": {(2, 11): "airflow.utils.operator_helpers", (3, 2): "airflow.sdk.bases.decorator"},
     "context_merge": {(2, 11): "airflow.utils.context", (3, 1): "airflow.sdk.definitions.context"},
+    "get_parsing_context": {(2, 11): "airflow.utils.dag_parsing_context", (3, 0): "airflow.sdk"},
     "conf": {(2, 11): "airflow.configuration", (3, 2): "airflow.sdk.configuration"},
     "redact": {(2, 11): "airflow.utils.log.secrets_masker", (3, 0): "airflow.sdk.execution_time.secrets_masker",
                (3, 1): "airflow.sdk.log"},

@@ -42,6 +42,9 @@ for kind, deferrable in KINDS.items():
     add(f"hung_{kind}", deferrable, tf_yarn_conn_id=f"hung_{kind}")
     add(f"held_{kind}", deferrable, retries=1, tf_yarn_conn_id=f"held_{kind}")
 
+# Both fail before they submit.
+add("fileless", False, file=["train.py=not/there.py"], queue="ml")
+add("unrendered", False, input="{{ nothing.there }}")
 add("secured", True, tf_yarn_conn_id="secured")
 add("backstop", True, execution_timeout=timedelta(seconds=45), tf_yarn_conn_id="backstop")
 
