@@ -1,12 +1,15 @@
 """DataNodes that can't be reached: NameNodes name others, for a client and for a container."""
 
+import contextlib
 import io
+import json
 import socket
+import threading
 from types import SimpleNamespace
 
 import pytest
 
-from support.fake_webhdfs import serving_files
+from support.fake_webhdfs import remote, serving_files
 from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.runtime.common import datanodes
@@ -180,6 +183,109 @@ def test_writer_leaves_out_an_unreachable_datanode(files, names):
         with io.BufferedWriter(HdfsWriter(hdfs, "/x", append=True)) as file:
             file.write(b"")
     assert files.files["/x"] == b"content"
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Let a program try again at once."""
+    monkeypatch.setattr("tf_yarn_ops.runtime.common.hdfs._PAUSE", 0.05)
+    monkeypatch.setattr("tf_yarn_ops.runtime.common.hdfs_file._PAUSE", 0.05)
+
+
+@pytest.mark.parametrize("kind", [of_client, of_container])
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_datanode_that_is_back_replaces_the_next_lost_one(files, names, kind, operation):
+    """A NameNode leads a client without exclusions to the DataNode of its own host, which may be the dead one."""
+    act, expected = OPERATIONS[operation]
+    hdfs = kind(files.url)
+    hdfs._datanodes.add(f"dn2:{files.url.rpartition(':')[2]}")
+    names["dn1"] = BAD
+    assert act(hdfs) == expected
+
+
+@pytest.mark.parametrize("append", [False, True])
+def test_program_waits_for_a_datanode_to_write_to(files, names, impatient, append):
+    """As for NameNodes: a minute, of which this test takes half a second."""
+    files.datanodes = {"dn1": BAD}
+    names["dn1"] = BAD
+    hdfs = Hdfs([files.url], "ann", {}, seconds=0.5, patience=30.0)
+    locates = hdfs._request
+
+    def comes_back(*words):
+        if len(files.requests) > 8:
+            names["dn1"] = "127.0.0.1"
+        return locates(*words)
+
+    hdfs._request = comes_back
+    with io.BufferedWriter(HdfsWriter(hdfs, "/x", append=append)) as file:
+        file.write(b" and more")
+    assert files.files["/x"] == (b"content and more" if append else b" and more")
+
+
+@pytest.fixture
+def leaving():
+    """Return a function that starts a DataNode at the bad address, which takes so many bytes and is lost."""
+    with contextlib.ExitStack() as stack:
+
+        def start(files, most, answer=b""):
+            server = stack.enter_context(socket.create_server((BAD, int(files.url.rpartition(":")[2]))))
+
+            def serve():
+                with contextlib.suppress(OSError):
+                    connection, _ = server.accept()
+                    server.close()
+                    with connection:
+                        while most > len(connection.recv(most, socket.MSG_PEEK)):
+                            pass
+                        connection.sendall(answer)
+
+            threading.Thread(target=serve, daemon=True).start()
+
+        yield start
+
+
+BAD_PIPELINE = json.dumps(remote("IOException", "All datanodes [dn1] are bad. Aborting...")).encode()
+LOST = {
+    "": b"",
+    "it answers": b"HTTP/1.1 403 Forbidden\r\nContent-Length: %d\r\n\r\n%s" % (len(BAD_PIPELINE), BAD_PIPELINE),
+}
+
+
+@pytest.mark.parametrize("most", [1, 300, 70_000])
+@pytest.mark.parametrize("answer", LOST)
+def test_new_file_is_sent_again_when_a_datanode_is_lost(files, names, leaving, most, answer):
+    """At its begin, in its content, and after its end."""
+    names["dn1"] = BAD
+    files.redirects = 1
+    leaving(files, most, LOST[answer])
+    hdfs = Hdfs([files.url], "ann", {}, seconds=5.0, patience=30.0)
+    content = bytes(range(256)) * 300
+    with io.BufferedWriter(HdfsWriter(hdfs, "/x"), 4096) as file:
+        for at in range(0, len(content), 1000):
+            file.write(content[at : at + 1000])
+    assert files.files["/x"] == content
+
+
+@pytest.mark.parametrize("fault", ["it was flushed", "it is too long"])
+def test_file_that_is_not_kept_fails_when_a_datanode_is_lost(files, names, leaving, fault, monkeypatch):
+    """A part of it would be lost, or come twice."""
+    names["dn1"] = BAD
+    files.redirects = fault == "it is too long"
+    monkeypatch.setattr("tf_yarn_ops.runtime.common.hdfs_file.MAX_KEPT", 100)
+    leaving(files, 300)
+    hdfs = Hdfs([files.url], "ann", {}, seconds=5.0, patience=30.0)
+    file = HdfsWriter(hdfs, "/x")
+    with pytest.raises(StorageRefused, match="writing /x"):
+        if fault == "it was flushed":
+            file.write(b"first")
+            file.flush()
+        file.write(b"more" * 100)
+        file.flush()
+    for _ in range(2):
+        with pytest.raises(StorageRefused, match="writing /x"):
+            file.write(b"more")
+    file.close()
+    assert files.files["/x"] == (b"first" if fault == "it was flushed" else b"content")
 
 
 def test_outage_is_forgotten_after_a_minute(names):

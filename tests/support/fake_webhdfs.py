@@ -140,7 +140,8 @@ def serving_files():
     class NameNode(Handler):
         def handle_any(self):
             split = urlsplit(self.path)
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            chunked = self.headers.get("Transfer-Encoding") == "chunked"
+            body = b"".join(self.chunks()) if chunked else self.rfile.read(int(self.headers.get("Content-Length") or 0))
             parameters = {name: values[0] for name, values in parse_qs(split.query).items()}
             status, headers, document = files.answer(
                 self.command, unquote(split.path).removeprefix("/webhdfs/v1"), parameters, body
@@ -150,6 +151,12 @@ def serving_files():
                 headers | {"Content-Type": "application/json"},
                 document if isinstance(document, bytes) else json.dumps(document),
             )
+
+        def chunks(self):
+            while size := int(self.rfile.readline(), 16):
+                yield self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
 
         do_GET = do_PUT = do_POST = do_DELETE = handle_any
 

@@ -3,7 +3,9 @@
 ``python tests/support/hosts_soak.py --minutes 10 --seed 1``, as root. Clients on edge call ``ytf-submit`` with an
 identity, again after exit codes 4 and 5 and after their own SIGKILL, as an engine does; an Airflow with two Celery
 workers trains beside them (`support.hosts_airflow`). Exit code 1 when a training ends with a wrong status, two
-applications of one train at the same time, more than one succeeds, or something is left.
+applications of one train at the same time, more than one succeeds, or something is left. It ends with a table of all
+calls and faults, and with the report and the logs of each training that ended wrong. HDFS keeps two copies of each
+block: no DataNode is taken while one has fewer.
 """
 
 import argparse
@@ -25,10 +27,11 @@ from support.celery_site import installed_servers
 from support.hadoop.hosts import HostsCluster
 from support.hosts_rig import HostsRig
 from support.packages import product_wheel
-from support.programs import ROOT, SUBMIT
+from support.programs import ROOT, SUBMIT, YTF
 from support.waiting import until
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.hadoop.resourcemanager import ENDED
+from tf_yarn_ops.minicluster import health
 
 HOSTS, CLIENTS = 3, 3
 NODES = [f"n{number}" for number in range(1, HOSTS + 1)]
@@ -38,6 +41,12 @@ PAUSES, LASTS = (5, 20), (3, 45)
 CALL, CALLS = 600, 12
 #: Processes of a job that get SIGKILL.
 PROGRAMS = ("agent", "coordinator")
+#: Faults that take a DataNode, and all others.
+TAKING, OTHERS = ("unplug", "unplug", "datanode"), ("block", "edge", "nodemanager", "client", *PROGRAMS)
+#: A NameNode copies a block again when a DataNode did not; it still believes that a dead one lives.
+PROPERTIES = {"dfs.namenode.reconstruction.pending.timeout-sec": "10"}
+#: What a NameNode counts while a block has fewer copies than it should have.
+FEWER_COPIES = ("LowRedundancyBlocks", "PendingReconstructionBlocks")
 WRITES = """python3 -c '
 import fsspec, os, time
 for number in range(5):
@@ -76,6 +85,16 @@ class HostsSoak:
             except Exception as error:  # everything that is not as it has to be is in the sum
                 self.note_wrong(f"{key}: {type(error).__name__}: {error}")
 
+    def evidence(self, key):
+        """Return the report and the logs of a training's applications."""
+        found = []
+        for app in self.rig.applications():
+            if app["name"] == key:
+                calls = [("status", "--json", app["id"]), ("logs", app["id"]), ("logs", app["id"], "--task", "master")]
+                found += [f"--- {' '.join(words)}\n{ran.stdout[-20_000:]}{ran.stderr[-2000:]}" for words in calls
+                          for ran in [self.rig.run(*YTF, *words)]]  # fmt: skip
+        return "\n".join(found)
+
     def train(self, key, expected, command):
         words = ["--wait", "--json", "--run_id", key, "--name", key, "-m", "256", "-r", "worker:2", "--stop_grace", "2",
                  "--heartbeat_timeout", "20", "--environment", f"venv://{sys.prefix}", command]  # fmt: skip
@@ -108,8 +127,7 @@ class HostsSoak:
                 if kind == "begun":
                     self.keys.append(text)
                 elif kind == "wrong":
-                    found = [app["diagnostics"] for app in self.applications() if app["name"] == text.partition(":")[0]]
-                    self.note_wrong("\n".join([text, *found]))
+                    self.note_wrong(text)
                 else:
                     self.sums[kind, text] += 1
                     print(f"Airflow: {kind}: {text}", flush=True)
@@ -136,9 +154,9 @@ class HostsSoak:
         """Choose a fault; return it and what undoes it, if there is something to undo."""
         cluster, node = self.rig.cluster, self.random.choice(NODES)
         peer = self.random.choice([other for other in NODES if other != node])
-        fault = self.random.choice(
-            ["unplug", "unplug", "block", "edge", "datanode", "nodemanager", "client", *PROGRAMS]
-        )
+        blocks = health.query_namenode(cluster.settings, "nn", "FSNamesystem")
+        copied = [bean for bean in blocks if not any(bean[name] for name in FEWER_COPIES)]
+        fault = self.random.choice([*(TAKING if copied else ()), *OTHERS])
         daemon = {"datanode": "dn", "nodemanager": "nm"}.get(fault, "") + node[1:].replace("1", "")
         if fault == "unplug":
             cluster.unplug(node)
@@ -224,12 +242,18 @@ def main():
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     installed_servers()  # from a registry, which edge does not reach
-    with tempfile.TemporaryDirectory() as folder, HostsCluster(Path(folder) / "hosts", HOSTS) as cluster:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        HostsCluster(Path(folder) / "hosts", HOSTS, properties=PROPERTIES) as cluster,
+    ):
         soak = HostsSoak(HostsRig(cluster), options.seed, options.minutes)
         soak.run()
         for (kind, what), count in sorted(soak.sums.items()):
             print(f"{count:4d}  {kind:6s} {what}")
-        print(f"{len(soak.keys)} trainings, {len(soak.wrong)} wrong", *soak.wrong, sep="\n")
+        faults = sum(count for (kind, _), count in soak.sums.items() if kind == "fault")
+        print(f"{len(soak.keys)} trainings, {faults} faults, {len(soak.wrong)} wrong", *soak.wrong, sep="\n")
+        for key in dict.fromkeys(key for key in soak.keys for text in soak.wrong if re.search(rf"\b{key}\b", text)):
+            print(soak.evidence(key), flush=True)
     return bool(soak.wrong)
 
 

@@ -9,7 +9,7 @@ IP addresses of its DataNodes; host names, which are what it redirects to, have 
 import re
 import socket
 import time
-from typing import Callable, Dict, List, Mapping, Optional, Tuple, TypeVar
+from typing import Callable, Dict, List, Mapping, Optional, Set, Tuple, TypeVar
 from urllib.parse import urlsplit
 
 #: Seconds for which a DataNode that could not be reached is left out.
@@ -71,6 +71,7 @@ class UnreachableDatanodes:
         """
         failed: Optional[BaseException] = None
         last_chance = False
+        tried: Set[str] = set()
         for left in reversed(range(MAX_REQUESTS)):
             excluded = {} if last_chance else self.parameters()
             try:
@@ -78,7 +79,9 @@ class UnreachableDatanodes:
             except Exception as error:
                 if not self._known or last_chance or not NO_DATANODE.search(str(error)):
                     raise
-                last_chance = True
+                # Those of earlier calls may be back; without them, only the ones that failed now are left.
+                last_chance = self._known.keys() <= tried
+                self._known = {netloc: known for netloc, known in self._known.items() if netloc in tried}
                 continue
             if location is None:
                 return None
@@ -91,6 +94,7 @@ class UnreachableDatanodes:
             except DatanodeUnreachable as error:
                 failed = error.__cause__
                 self.add(netloc)
+                tried.add(netloc)
                 if last_chance:
                     break
                 continue

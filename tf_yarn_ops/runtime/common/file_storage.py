@@ -29,7 +29,7 @@ class StorageRefused(OSError):
 
 
 class StorageAway(StorageRefused):
-    """No NameNode answers, or none can do it now; the same call may succeed later."""
+    """No NameNode or DataNode answers, or none can do it now; the same call may succeed later."""
 
 
 class FileStatus(NamedTuple):

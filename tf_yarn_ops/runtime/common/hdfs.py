@@ -10,7 +10,7 @@ import http.client
 import os
 import time
 from contextlib import contextmanager
-from typing import Callable, Iterator, Mapping, Optional, Sequence
+from typing import Callable, Iterator, Mapping, Optional, Sequence, Union
 from urllib.parse import urlsplit
 
 from .container_http import (
@@ -67,7 +67,8 @@ class Hdfs(WebHdfsCalls):
         How long a server may be silent, three times as long in a write. An answer as a whole may take
         `container_http.ANSWER_TIMEOUTS` times as long.
     patience : float
-        Seconds for which NameNodes that are down, on standby, or in safe mode are asked again.
+        Seconds for which NameNodes that are down, on standby, or in safe mode are asked again, and for which an open
+        file waits for DataNodes.
     """
 
     _refusal = StorageRefused
@@ -113,12 +114,12 @@ class Hdfs(WebHdfsCalls):
         answer = self._open(ContentStep("OPEN", path), {"offset": offset, "length": length}, begin)
         if answer.status != 200:
             with answer:
-                raise Answer(answer.status, read_whole(answer)).error(describe_call("OPEN", path), StorageRefused)
+                raise _error_of(Answer(answer.status, read_whole(answer)), describe_call("OPEN", path))
         return answer
 
-    def leave_out(self, answer: http.client.HTTPResponse) -> None:
-        """Read from other DataNodes for a while than that of an answer, which ended early."""
-        self._datanodes.add(urlsplit(answer.url).netloc)
+    def leave_out(self, lost: Union[http.client.HTTPResponse, "Upload"]) -> None:
+        """Use other DataNodes for a while than that of an answer or an upload, which ended early."""
+        self._datanodes.add(urlsplit(lost.url).netloc)
 
     def open_upload(self, path: str, operation: str) -> "Upload":
         """Return the open request that takes a file's content.
@@ -134,7 +135,14 @@ class Hdfs(WebHdfsCalls):
             return Upload(connection, OPERATIONS[operation][0], url, describe_call(operation, path))
 
         values = {"overwrite": "true"} if operation == "CREATE" else {}
-        return self._open(ContentStep(operation, path), values, begin)
+        until = time.monotonic() + self.patience
+        while True:
+            try:
+                return self._open(ContentStep(operation, path), values, begin)
+            except StorageAway:
+                if time.monotonic() > until:
+                    raise
+            time.sleep(_PAUSE)
 
     def _open(
         self,
@@ -213,14 +221,14 @@ class Hdfs(WebHdfsCalls):
                         self._logins.sort(key=lambda known: known != login)
                         return answer
                     name, _ = answer.exception()
-                    fault = answer.error("%s: %s" % (what, url), StorageRefused)
+                    fault = _error_of(answer, "%s: %s" % (what, url))
                     later = later or name in LATER
                     if name == "InvalidToken" and "expired" in str(fault):
                         expired = fault
                     if name not in LATER and is_tolerated(name, tolerated):
                         return None
                     # `UnreachableDatanodes` knows what to do without a DataNode; a NameNode alone does not end that.
-                    if type(fault) is not StorageRefused or NO_DATANODE.search(str(fault)):
+                    if type(fault) is not StorageRefused:
                         raise fault
             if expired or not later:  # a NameNode that is away would not take the token either
                 raise expired or fault
@@ -240,7 +248,7 @@ class Hdfs(WebHdfsCalls):
             return answer
         if is_tolerated(answer.exception()[0], step.tolerated):
             return None
-        raise answer.error(describe_call(step.operation, step.path), StorageRefused)
+        raise _error_of(answer, describe_call(step.operation, step.path))
 
     def _connected(
         self,
@@ -262,7 +270,7 @@ class Hdfs(WebHdfsCalls):
         except NO_ANSWER as error:
             connection.close()
             what, netloc = describe_call(step.operation, step.path), urlsplit(location).netloc
-            fault = StorageRefused("%s: the DataNode %s does not answer: %r" % (what, netloc, error))
+            fault = StorageAway("%s: the DataNode %s does not answer: %r" % (what, netloc, error))
             if sent and not step.repeatable:
                 raise fault from None
             raise DatanodeUnreachable from fault
@@ -283,7 +291,7 @@ class Upload:
     """
 
     def __init__(self, connection: http.client.HTTPConnection, method: str, url: str, what: str):
-        self._connection, self._what = connection, what
+        self._connection, self.url, self._what = connection, url, what
         split = urlsplit(url)
         with self._failing():
             connection.putrequest(method, "%s?%s" % (split.path, split.query))
@@ -305,7 +313,7 @@ class Upload:
     def _end(self) -> None:
         with self._connection.getresponse() as answer:
             if answer.status >= 300:
-                raise Answer(answer.status, read_whole(answer)).error(self._what, StorageRefused)
+                raise _error_of(Answer(answer.status, read_whole(answer)), self._what)
         self._connection.close()
 
     @contextmanager
@@ -321,6 +329,12 @@ class Upload:
                 pass
             finally:
                 self._connection.close()
-            if isinstance(error, OSError) and not isinstance(error, ConnectionError):
+            if isinstance(error, OSError) and not isinstance(error, (ConnectionError, TimeoutError)):
                 raise
-            raise StorageRefused("%s: %r" % (self._what, error)) from None
+            raise StorageAway("%s: %r" % (self._what, error)) from None
+
+
+def _error_of(answer: Answer, what: str) -> OSError:
+    """Return the error for a refusal; another call may find a DataNode where this one found none."""
+    error = answer.error(what, StorageRefused)
+    return StorageAway(str(error)) if NO_DATANODE.search(str(error)) else error

@@ -9,16 +9,18 @@ import http.client
 import io
 import threading
 import time
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
-from .file_storage import StorageRefused
+from .file_storage import StorageAway, StorageRefused
 from .hdfs import Hdfs, Upload
 
 #: Bytes that the first request for a place of a file asks for, and how much more each further one in order does.
 READ_AHEAD, READ_MORE = 1024 * 1024, 4
 #: The most that one request asks for, bytes.
 MAX_READ_AHEAD = 256 * 1024 * 1024
-#: Seconds between two tries to read.
+#: Bytes of a new file that are kept until they are flushed, to send them again.
+MAX_KEPT = 32 * 1024 * 1024
+#: Seconds between two tries.
 _PAUSE = 0.5
 #: Seconds between two looks whether a new file exists, and how long a DataNode has for making it.
 _LOOK, _APPEARS = 0.005, 1.0
@@ -109,7 +111,8 @@ class HdfsReader(io.RawIOBase):
 class HdfsWriter(io.RawIOBase):
     """A file that is written from its start, or from its end on.
 
-    What `flush` has ended can be read by everybody. A DataNode that is lost before fails the next call.
+    What `flush` has ended can be read by everybody. When a DataNode is lost before, a new file of at most `MAX_KEPT`
+    bytes is sent again as a whole; for all others the next call fails.
 
     Parameters
     ----------
@@ -123,12 +126,15 @@ class HdfsWriter(io.RawIOBase):
     def __init__(self, hdfs: Hdfs, path: str, append: bool = False):
         self._hdfs, self._path, self._position = hdfs, path, 0
         self._upload: Optional[Upload] = None
+        self._unflushed: Optional[bytearray] = None  # the whole content of a new file; None: it is not kept
+        self._failure: Optional[StorageAway] = None
         if append:
             try:
                 self._position = hdfs.status(path).length
                 return
             except FileNotFoundError:
                 pass
+        self._unflushed = bytearray()
         self._upload = hdfs.open_upload(path, "CREATE")
         until = time.monotonic() + _APPEARS
         while time.monotonic() < until:
@@ -141,17 +147,54 @@ class HdfsWriter(io.RawIOBase):
 
     def write(self, data: Any) -> int:
         content = memoryview(data).cast("B")
-        if self._upload is None:
-            self._upload = self._hdfs.open_upload(self._path, "APPEND")
-        self._upload.send(content)
         self._position += len(content)
+        if self._position > MAX_KEPT:
+            self._unflushed = None
+        elif self._unflushed is not None:
+            self._unflushed += content
+        self._send(lambda: self._send_piece(content), self._send_whole)
         return len(content)
 
     def flush(self) -> None:
         """Make the content visible to readers."""
         if self._upload is not None:
-            upload, self._upload = self._upload, None
-            upload.finish()
+            self._send(self._finish, self._finish_whole)
+            if self._position:
+                self._unflushed = None
+
+    def _send(self, step: Callable[[], None], again: Callable[[], None]) -> None:
+        """Take a step; when a DataNode is lost, send the file again if it is kept."""
+        until: Optional[float] = None
+        while self._failure is None:
+            try:
+                step()
+                return
+            except StorageAway as error:
+                until = until or time.monotonic() + self._hdfs.patience
+                if self._unflushed is None or time.monotonic() > until:
+                    self._failure = error
+                elif self._upload is not None:
+                    self._hdfs.leave_out(self._upload)
+                self._upload, step = None, again
+        raise self._failure
+
+    def _send_piece(self, content: memoryview) -> None:
+        if self._upload is None:
+            self._upload = self._hdfs.open_upload(self._path, "APPEND")
+        self._upload.send(content)
+
+    def _send_whole(self) -> None:
+        self._upload = self._hdfs.open_upload(self._path, "CREATE")
+        self._upload.send(memoryview(self._unflushed or b""))
+
+    def _finish(self) -> None:
+        assert self._upload is not None
+        self._upload.finish()
+        self._upload = None
+
+    def _finish_whole(self) -> None:
+        self._send_whole()
+        self._finish()
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Return the position, as `tell` requests it; HDFS appends only."""
