@@ -89,6 +89,9 @@ def test_roles_come_from_the_table_unless_the_task_sets_them():
         ({"tasks": {"worker": TaskSpec(instances=9000)}},
          ["tasks: 9000 tasks make a TF_CONFIG of more than 120 KiB; give fewer"]),
         ({"success": "cheif"}, ["success: 'cheif' is not one of all_workers, chief (did you mean 'chief'?)"]),
+        ({"deadlines": {"success_grace": 60}},
+         ["deadlines.success_grace: needs success: chief; with all_workers the job ends when the last awaited task has "
+          "ended"]),
         ({"success": "chief"}, ["success: chief needs a task of type chief"]),
         ({"tasks": {"worker": {"max_restarts": 2, "max_container_losses": 1, "environment": "docker://a"}},
           "output": "/"},

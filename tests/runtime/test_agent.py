@@ -32,12 +32,18 @@ def test_what_a_command_leaves_behind_is_ended(run):
 
 
 @pytest.mark.slow
-def test_a_command_that_ignores_sigterm_is_killed_after_the_grace(run):
+def test_a_command_that_ignores_the_graces_after_a_success_is_killed(run):
+    """The other worker ends by itself after the chief, and does not count."""
     stubborn = "trap '' TERM; while true; do sleep 0.1; done"
-    tasks = {"chief": TaskSpec(command="sleep 0.5"), "worker": TaskSpec(command=stubborn)}
-    am, report = run(job("x", tasks=tasks, success="chief", deadlines=Deadlines(stop_grace=1)))
+    tasks = {
+        "chief": TaskSpec(command="sleep 0.5"),
+        "worker": TaskSpec(command=stubborn),
+        "late": TaskSpec(command="sleep 1.5; exit 3"),
+    }
+    am, report = run(job("x", tasks=tasks, success="chief", deadlines=Deadlines(stop_grace=1, success_grace=6)))
     assert report.reason is Reason.SUCCEEDED
     assert task(report, "worker:0").signal == signal.SIGKILL
+    assert (task(report, "late:0").state, task(report, "late:0").exit_code) == ("failed", 3)
     assert processes_of(am) == []
 
 

@@ -7,8 +7,10 @@ import pytest
 from support.wire import exited, join, receive, state_of
 from tf_yarn_ops.job.parts import Deadlines, TensorBoard
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.master import shutdown
 from tf_yarn_ops.runtime.master.containers import Container
+from tf_yarn_ops.runtime.master.lifecycle import Expired
 from tf_yarn_ops.runtime.master.shutdown import Shutdown
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
@@ -52,6 +54,62 @@ def end(state, container, _kind):
     peer = state.registry.peers[container]
     if peer.running:
         receive(state, peer, exited(code=0))
+
+
+def after_the_chief(act, grace):
+    """Let the chief of a job succeed, and shut down while `act(state, container)` follows; return the messages."""
+    tasks = {"chief": TaskSpec(), "worker": TaskSpec(instances=2), "ps": TaskSpec()}
+    deadlines = Deadlines(success_grace=grace, stop_grace=1)
+    spec = JobSpec(command="x", tasks=tasks, success="chief", deadlines=deadlines)
+    log = []
+
+    async def play():
+        state = state_of(build_runtime_job(spec, JobContext(20000, user="u")))
+        state.known["chief_0"] = Container("chief_0", "chief", "RUNNING", "")
+        chief, *_ = join(state, "chief_0", "worker_0", "worker_1", "ps_0", now=asyncio.get_running_loop().time())
+        receive(state, chief, exited(code=0))
+
+        def perform(effects):
+            for effect in effects:
+                log.append((effect.connection.removeprefix("connection of "), effect.kind))
+                stop_only(state, *log[-1])
+
+        async def commit():
+            log.append(("output", "commit"))
+
+        asyncio.get_running_loop().call_later(0.1, act, state)
+        await asyncio.wait_for(Shutdown(state, perform, asyncio.Event()).run(commit), 60)
+        return state
+
+    return asyncio.run(play()), log
+
+
+def end_workers(state):
+    for container, code in (("worker_0", 0), ("worker_1", 1)):
+        receive(state, state.registry.peers[container], exited(code=code))
+
+
+@pytest.mark.parametrize(
+    "act, grace, stopped",
+    [
+        (end_workers, 600, {"ps_0"}),
+        (lambda state: receive(state, state.registry.peers["worker_0"], exited(code=0)), 0.2, {"worker_1", "ps_0"}),
+        (
+            lambda state: state.abort(Expired(Reason.KILLED, "Ended by SIGTERM"), 1.0),
+            600,
+            {"worker_0", "worker_1", "ps_0"},
+        ),
+        (end_workers, 0, {"worker_0", "worker_1", "ps_0"}),
+    ],
+    ids=["all end, one fails", "one hangs", "a client kills", "no grace"],
+)
+def test_workers_may_end_by_themselves_after_the_chief(act, grace, stopped):
+    state, log = after_the_chief(act, grace)
+    assert {container for container, kind in log if kind == "stop"} == stopped
+    assert log.index(("output", "commit")) == len(stopped)
+    assert (
+        state.has_succeeded == (state.lifecycle.verdict.reason is Reason.SUCCEEDED) == (len(stopped) < 3 or not grace)
+    )
 
 
 def test_output_is_committed_between_evaluator_and_goodbye():

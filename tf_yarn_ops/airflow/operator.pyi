@@ -76,6 +76,7 @@ class TensorFlowYarnOperator(BaseOperator):
     stall_timeout: Any
     stop_grace: Any
     evaluator_grace: Any
+    success_grace: Any
     spec: Any
     tf_yarn_conn_id: Any
     deferrable: Any
@@ -174,6 +175,7 @@ class TensorFlowYarnOperator(BaseOperator):
         stall_timeout: float | str | XComArg | None = ...,
         stop_grace: float | str | XComArg | None = ...,
         evaluator_grace: float | str | XComArg | None = ...,
+        success_grace: float | str | XComArg | None = ...,
         **kwargs: Any,
     ) -> None: ...
     def options(self) -> dict[str, Any]: ...

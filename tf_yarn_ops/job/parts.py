@@ -193,6 +193,12 @@ class Deadlines(Part):
         "How long evaluators go on after the training has succeeded; YTF_TRAINED_FILE exists then, and their failures "
         "do not count. With 0 the job waits for evaluators as for workers.",
     )
+    success_grace: float = option(
+        0.0,
+        kinds.SECONDS,
+        "With success: chief, how long the other awaited tasks may go on to end by themselves; their failures do not "
+        "count. With 0 they are stopped at once.",
+    )
 
     def _faults(self, wrong: set[str]) -> Iterator[Fault]:
         if "heartbeat" not in wrong and 0 < self.heartbeat < 5:

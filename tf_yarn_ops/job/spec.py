@@ -76,6 +76,7 @@ class JobFault(FaultCode):
     )
     NEVER_ENDS = "the job would never end, because {types} run until the job ends; add a chief or a worker"
     NEEDS_CHIEF = "chief needs a task of type chief"
+    NEEDS_CHIEF_SUCCESS = "needs success: chief; with {given} the job ends when the last awaited task has ended"
     NEEDS_OUTPUT = "needs {other}, the folder that TensorBoard reads"
     NEEDS_LOCATION = "needs {other}: hdfs://... or an absolute path of the nodes; given: {given!r}"
     NO_ATOMIC_RENAME = (
@@ -641,6 +642,8 @@ def _budget_faults(job: JobSpec) -> Iterator[Fault]:
 def _success_faults(job: JobSpec) -> Iterator[Fault]:
     if job.success == "chief" and CHIEF not in job.tasks:
         yield Fault("success", JobFault.NEEDS_CHIEF)
+    if job.success != "chief" and job.deadlines.success_grace:
+        yield Fault("deadlines.success_grace", JobFault.NEEDS_CHIEF_SUCCESS, {"given": job.success})
 
 
 def _tensorboard_faults(job: JobSpec) -> Iterator[Fault]:
@@ -760,7 +763,7 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[JobSpec], Iterator[Fault]]], ...]
     (("tasks", "custom_types"), _type_faults),
     (("tasks",), _resource_faults),
     (("tasks", "command"), _command_faults),
-    (("tasks", "success"), _success_faults),
+    (("tasks", "success", "deadlines"), _success_faults),
     (("tasks", "restart"), _budget_faults),
     (("tasks", "framework", "command", "deadlines", "success"), _order_faults),
     (("tensorboard", "output"), _tensorboard_faults),

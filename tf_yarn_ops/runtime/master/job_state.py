@@ -285,9 +285,16 @@ class JobState:
 
     # -- the shutdown -----------------------------------------------------------------------
 
+    def begin_grace(self) -> List[Peer]:
+        """Let the awaited commands that run after the chief's success linger, if they have time for it; return them."""
+        if self.has_succeeded and self.job.deadlines["success_grace"]:
+            peers = self.registry.peers.values()
+            self.lingering = [peer for peer in peers if peer.running and self.rules.roles[peer.task.type].awaited]
+        return self.lingering
+
     def begin_shutdown(self) -> Effects:
         """Stop the commands that run; after a success evaluators and TensorBoard linger, if they have time for it."""
-        self.stopping = True
+        self.stopping, self.lingering = True, []
         for peer in self.registry.peers.values():
             if self.has_succeeded and peer.running and self.linger_seconds.get(peer.task.type):
                 self.lingering.append(peer)

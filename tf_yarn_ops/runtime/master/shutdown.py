@@ -1,6 +1,7 @@
-"""The shutdown after the verdict: stop the commands, and let evaluators and TensorBoard linger after a success.
+"""The shutdown after the verdict: stop the commands, and let some of them linger after a success.
 
-Evaluators have their time before the output is committed, TensorBoard after it.
+First those that the chief has not waited for have their time, while parameter servers go on; then evaluators; then the
+output is committed; then TensorBoard.
 """
 
 import asyncio
@@ -40,6 +41,7 @@ class Shutdown:
     async def run(self, commit: Callable[[], Awaitable[None]]) -> None:
         """End all commands, and call `commit` once nothing that trains or evaluates runs."""
         state = self._state
+        await self._linger(state.begin_grace(), state.job.deadlines["success_grace"])
         peers = list(state.registry.peers.values())
         self._perform(state.begin_shutdown())
         await self._wait_stopped([peer for peer in peers if peer not in state.lingering])
