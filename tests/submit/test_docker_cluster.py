@@ -4,19 +4,31 @@ import contextlib
 import dataclasses
 import json
 import tarfile
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from support.hadoop import HadoopCluster
-from support.hadoop.docker import LOGIN, NVIDIA, SMALL, SMALL_MIB, USER, start_registry, write_client_config
+from support.hadoop.docker import (
+    LOGIN,
+    NVIDIA,
+    PACKAGES,
+    SMALL,
+    SMALL_MIB,
+    USER,
+    start_registry,
+    write_client_config,
+)
 from support.reaper import list_mounts
 from support.waiting import PATIENCE, until
 from tf_yarn_ops.doctor.examination import examine
 from tf_yarn_ops.doctor.known import Question
 from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.site import Site
+from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.job.parts import Environment
 from tf_yarn_ops.job.request import build_job
 from tf_yarn_ops.launch.launcher import Launcher
@@ -255,6 +267,53 @@ def test_doctor_proves_an_image_by_a_container(reports):
     assert "local/python:1, Python 3." in found["local/python:1"].message
     broken = found["local/nolibrary:1"]
     assert (broken.reason, "No module named 'json'" in broken.message) == (Reason.ENVIRONMENT_INVALID, True), broken
+
+
+#: Reads and writes HDFS, and ends when TensorBoard has shown what it writes.
+TRAINS = """\
+import os, time
+import tensorflow as tf
+files, given = tf.io.gfile, os.environ["DTF_INPUT_PATH"]
+writer = tf.summary.create_file_writer(os.environ["DTF_OUTPUT_PATH"] + "/logs")
+with writer.as_default():
+    tf.summary.scalar("read", float(files.GFile(given + "/number").read()), step=1)
+writer.close()
+while not files.exists(given + "/seen"):
+    time.sleep(0.5)
+"""
+
+
+def test_tensorflow_and_tensorboard_work_in_an_image(hadoop, tmp_path):
+    """The image has Python alone; its packages are a folder of the nodes."""
+    site = Site(docker_folders=(str(PACKAGES),))
+    cluster = discover(hadoop.resourcemanager_url, environ={"HADOOP_USER_NAME": USER}, site=site)
+    files = WebHdfs((hadoop.namenode_url,), SimpleAuthentication(USER), 60.0)
+    assert files.create(f"/user/{USER}/in/number", b"7", 0o644)
+    (tmp_path / "trains.py").write_text(TRAINS)
+    trains = job(
+        "python3 trains.py",
+        script=str(tmp_path / "trains.py"),
+        task_memory="1024",
+        env={"PYTHONPATH": str(PACKAGES)},
+        input=f"{cluster.filesystem}/user/{USER}/in",
+        output=f"{cluster.filesystem}/user/{USER}/out",
+        mirror="chief",
+        tensorboard=True,
+        tensorboard_memory="1024",
+    )
+
+    def shown():
+        url = launcher.report(application).tensorboard_url
+        with contextlib.suppress(OSError):
+            return url and json.loads(urllib.request.urlopen(f"{url}/data/runs", timeout=60).read()) == ["logs"]
+
+    with contextlib.closing(Launcher(cluster)) as launcher:
+        application = launcher.submit(trains)
+        until(shown, 200, what=lambda: f"TensorBoard's run: {launcher.report(application)}")
+        assert files.create(f"/user/{USER}/in/seen", b"", 0o644)
+        report = launcher.wait(application, timeout=200 * PATIENCE)
+    assert report.reason is Reason.SUCCEEDED, report
+    assert [status.name for status in files.list(f"/user/{USER}/out")] == ["logs"]
 
 
 def test_a_node_without_docker_is_not_taken_for_an_image(minicluster):
