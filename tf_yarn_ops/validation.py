@@ -87,6 +87,10 @@ class ValueFault(FaultCode):
     LONG_COMMAND = "the command is longer than {most} KiB; put it into a script"
     NOT_A_VARIABLE = "{given!r} is not the name of an environment variable; use letters, digits and _, no digit first"
     RESERVED_VARIABLE = "tf_yarn_ops sets this variable for the tasks; use another name"
+    YARN_VARIABLE = (
+        "YARN reads this variable before a task has its own; give docker_image, docker_runtime, docker_tmpfs or "
+        "docker_delayed_removal. The network is always host"
+    )
     NO_VALUE = "the variable has no value; give '' for an empty text"
     NUL_IN_VARIABLE = "the value contains a NUL character, which can't be passed to a process"
     MASKED_COMMAND = "a secret in the command was masked by --dry_run; write the command with it"
@@ -391,6 +395,8 @@ def _fault_of_variable(name: object, given: object, text: str) -> Fault | None:
         return Fault(path, ValueFault.NOT_A_VARIABLE, {"given": name})
     if name.startswith(_OURS) or name == "TF_CONFIG":
         return Fault(path, ValueFault.RESERVED_VARIABLE)
+    if name.startswith("YARN_CONTAINER_RUNTIME_"):
+        return Fault(path, ValueFault.YARN_VARIABLE)
     if given is None:
         return Fault(path, ValueFault.NO_VALUE)
     if not isinstance(given, str | int | float):

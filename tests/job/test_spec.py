@@ -151,6 +151,9 @@ def test_roles_come_from_the_table_unless_the_task_sets_them():
         ({"files": {"x": ""}}, ["files.x: the file has no source; give a path or a URI"]),
         ({"env": {"1A": "x"}}, [
             "env.1A: '1A' is not the name of an environment variable; use letters, digits and _, no digit first"]),
+        ({"env": {"YARN_CONTAINER_RUNTIME_DOCKER_CONTAINER_NETWORK": "bridge"}}, [
+            "env.YARN_CONTAINER_RUNTIME_DOCKER_CONTAINER_NETWORK: YARN reads this variable before a task has its own; give "
+            "docker_image, docker_runtime, docker_tmpfs or docker_delayed_removal. The network is always host"]),
         ({"env": {"TF_CONFIG": "x"}}, ["env.TF_CONFIG: tf_yarn_ops sets this variable for the tasks; use another name"]),
         ({"env": {"DTF_TASK_INDEX": "x"}},
          ["env.DTF_TASK_INDEX: tf_yarn_ops sets this variable for the tasks; use another name"]),
