@@ -52,6 +52,28 @@ def test_known_words_of_a_program_add_advice_to_a_failure(printed, words, lacks)
     assert "hold_port" not in read(code=0, log_tail=printed).cause
 
 
+@pytest.mark.parametrize(
+    "printed, full",
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity", True),
+        ("RuntimeError: CUDA error: out of memory", True),
+        ("failed to allocate 1.50GiB from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory\nerror", True),
+        ("OOM when allocating tensor with shape[9] and type float on /job:worker/task:0/device:GPU:0 by a\nhint", True),
+        ("OOM when allocating tensor with shape[9] and type float on /job:worker/task:0/device:CPU:0 by a", False),
+        ("jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 11.95MiB.", True),
+        ("RESOURCE_EXHAUSTED: Received message larger than max", False),
+        ("MemoryError", False),
+    ],
+)
+def test_full_gpu_is_advice_and_never_a_reason(printed, full):
+    """What a program prints chooses no reason; a task that sees no GPU has filled none."""
+    hidden = job()
+    worker = hidden.services["worker"]._replace(gpus=1)
+    event = read(hidden._replace(services={**hidden.services, "worker": worker}), code=1, log_tail=printed)
+    assert ("The memory of a GPU was full" in event.cause, event.reason) == (full, Reason.TASK_FAILED)
+    assert "The memory of a GPU" not in read(hidden, code=1, log_tail=printed).cause
+
+
 def test_advice_about_a_held_port_needs_a_held_port():
     held = job()
     spec = held._replace(types={name: plan._replace(hold_port=False) for name, plan in held.types.items()})

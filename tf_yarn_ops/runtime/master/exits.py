@@ -1,5 +1,6 @@
 """What the end of a command or of a container means for the job: pure, from an agent's message to an event."""
 
+import re
 from typing import Any, Mapping, Optional, Tuple, Union
 
 from ..common.contract import Job
@@ -11,12 +12,17 @@ from .registry import Peer
 
 #: Share of a container's memory above which SIGKILL is taken for the kernel's.
 FULL = 0.9
-#: The words of a program that has found its port bound; like the next two, they only add advice to a message.
+#: The words of a program that has found its port bound; like the next three, they only add advice to a message.
 _PORT_BOUND = ("address already in use", "eaddrinuse")
 #: The words of TensorFlow when Keras 3's ``model.fit`` runs in several workers.
 _KERAS_FIT = "values.perreplica'>) to a tensor"
 #: The words of TensorFlow where it can't open a path in HDFS.
 _NO_HDFS = "File system scheme 'hdfs' not implemented"
+#: The words of CUDA and cuDNN, PyTorch, TensorFlow, and JAX where the memory of a GPU is full.
+_GPU_FULL = re.compile(
+    r"\bCUDA out of memory|CUDA error: out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation"
+    r"|OOM when allocating tensor.*device:GPU|RESOURCE_EXHAUSTED: Out of memory"
+)
 
 
 def describe_kill(found: Mapping[str, Any]) -> str:
@@ -64,6 +70,11 @@ def read_exit(job: Job, peer: Peer, message: Mapping[str, Any], node: str) -> Un
         )
     if code and _NO_HDFS in tail:
         cause += ". Give the program local copies of paths in HDFS: set mirror to chief, and mirror_input to a size"
+    if code and not job.hides_gpus(peer.task) and _GPU_FULL.search(tail):
+        cause += (
+            ". The memory of a GPU was full, not that of the container: use smaller batches or a larger GPU; "
+            "task_memory has no effect on it"
+        )
     return event._replace(cause=cause)
 
 
