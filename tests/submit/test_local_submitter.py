@@ -8,20 +8,24 @@ import subprocess
 import sys
 import tarfile
 import time
+import urllib.request
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from support import gpu_node
+from support.machines import write_script
 from support.runtime_jobs import FOREVER, QUICK, job
 from support.waiting import until
 from tf_yarn_ops.errors import ApplicationNotFound, SpecInvalid
 from tf_yarn_ops.hadoop.cluster import local
+from tf_yarn_ops.job.parts import Resources, RestartPolicy
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.local_job import running_coordinator
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.submit.local_submitter import KEPT_DAYS, without_effect
+from tf_yarn_ops.submit.local_submitter import KEPT_DAYS, list_gpus, without_effect
 
 #: A client that holds a lease, in a process of its own; it prints the id.
 CLIENT = """\
@@ -234,11 +238,76 @@ def test_missing_interpreter_is_rejected(launcher):
     assert [fault.path for fault in caught.value.faults] == ["environment", "tasks.other.environment"]
 
 
-def test_options_that_need_yarn_are_named(launcher, caplog):
+def test_options_that_need_yarn_are_named(launcher, caplog, monkeypatch):
     tasks = {"worker": TaskSpec(memory=512, gpus=1)}
-    assert without_effect(JobSpec(command="true", tasks=tasks, deadlines=QUICK)) == ["task_memory", "task_gpus"]
+    assert without_effect(JobSpec(command="true", tasks=tasks, deadlines=QUICK)) == ["task_memory"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     run(launcher, job("true", tasks=tasks, queue="prod"))
     assert "without YARN these options have no effect: queue, task_memory, task_gpus" in caplog.text
+
+
+@pytest.fixture
+def nvidia_smi(tmp_path, monkeypatch):
+    """Put the program of a machine with two GPUs first on PATH."""
+    program = f'exec {sys.executable} -IS {gpu_node.__file__} {tmp_path} nvidia-smi "$@"\n'
+    folder = write_script(tmp_path / "bin" / "nvidia-smi", program).parent
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
+def test_local_tasks_divide_the_gpus_also_after_a_loss(launcher, tmp_path, nvidia_smi):
+    shown = tmp_path / "shown"
+    shown.mkdir()
+    write = f'echo "$CUDA_VISIBLE_DEVICES" > {shown}/new.$JOB_NAME$TASK_INDEX.$YTF_ROUND; cd {shown}; '
+    write += "mv new.$JOB_NAME$TASK_INDEX.$YTF_ROUND $JOB_NAME$TASK_INDEX.$YTF_ROUND; exec tail -f /dev/null"
+    tasks = {"worker": TaskSpec(instances=2, gpus=1), "other": TaskSpec()}
+    restart = RestartPolicy(mode="cluster", max_container_losses=1)
+    application = started(launcher, job(write, ps=False, tasks=tasks, restart=restart))
+
+    def seen(round_number):
+        files = [shown / f"{name}.{round_number}" for name in ("worker0", "worker1", "other0")]
+        return all(file.exists() for file in files) and [file.read_text().strip() for file in files]
+
+    first = until(lambda: seen(1), 60, what="the tasks")
+    assert (sorted(first[:2]), first[2]) == (sorted(gpu_node.GPUS.values()), "")
+
+    def usages():
+        page = launcher.report(application).tracking_url.rstrip("/")
+        with urllib.request.urlopen(f"{page}/status.json", timeout=60) as answer:
+            document = json.load(answer)
+        found = [(task["usage"] or {}).get("gpu_uuids") for task in document["tasks"]]
+        return all(found[:2]) and (found, document["alerts"])
+
+    assert until(usages, 60, what="the answers of nvidia-smi") == ([*first[:2], None], [])
+    folder = folder_of(launcher, application)
+    lost = next(
+        path for path in Path("/proc").glob("[0-9]*") if is_agent(path, folder / "containers/container_worker_0")
+    )
+    os.kill(int(lost.name), signal.SIGKILL)
+    assert until(lambda: seen(2), 60, what="the second round") == first
+
+
+def is_agent(process, folder):
+    """Return whether a process is the agent of a container."""
+    with contextlib.suppress(OSError):
+        return os.readlink(process / "cwd") == str(folder) and b"\0agent\0" in (process / "cmdline").read_bytes()
+    return False
+
+
+@pytest.mark.parametrize(
+    "given, found",
+    [(None, [*gpu_node.GPUS.values()]), ("", []), ("1, 0", ["1", "0"]), ("1,-1,0", ["1"]), ("MIG-a", ["MIG-a"])],
+)
+def test_gpus_are_those_that_cuda_shows_a_program(nvidia_smi, monkeypatch, given, found):
+    if given is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", given)
+    assert list_gpus() == found
+
+
+def test_more_gpus_than_this_machine_has_are_rejected(launcher, nvidia_smi):
+    tasks = {"worker": TaskSpec(instances=2, gpus=1, indices={1: Resources(gpus=2)})}
+    with pytest.raises(SpecInvalid, match="task_gpus: the tasks want 3 GPUs together, and this machine has 2"):
+        launcher.submit(job("true", ps=False, tasks=tasks))
 
 
 def test_old_jobs_are_deleted(launcher):

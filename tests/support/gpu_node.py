@@ -4,7 +4,7 @@
 
 CGROUPS is a folder of plain files in place of the kernel's. ``container-executor`` does as the NodeManager's own user
 what Hadoop's does as the job's: it notes a container's first process and the devices that YARN denies it.
-``nvidia-smi`` shows each process the devices that its container is not denied.
+``nvidia-smi`` shows each process the devices that its container is not denied, or those of ``--id``.
 
 References
 ----------
@@ -47,6 +47,8 @@ def list_visible(groups):
 def show_gpus(groups, *words):
     """Act as ``nvidia-smi``."""
     gpus = list_visible(groups)
+    if chosen := next((word.partition("=")[2] for word in words if word.startswith("--id=")), None):
+        gpus = {minor: uuid for minor, uuid in gpus.items() if uuid in chosen.split(",")}
     if "-x" in words:
         devices = "".join(_DEVICE.format(uuid, minor) for minor, uuid in gpus.items())
         print(f"<nvidia_smi_log><driver_version>1</driver_version>{devices}</nvidia_smi_log>")

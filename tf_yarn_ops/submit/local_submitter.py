@@ -7,6 +7,7 @@ import fcntl
 import itertools
 import logging
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -33,7 +34,7 @@ from ..validation import check_faults, this_machine
 from .application import build_runtime_job, context_of, place_environments, user_files
 from .certificate import mint
 from .container_environment import ContainerEnvironment
-from .preflight import local_path
+from .preflight import every_container, local_path
 from .runtime_zip import runtime_zip
 from .working_folder import lay_out
 
@@ -50,7 +51,6 @@ NEED_YARN = (
     "tasks.<type>.node_label",
     "task_memory",
     "task_vcores",
-    "task_gpus",
     "resource",
     "tasks.<type>.indices",
     "am_memory",
@@ -73,6 +73,7 @@ class LocalFault(FaultCode):
 
     NEEDS_CLUSTER = "{given} is read by the nodes of a cluster; on this machine give a local {kind}"
     NO_INTERPRETER = "there is no {file} on this machine ({machine})"
+    TOO_FEW_GPUS = "the tasks want {given} GPUs together, and this machine has {found}; give them at most as many"
 
 
 def without_effect(spec: JobSpec) -> list[str]:
@@ -88,6 +89,29 @@ def _given(document: Any, path: tuple[str, ...]) -> Iterable[bool]:
         return []
     keys = document if path[0] == TYPE else [path[0]] if path[0] in document else []
     return itertools.chain.from_iterable(_given(document[key], path[1:]) for key in keys)
+
+
+def list_gpus() -> list[str]:
+    """Return the GPUs of this machine that programs may use, as ``CUDA_VISIBLE_DEVICES`` names them.
+
+    References
+    ----------
+    CUDA C++ Programming Guide, "CUDA Environment Variables": the first name that is none ends the list.
+    """
+    if (given := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        names = (name.strip() for name in given.split(","))
+        return list(itertools.takewhile(lambda name: name and not name.startswith("-"), names))
+    try:
+        shown = subprocess.run(
+            ["nvidia-smi", "-L"], capture_output=True, text=True, errors="replace", timeout=60
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return re.findall(r"^GPU \d+: .*\(UUID: (GPU-[\w-]+)\)", shown, re.M)
+
+
+def _wanted_gpus(spec: JobSpec) -> int:
+    return sum(total.gpus for _, total in every_container(spec))
 
 
 class LocalSubmitter:
@@ -121,8 +145,14 @@ class LocalSubmitter:
             if not os.access(python, os.X_OK):
                 values = {"file": python, "machine": this_machine(python)}
                 faults.append(Fault(where, LocalFault.NO_INTERPRETER, values))
+        ignored, wanted = without_effect(spec), _wanted_gpus(spec)
+        found = len(list_gpus()) if wanted else 0
+        if wanted and not found:
+            ignored.append("task_gpus")
+        elif wanted > found:
+            faults.append(Fault("task_gpus", LocalFault.TOO_FEW_GPUS, {"given": wanted, "found": found}))
         check_faults(faults)
-        if ignored := without_effect(spec):
+        if ignored:
             logger.warning("without YARN these options have no effect: %s", ", ".join(ignored))
 
     def reserve(self, spec: JobSpec) -> str:
@@ -176,6 +206,8 @@ class LocalSubmitter:
             (folder / name).write_bytes(content)
         log = self._jobs.log_path(application_id, "container_coordinator", "application.driver.log")
         log.parent.mkdir(parents=True, exist_ok=True)
+        listed = list_gpus() if _wanted_gpus(spec) else []
+        gpus = {"CUDA_VISIBLE_DEVICES": ",".join(listed)} if listed else {}
         now, verdict_secret = round(1000 * time.time()), secrets.token_hex(16)
         with log.open("wb") as output, (folder / LOCK_FILE).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # the coordinator inherits it
@@ -200,7 +232,7 @@ class LocalSubmitter:
             process = self._jobs.children[application_id] = subprocess.Popen(
                 [interpreter(placed), "-u", RUNTIME_FILE, "local", application_id],
                 cwd=folder,
-                env={**os.environ, VERDICT_SECRET: verdict_secret},
+                env={**os.environ, **gpus, VERDICT_SECRET: verdict_secret},
                 start_new_session=True,
                 stdin=subprocess.PIPE if spec.lease else subprocess.DEVNULL,
                 stdout=output,

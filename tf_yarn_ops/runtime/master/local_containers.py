@@ -62,6 +62,7 @@ class LocalContainers(Containers):
         self._job, self._application_id = job, application_id
         self._containers: Dict[str, Container] = {}
         self._processes: Dict[str, "subprocess.Popen[bytes]"] = {}
+        self._gpus: Dict[str, List[str]] = {}
         self._replacements = {name: job.losses_of(plan.type) for name, plan in job.services.items()}
 
     async def connect(self) -> None:
@@ -87,6 +88,9 @@ class LocalContainers(Containers):
             "CONTAINER_ID": yarn_id,
             "NM_HOST": HOST,
         }
+        if given := self._free_gpus()[: self._job.services[service].gpus]:
+            self._gpus[name] = given
+            env["CUDA_VISIBLE_DEVICES"] = ",".join(given)
         with open(os.path.join(log, f"{self._job.services[service].type}.log"), "wb") as output:
             self._processes[name] = subprocess.Popen(
                 [sys.executable, "-I", "-S", RUNTIME_FILE, "agent", service, self._application_id],
@@ -99,6 +103,12 @@ class LocalContainers(Containers):
                 preexec_fn=functools.partial(_end_with_parent, os.getpid()),
             )
         self._containers[name] = Container(name, service, "RUNNING", "", NODE, yarn_id, time.time())
+
+    def _free_gpus(self) -> List[str]:
+        """Return the GPUs of the job, as the client has listed them, that no living container has."""
+        taken = {gpu for name in self._processes for gpu in self._gpus.get(name, ())}
+        every = os.environ.get("CUDA_VISIBLE_DEVICES") or ""
+        return [gpu for gpu in every.split(",") if gpu and gpu not in taken]
 
     def _end(self, name: str, state: str, message: str) -> None:
         """End all processes of a container, as a NodeManager does."""
