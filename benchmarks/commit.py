@@ -18,7 +18,10 @@ def measure(runs: int, quick: bool) -> Samples:
     """Measure commits to a real HDFS and to a folder of this machine."""
     with hadoop() as cluster, tempfile.TemporaryDirectory(prefix="ytf-bench-") as folder:
         known = cluster.launcher.cluster
-        stores = {"HDFS": (Hdfs(known.webhdfs, known.user, {}), "/tmp/bench"), "a folder": (LocalFolder("/"), folder)}
+        stores = {
+            "HDFS": (Hdfs(known.storage.webhdfs, known.user, {}), "/tmp/bench"),
+            "a folder": (LocalFolder("/"), folder),
+        }
         sizes = (1, 20) if quick else (1, 2_000)
         cases = {
             f"{size:,} files in {name}": lambda store=store, size=size: _commit(store[0], store[1], size)

@@ -32,7 +32,7 @@ def measure(runs: int, quick: bool) -> Samples:
     number = QUICK_JOBS if quick else JOBS
     with hadoop() as cluster, tempfile.TemporaryDirectory(prefix="ytf-bench-") as folder:
         stored = cluster.launcher.cluster
-        files = replace(stored, webhdfs=(), local_root=folder)
+        files = replace(stored, storage=replace(stored.storage, webhdfs=(), local_root=folder))
         write_many(Path(folder), files.history, number, time.time() - DAY, user=files.user)
         _copy(Path(folder), stored)
         for place in (files, stored):

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.request import urlopen
 
 from tf_yarn_ops.follow.watch import Watcher
-from tf_yarn_ops.hadoop.cluster import Cluster
+from tf_yarn_ops.hadoop.cluster import Cluster, StorageFacts
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
 from .samples import Figures, Samples, interleave
@@ -81,7 +81,7 @@ async def _watch(url: str, size: int) -> dict[str, float]:
 
 def cluster_at(url: str) -> Cluster:
     """Return a cluster whose ResourceManager is a `server`."""
-    return Cluster((url,), "bench", "bench", "viewfs://bench", "viewfs://bench", "/user/{user}/.skein")
+    return Cluster((url,), "bench", "bench", StorageFacts("viewfs://bench", "viewfs://bench", "/user/{user}/.skein"))
 
 
 async def sent_by(url: str) -> tuple[int, float, int]:

@@ -17,7 +17,7 @@ from support.browser import browsing  # noqa: E402
 from support.fake_yarn import FakeYarn, application, serving  # noqa: E402
 from support.records import application_id, keep, record  # noqa: E402
 from support.records_served import serving_pages  # noqa: E402
-from tf_yarn_ops.hadoop.cluster import Cluster  # noqa: E402
+from tf_yarn_ops.hadoop.cluster import Cluster, StorageFacts  # noqa: E402
 from tf_yarn_ops.hadoop.filesystem import MountedFileSystem  # noqa: E402
 from tf_yarn_ops.runtime.common.reasons import Reason  # noqa: E402
 
@@ -76,7 +76,7 @@ def main() -> None:
     yarn.add(application(1, "RUNNING", name="digits", user="bob", startedTime=int((now - 700) * 1000)))
     with tempfile.TemporaryDirectory() as root, serving(yarn) as url, browsing(width=1280) as page:
         cluster = Cluster(
-            (url,), "ann", "ann", "viewfs://mini", "viewfs://mini", "/user/{user}/.skein", local_root=root
+            (url,), "ann", "ann", StorageFacts("viewfs://mini", "viewfs://mini", "/user/{user}/.skein", local_root=root)
         )
         fill(MountedFileSystem(root), cluster, now)
         with serving_pages(cluster) as address:

@@ -260,8 +260,11 @@ def place(yarn, tmp_path):
 @pytest.fixture
 def cluster(yarn, tmp_path):
     """Return what is known of the fake ResourceManager's cluster; its file system is a folder of the test."""
-    from tf_yarn_ops.hadoop.cluster import Cluster
+    from tf_yarn_ops.hadoop.cluster import Cluster, StorageFacts
 
     return Cluster(
-        (yarn.url,), "ann", "ann", "viewfs://mini", "viewfs://mini", "/user/{user}/.skein", local_root=str(tmp_path)
+        (yarn.url,),
+        "ann",
+        "ann",
+        StorageFacts("viewfs://mini", "viewfs://mini", "/user/{user}/.skein", local_root=str(tmp_path)),
     )

@@ -171,7 +171,7 @@ def test_a_hadoop_conf_dir_may_stand_for_the_address(yarn, monkeypatch, tmp_path
         "<value>hdfs://of-the-folder:1</value></property></configuration>"
     )
     cluster = connect(monkeypatch, extra={"hadoop_conf_dir": str(tmp_path)}).get_conn()
-    assert (cluster.resourcemanagers, cluster.default_filesystem) == ((yarn.url,), "hdfs://of-the-folder:1")
+    assert (cluster.resourcemanagers, cluster.storage.default) == ((yarn.url,), "hdfs://of-the-folder:1")
 
 
 def test_an_unknown_extra_is_named_with_the_nearest_one(yarn, monkeypatch):

@@ -25,7 +25,7 @@ from tf_yarn_ops.airflow.fast_kill import KILL_LIMIT
 from tf_yarn_ops.airflow.following import cluster_from_dict, cluster_to_dict
 from tf_yarn_ops.airflow.pauses import Pauses
 from tf_yarn_ops.follow import watch
-from tf_yarn_ops.hadoop.cluster import Cluster, current_user, discover
+from tf_yarn_ops.hadoop.cluster import Cluster, SecurityFacts, StorageFacts, current_user, discover
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -124,30 +124,15 @@ def test_the_arguments_survive_airflows_database(place):
 
 def test_the_cluster_is_known_again_without_asking(place):
     shown = cluster_from_dict(json.loads(json.dumps(cluster_to_dict(place.cluster))))
-    for field in (
-        "resourcemanagers",
-        "user",
-        "login",
-        "filesystem",
-        "staging",
-        "local_root",
-        "webhdfs",
-        "secure",
-        "negotiates",
-    ):
-        assert getattr(shown, field) == getattr(place.cluster, field)
-    assert shown.site == place.cluster.site
+    for name in ("resourcemanagers", "user", "login", "storage", "security", "proxies", "version", "site"):
+        assert getattr(shown, name) == getattr(place.cluster, name)
     other = Cluster(
         ("http://a:1", "http://b:1"),
         "ann",
         "airflow",
-        "hdfs://x",
-        "hdfs://y",
-        "/s/{user}",
-        webhdfs=("http://nn:1",),
-        secure=True,
-        negotiates=False,
+        StorageFacts("hdfs://x", "hdfs://y", "/s/{user}", webhdfs=("http://nn:1",)),
         site=Site(ca_file="/ca.pem", webhdfs=["http://nn:1"]),
+        security=SecurityFacts(kerberos=True, negotiates=False),
     )
     assert cluster_from_dict(json.loads(json.dumps(cluster_to_dict(other)))) == other
 

@@ -15,7 +15,7 @@ from support.programs import ROOT
 from support.waiting import lives, until
 from tf_yarn_ops.cli.client import LocalTask
 from tf_yarn_ops.errors import SpecInvalid
-from tf_yarn_ops.hadoop.cluster import Cluster, local
+from tf_yarn_ops.hadoop.cluster import Cluster, StorageFacts, local
 from tf_yarn_ops.job.request import build_job
 
 APP = "application_1700000000000_0001"
@@ -113,7 +113,9 @@ def test_client_copies_files_of_hdfs_with_its_own_identity(begin, tmp_path):
         archive.add(__file__, "test.py")
     with serving_files() as served:
         served.files.update({"/in/rows": b"1,2\n", "/in/lib.tar.gz": (tmp_path / "lib.tar.gz").read_bytes()})
-        cluster = Cluster(("http://rm:1",), "ann", "ann", "hdfs://nn", "hdfs://nn", "/s/{user}", webhdfs=(served.url,))
+        cluster = Cluster(
+            ("http://rm:1",), "ann", "ann", StorageFacts("hdfs://nn", "hdfs://nn", "/s/{user}", webhdfs=(served.url,))
+        )
         begin(
             f"ls lib > {tmp_path}/part; cat rows >> {tmp_path}/part; mv {tmp_path}/part {tmp_path}/seen",
             cluster,

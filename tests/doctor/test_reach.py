@@ -12,7 +12,7 @@ from tf_yarn_ops.doctor.reach import check_security, check_ticket
 from tf_yarn_ops.doctor.symptoms import CheckOutcome, Symptom
 from tf_yarn_ops.doctor.table import CHECKS
 from tf_yarn_ops.follow.session import Session
-from tf_yarn_ops.hadoop.cluster import Cluster
+from tf_yarn_ops.hadoop.cluster import Cluster, SecurityFacts, StorageFacts
 from tf_yarn_ops.hadoop.security.tickets import Tickets
 from tf_yarn_ops.hadoop.site import Site
 
@@ -100,12 +100,9 @@ def test_pages_behind_the_login_of_a_gateway_are_not_open(site, symptom):
         ("https://knox:8443/gateway/x/yarn",),
         "ann",
         "ann",
-        "hdfs://n",
-        "hdfs://n",
-        "/user/{user}/.skein",
-        secure=True,
-        negotiates=False,
+        StorageFacts("hdfs://n", "hdfs://n", "/user/{user}/.skein"),
         site=site,
+        security=SecurityFacts(kerberos=True, negotiates=False),
     )
     found = check_security(KnownFacts(Question({}), opened=Session(cluster)))
     assert found.symptom is symptom

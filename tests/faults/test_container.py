@@ -130,7 +130,7 @@ def archive_in_hdfs(rig, name, content):
     files.makedirs("/tmp/faults", 0o777)
     files.delete(f"/tmp/faults/{name}")
     assert files.create(f"/tmp/faults/{name}", content, 0o644)
-    return f"{rig.launcher.cluster.default_filesystem}/tmp/faults/{name}"
+    return f"{rig.launcher.cluster.storage.default}/tmp/faults/{name}"
 
 
 @MATRIX.row("an archive is missing when it is localised", Reason.CONTAINER_LOST, 90)

@@ -298,7 +298,7 @@ def test_the_watcher_moves_each_lease_and_yarn_ends_the_one_that_is_left(both, c
         watcher = Watcher(cluster, interval=0.05)
         holding = asyncio.create_task(watcher.wait(held, lease=Lease(12.0, None, "the watcher")))
         dropped = asyncio.create_task(watcher.wait(left, lease=Lease(12.0, None, "a client that goes")))
-        folder = Path(cluster.local_root, "user", "ann", ".skein", "leases")
+        folder = Path(cluster.storage.local_root, "user", "ann", ".skein", "leases")
         await until_async(lambda: (folder / left).exists() and (folder / held).exists())
         dropped.cancel()
         if left in both.apps:  # on the wire

@@ -23,7 +23,7 @@ from tf_yarn_ops.follow.log_reader import LogFile, Logs, default_task, find_log,
 from tf_yarn_ops.follow.log_stream import choose_tasks
 from tf_yarn_ops.follow.session import Session
 from tf_yarn_ops.follow.yarn_report import read_yarn_report
-from tf_yarn_ops.hadoop.cluster import Cluster
+from tf_yarn_ops.hadoop.cluster import Cluster, LogFacts, SecurityFacts, StorageFacts
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.record import CLIENT, build_record
@@ -53,7 +53,17 @@ def report(url, **fields):
     return JobReport(ID, reason=Reason.TASK_FAILED, message="x", tasks=(TaskReport("ps:0"), task), **fields)
 
 
-def logs(yarn, environ=None, services=(), tail="", aggregation="SUCCEEDED", cancelled=lambda: False, **facts):
+def logs(
+    yarn,
+    environ=None,
+    services=(),
+    tail="",
+    aggregation="SUCCEEDED",
+    cancelled=lambda: False,
+    directory="",
+    secure=False,
+    **storage,
+):
     own = report(yarn.url, first_failure="worker:0")
     own = JobReport(**{**vars(own), "tasks": (own.tasks[0], TaskReport(**{**vars(own.tasks[1]), "log_tail": tail}))})
     yarn.add(
@@ -68,7 +78,12 @@ def logs(yarn, environ=None, services=(), tail="", aggregation="SUCCEEDED", canc
         )
     )
     cluster = Cluster(
-        (yarn.url,), "ann", "ann", "hdfs://n", "hdfs://n", "/user/{user}/.skein", log_services=services, **facts
+        (yarn.url,),
+        "ann",
+        "ann",
+        StorageFacts("hdfs://n", "hdfs://n", "/user/{user}/.skein", **storage),
+        SecurityFacts(secure),
+        logs=LogFacts(services, directory),
     )
     return Logs(
         cluster,
@@ -130,7 +145,7 @@ def test_then_from_the_file_of_its_node_in_hdfs(yarn, tmp_path, directory):
     (folder / "another_1").write_bytes(file_of({MASTER: {"worker.log": b"not this"}}))
     (folder / "127.0.0.1_1.tmp").write_bytes(b"half")
     (folder / "127.0.0.1_1").write_bytes(file_of({CONTAINER: {"x": b"", "worker.log": CONTENT.encode()}}, chunk=3))
-    reader = logs(yarn, log_directory="/tmp/logs", local_root=str(tmp_path))
+    reader = logs(yarn, directory="/tmp/logs", local_root=str(tmp_path))
     assert "".join(reader.read(ID)) == CONTENT
     (folder / "127.0.0.1_1").write_bytes(b"no such format")
     with pytest.raises(LogMissing):
@@ -144,7 +159,7 @@ def test_the_nodes_and_the_file_system_are_asked_for_once_in_all_looks(yarn, sec
     make, close = WebHdfs.__init__, WebHdfs.close
     monkeypatch.setattr(WebHdfs, "__init__", lambda self, *words: opened.append(self) or make(self, *words))
     monkeypatch.setattr(WebHdfs, "close", lambda self: closed.append(self) or close(self))
-    reader = logs(yarn, aggregation="RUNNING", secure=secure, log_directory="/tmp/logs", webhdfs=(yarn.url,))
+    reader = logs(yarn, aggregation="RUNNING", secure=secure, directory="/tmp/logs", webhdfs=(yarn.url,))
 
     def sleep(seconds):
         looks.append(seconds)
@@ -226,7 +241,7 @@ def large_job(yarn, tmp_path, recorded=300):
     yarn.add(application(1, "FINISHED", finalStatus="SUCCEEDED", finishedTime=STAMP, user="ann",
                          diagnostics=verdict_text(whole)))  # fmt: skip
     cluster = Cluster(
-        (yarn.url,), "ann", "ann", "hdfs://n", "hdfs://n", "/user/{user}/.skein", local_root=str(tmp_path)
+        (yarn.url,), "ann", "ann", StorageFacts("hdfs://n", "hdfs://n", "/user/{user}/.skein", local_root=str(tmp_path))
     )
     if recorded:
         kept = replace(whole, tasks=tasks[:recorded], omitted_tasks=300 - recorded)
@@ -463,7 +478,7 @@ def test_look_for_new_lines_ends_whatever_a_node_sends(yarn, answer, behind):
     with server as node:
         url = f"http://127.0.0.1:{node.server_address[1]}"
         address = f"{url}/gateway/default/yarn" if behind == "gateway" else yarn.url
-        cluster = Cluster((address,), "ann", "ann", "hdfs://n", "hdfs://n", "/user/{user}/.skein")
+        cluster = Cluster((address,), "ann", "ann", StorageFacts("hdfs://n", "hdfs://n", "/user/{user}/.skein"))
         cluster = replace(cluster, site=replace(cluster.site, request_timeout=0.1))
         file, began = LogFile(CONTAINER, "worker.log", url, "ann", ID), time.monotonic()
         with closing(Logs(cluster, cluster.resourcemanager(), environ={"PATH": "/none"})) as reader:

@@ -14,7 +14,7 @@ from support.node_logs import serve_logs
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.follow.log_reader import Logs
 from tf_yarn_ops.follow.log_stream import LogStream, choose_tasks
-from tf_yarn_ops.hadoop.cluster import Cluster
+from tf_yarn_ops.hadoop.cluster import Cluster, StorageFacts
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
@@ -33,7 +33,7 @@ def stream(yarn):
     made = []
 
     def make(*patterns):
-        cluster = Cluster((yarn.url,), "ann", "ann", "hdfs://n", "hdfs://n", "/user/{user}/.skein")
+        cluster = Cluster((yarn.url,), "ann", "ann", StorageFacts("hdfs://n", "hdfs://n", "/user/{user}/.skein"))
         cluster = replace(cluster, site=replace(cluster.site, request_timeout=2.0))
         logs = Logs(cluster, cluster.resourcemanager(), environ={"PATH": "/none"}, sleep=lambda seconds: None)
         one = LogStream(logs, patterns) if patterns else LogStream(logs)

@@ -19,7 +19,7 @@ from support.waiting import until
 from tf_yarn_ops.errors import ClusterUnreachable
 from tf_yarn_ops.follow.kill import kill_application
 from tf_yarn_ops.follow.watch import Watcher
-from tf_yarn_ops.hadoop.cluster import Cluster, discover
+from tf_yarn_ops.hadoop.cluster import Cluster, StorageFacts, discover
 from tf_yarn_ops.hadoop.resourcemanager import ResourceManager
 from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.launch.identity import Identity
@@ -105,7 +105,7 @@ def test_configuration_is_read_again_after_the_activation(yarn):
         return None
 
     yarn.faults.append(read_all)
-    assert discover(yarn.url, environ={"HADOOP_USER_NAME": "ann"}).webhdfs == ("http://namenode:9870",)
+    assert discover(yarn.url, environ={"HADOOP_USER_NAME": "ann"}).storage.webhdfs == ("http://namenode:9870",)
     assert yarn.count("GET", "/conf") == 2
 
 
@@ -185,10 +185,9 @@ def restart(light, tmp_path_factory):
         (light.resourcemanager_url,),
         "ann",
         "ann",
-        "viewfs://mini",
-        "viewfs://mini",
-        "/user/{user}/.skein",
-        local_root=str(tmp_path_factory.mktemp("restart")),
+        StorageFacts(
+            "viewfs://mini", "viewfs://mini", "/user/{user}/.skein", local_root=str(tmp_path_factory.mktemp("restart"))
+        ),
     )
 
     def ask(door):

@@ -9,7 +9,7 @@ import pytest
 
 from support.fake_yarn import FakeYarn, application, serving
 from support.records import keep, record
-from support.staging_place import USER, cluster_at
+from support.staging_place import USER, cluster_at, staged_at
 from tf_yarn_ops.follow.sweep import keep_missing_records, sweep_directories, sweep_ended, sweep_old
 from tf_yarn_ops.history.histories import Histories
 from tf_yarn_ops.history.query import Query
@@ -59,7 +59,7 @@ def test_only_directories_of_ended_applications_are_deleted(staging, root, resou
 def test_directories_of_another_owner_are_kept(staging, root, resourcemanager):
     """A staging directory that several users share: HDFS would refuse, a mounted folder would not."""
     staging.directory("application_1_0001").make()
-    shared = replace(cluster_at(root), user="bob", staging_template=f"/user/{USER}/.skein")
+    shared = staged_at(replace(cluster_at(root), user="bob"), f"/user/{USER}/.skein")
     assert sweep_directories(StagingDirectory(shared), resourcemanager) == []
     assert left(root) == ["application_1_0001"]
 
@@ -72,7 +72,7 @@ def test_only_old_files_of_the_user_are_deleted(staging, root, folder):
     assert sweep_old(staging, folder) == 0
     old = time.time() - 91 * 86400
     os.utime(place / "note", (old, old))
-    of_bob = StagingDirectory(replace(cluster_at(root), user="bob", staging_template=f"/user/{USER}/.skein"))
+    of_bob = StagingDirectory(staged_at(replace(cluster_at(root), user="bob"), f"/user/{USER}/.skein"))
     assert sweep_old(of_bob, folder) == 0
     assert sweep_old(staging, folder, 92.0) == 0
     assert sweep_old(staging, folder) == 1

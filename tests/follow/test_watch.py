@@ -10,6 +10,7 @@ import pytest
 
 from support.fake_yarn import FakeYarn, application, serving, stand_by, verdict_text
 from support.real_yarn import WIRE_AND_REAL, one_of
+from support.staging_place import staged_at
 from support.waiting import until_async
 from tf_yarn_ops.errors import WaitTimeout
 from tf_yarn_ops.follow.watch import Watcher, watcher_for
@@ -394,7 +395,7 @@ def test_watcher_is_shared_within_one_event_loop_only(yarn, cluster):
 
     first, second, other = asyncio.run(two())
     assert first is second and first is not other
-    elsewhere = replace(cluster, staging_template="/elsewhere/{user}")
+    elsewhere = staged_at(cluster, "/elsewhere/{user}")
     assert asyncio.run(of_two_stagings(cluster, elsewhere)), "each deletes directories in its own"
     assert asyncio.run(two())[0] is not first
 

@@ -16,6 +16,7 @@ from tf_yarn_ops.hadoop.cluster import (
     Cluster,
     ClusterAnswers,
     FoundCluster,
+    StorageFacts,
     build_cluster,
     current_user,
     discover,
@@ -31,12 +32,12 @@ def test_everything_is_learned_from_the_resourcemanagers_url(yarn, tmp_path):
     cluster = discover(yarn.url, environ(tmp_path))
     assert cluster.resourcemanagers == (yarn.url,)
     assert (cluster.user, cluster.login) == ("ann", "ann")
-    assert cluster.default_filesystem == cluster.filesystem == "hdfs://namenode:8020"
-    assert cluster.webhdfs == ("http://namenode:9870",)
+    assert cluster.storage.default == cluster.storage.filesystem == "hdfs://namenode:8020"
+    assert cluster.storage.webhdfs == ("http://namenode:9870",)
     assert cluster.staging == "/user/ann/.skein"
     assert cluster.directory("application_1_0001") == "/user/ann/.skein/application_1_0001"
-    assert cluster.application_classpath == ("/etc/hadoop/conf", "/opt/hadoop/*")
-    assert (cluster.secure, cluster.version, cluster.local_root) == (False, "3.4.3", None)
+    assert cluster.nodes.classpath == ("/etc/hadoop/conf", "/opt/hadoop/*")
+    assert (cluster.security.kerberos, cluster.version, cluster.storage.local_root) == (False, "3.4.3", None)
 
 
 def test_the_value_is_frozen(yarn, tmp_path):
@@ -63,7 +64,7 @@ def test_argument_then_environment_then_site_then_hadoop_conf_dir(yarn, tmp_path
         del variables["YTF_SITE"]
         learned = discover(None, variables)
         assert learned.resourcemanagers == (by_conf,)
-        assert learned.default_filesystem == "hdfs://elsewhere:8020"
+        assert learned.storage.default == "hdfs://elsewhere:8020"
 
 
 def test_no_address_at_all_says_where_one_can_be_given(tmp_path):
@@ -123,7 +124,7 @@ def test_a_cluster_that_takes_us_for_somebody_else_is_refused(yarn, tmp_path):
 
 def test_kerberos_is_seen(yarn, tmp_path):
     yarn.conf["hadoop.security.authentication"] = "kerberos"
-    assert discover(yarn.url, environ(tmp_path)).secure
+    assert discover(yarn.url, environ(tmp_path)).security.kerberos
 
 
 def test_both_namenodes_of_a_name_service(yarn, tmp_path):
@@ -134,13 +135,13 @@ def test_both_namenodes_of_a_name_service(yarn, tmp_path):
         "dfs.namenode.http-address.ns.nn1": "one:9870",
         "dfs.namenode.http-address.ns.nn2": "two:9870",
     }
-    assert discover(yarn.url, environ(tmp_path)).webhdfs == ("http://one:9870", "http://two:9870")
+    assert discover(yarn.url, environ(tmp_path)).storage.webhdfs == ("http://one:9870", "http://two:9870")
 
 
 def test_a_viewfs_over_a_local_folder(yarn, tmp_path):
     yarn.conf = {"fs.defaultFS": "viewfs://mini", "fs.viewfs.mounttable.mini.linkMergeSlash": "file:///data/files"}
     cluster = discover(yarn.url, environ(tmp_path))
-    assert (cluster.filesystem, cluster.local_root, cluster.staging) == (
+    assert (cluster.storage.filesystem, cluster.storage.local_root, cluster.staging) == (
         "viewfs://mini",
         "/data/files",
         "/user/ann/.skein",
@@ -155,7 +156,7 @@ def test_a_viewfs_over_name_services(yarn, tmp_path):
         "dfs.namenode.http-address": "two:9870",
     }
     cluster = discover(yarn.url, environ(tmp_path))
-    assert (cluster.filesystem, cluster.staging) == ("hdfs://two:8020", "/home/ann/.skein")
+    assert (cluster.storage.filesystem, cluster.staging) == ("hdfs://two:8020", "/home/ann/.skein")
 
 
 HA = {"yarn.resourcemanager.ha.enabled": "true", "yarn.resourcemanager.ha.rm-ids": "rm1,rm2"}
@@ -185,7 +186,7 @@ def test_the_configuration_is_that_of_the_active_resourcemanager(yarn, standby, 
     """A standby answers /conf by itself, and may not have read hdfs-site.xml."""
     for given in (standby.url, f"{standby.url},{yarn.url}", yarn.url):
         cluster = discover(given, environ(tmp_path))
-        assert cluster.webhdfs == ("http://namenode:9870",)
+        assert cluster.storage.webhdfs == ("http://namenode:9870",)
         assert set(cluster.resourcemanagers) == {standby.url, yarn.url}
         assert cluster.resourcemanagers[0] == yarn.url, "the active one is asked first"
         assert cluster.version == "3.4.3"
@@ -264,9 +265,16 @@ def facts_of(row):
     authentication = (KerberosAuthentication if row["kerberos"] else SimpleAuthentication)(login, login)
     answers = ClusterAnswers(row["info"], row["user"], conf, tuple(row["addresses"]))
     cluster = build_cluster(answers, FoundCluster(tuple(row["given"]), ""), authentication, Site(**row["site"]))
-    facts, plain = vars(cluster), vars(Cluster((), "", "", "", "", "/user/{user}/.skein"))
-    found = {name: value for name, value in facts.items() if value != plain[name] and name != "site"}
-    return json.loads(json.dumps(found))
+    facts, plain = vars(cluster), vars(Cluster((), "", "", StorageFacts(), site=cluster.site))
+    return json.loads(json.dumps(different(facts, plain)))
+
+
+def different(facts, plain):
+    return {
+        name: different(vars(value), vars(plain[name])) if dataclasses.is_dataclass(value) else value
+        for name, value in facts.items()
+        if value != plain[name]
+    }
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from tf_yarn_ops.hadoop.site import Site
 
 def test_classpath_unset_is_hadoops_default(yarn, tmp_path):
     yarn.conf["yarn.application.classpath"] = ""
-    assert discover(yarn.url, environ(tmp_path)).application_classpath == CROSS_PLATFORM_CLASSPATH
+    assert discover(yarn.url, environ(tmp_path)).nodes.classpath == CROSS_PLATFORM_CLASSPATH
 
 
 def test_without_conf_the_missing_line_is_named(yarn, tmp_path):
@@ -22,8 +22,8 @@ def test_without_conf_the_missing_line_is_named(yarn, tmp_path):
         discover(yarn.url, environ(tmp_path))
     site = Site(default_filesystem="hdfs://ns", webhdfs=["http://nn1:9870", "http://nn2:9870"])
     cluster = discover(yarn.url, environ(tmp_path), site=site)
-    assert cluster.webhdfs == ("http://nn1:9870", "http://nn2:9870")
-    assert cluster.application_classpath == CROSS_PLATFORM_CLASSPATH
+    assert cluster.storage.webhdfs == ("http://nn1:9870", "http://nn2:9870")
+    assert cluster.nodes.classpath == CROSS_PLATFORM_CLASSPATH
 
 
 HA = {"yarn.resourcemanager.ha.enabled": "true", "yarn.resourcemanager.ha.rm-ids": "rm1,rm2"}
@@ -47,7 +47,7 @@ def test_conf_completes_one_address(yarn, tmp_path):
 
 def test_log_services_come_from_the_configuration(yarn, tmp_path):
     yarn.conf["yarn.log.server.url"] = "http://jhs:19888/jobhistory/logs"
-    assert discover(yarn.url, environ(tmp_path)).log_services == ("http://jhs:19888/ws/v1/history",)
+    assert discover(yarn.url, environ(tmp_path)).logs.services == ("http://jhs:19888/ws/v1/history",)
 
 
 def test_configuration_substitutes_variables():
@@ -85,7 +85,7 @@ def test_static_groups_are_those_of_the_configuration():
 )
 def test_view_acls_hold_where_the_cluster_asks_for_them(yarn, tmp_path, conf, asks):
     yarn.conf |= conf
-    assert discover(yarn.url, environ(tmp_path)).enforces_acls == asks
+    assert discover(yarn.url, environ(tmp_path)).security.enforces_acls == asks
 
 
 def test_resourcemanagers_of_a_high_available_pair(tmp_path):

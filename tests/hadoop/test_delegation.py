@@ -7,7 +7,7 @@ import pytest
 
 from support.fake_yarn import FakeYarn, closed_address, serving
 from tf_yarn_ops.errors import ClusterUnreachable, KmsUnreachable, SubmissionRejected
-from tf_yarn_ops.hadoop.cluster import Cluster, discover
+from tf_yarn_ops.hadoop.cluster import SecurityFacts, discover
 from tf_yarn_ops.hadoop.configuration import Configuration
 from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.security.delegation import TokensUnavailable, obtain, resourcemanager_services
@@ -84,7 +84,7 @@ def test_cancelled_tokens_are_cancelled_once_where_they_come_from(yarn, caplog):
 def test_the_renewer_where_the_configuration_can_not_be_read(yarn, site, renewer):
     yarn.conf = {}
     cluster = cluster_of(yarn, default_filesystem=HDFS, webhdfs=[yarn.url], resourcemanager_service=["rm:8050"], **site)
-    cluster = Cluster(**{**vars(cluster), "secure": True})
+    cluster = replace(cluster, security=SecurityFacts(kerberos=True))
     assert all(renewer in decode_token(text).identifier for text in get(cluster).texts().values())
 
 

@@ -52,7 +52,7 @@ WHO = """
 import sys
 from tf_yarn_ops.hadoop.cluster import discover
 cluster = discover(user=sys.argv[1] if sys.argv[1:] else None)
-print(cluster.login, cluster.user, cluster.secure, *cluster.resourcemanagers)
+print(cluster.login, cluster.user, cluster.security.kerberos, *cluster.resourcemanagers)
 print(len(cluster.resourcemanager().find(user="ann")))
 """
 
@@ -580,7 +580,7 @@ def test_open_web_interface_of_a_secured_cluster_gets_a_user_name():
     yarn.conf["hadoop.security.authentication"] = "kerberos"
     with serving_simple(yarn) as url:
         cluster = discover(url, environ={"HADOOP_USER_NAME": "ann"}, site=Site())
-    assert cluster.secure
+    assert cluster.security.kerberos
     assert cluster.authentication == SimpleAuthentication("ann", "ann")
     assert cluster.storage_authentication == KerberosAuthentication("ann", "ann")
 

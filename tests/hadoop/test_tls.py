@@ -18,7 +18,7 @@ from tf_yarn_ops.errors import ClusterUnreachable, SpecInvalid
 from tf_yarn_ops.follow.live_report import LiveReports
 from tf_yarn_ops.follow.log_reader import Logs
 from tf_yarn_ops.follow.watch import Watcher
-from tf_yarn_ops.hadoop.cluster import Cluster, discover
+from tf_yarn_ops.hadoop.cluster import Cluster, StorageFacts, discover
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.runtime.common.report import JobReport
 
@@ -70,7 +70,7 @@ def site(authority):
 
 def test_with_the_sites_ca_file_everything_is_asked_over_https(secure, authority):
     cluster = discover(secure.url, ENVIRON, site=site(authority))
-    assert cluster.resourcemanagers == cluster.webhdfs == (secure.url,)
+    assert cluster.resourcemanagers == cluster.storage.webhdfs == (secure.url,)
     files = cluster.open_filesystem()
     assert files.status("/x").length == 5
     assert files.create("/x", b"12345", 0o600)
@@ -211,7 +211,7 @@ def test_a_refusal_is_explained_once_however_often_it_was_tried():
         threading.Thread(target=serve, daemon=True).start()
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(ClusterUnreachable, match=f"no ResourceManager answers at {url}: Server disconnected"):
-            Cluster((url,), "ann", "ann", "hdfs://n", "hdfs://n", "/").resourcemanager(0.5).info()
+            Cluster((url,), "ann", "ann", StorageFacts("hdfs://n", "hdfs://n", "/")).resourcemanager(0.5).info()
     assert made.count(b"GET") > 1 and len(made) == made.count(b"GET") + 1
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from support.own_applications import ME, claims_of, mine, number
 from support.place import USER
+from support.staging_place import staged_at
 from tf_yarn_ops.errors import SubmissionRejected
 from tf_yarn_ops.launch.claims import Claims, watching_caller
 from tf_yarn_ops.launch.identity import Identity, Run
@@ -53,7 +54,7 @@ def test_malformed_claim_is_reported(place):
 def test_the_claim_of_another_user_is_refused(place):
     claims_of(place).make(0, number(1))
     cluster = place.cluster()
-    other = StagingDirectory(replace(cluster, user="bob", staging_template=cluster.staging))
+    other = StagingDirectory(staged_at(replace(cluster, user="bob"), cluster.staging))
     with pytest.raises(SubmissionRejected, match=rf"/0 belongs to {USER}, not to bob"):
         Claims(other, ME).latest()
 
@@ -115,5 +116,5 @@ def test_claim_of_a_stranger_names_no_caller(place):
     claims_of(place, replace(ME, watched=True)).make(0, number(1))
     staging = place.launcher().session.staging(USER)
     assert watching_caller(staging, mine(1)) == ME.key
-    of_bob = replace(staging.cluster, user="bob", staging_template=staging.cluster.staging)
+    of_bob = staged_at(replace(staging.cluster, user="bob"), staging.cluster.staging)
     assert watching_caller(StagingDirectory(of_bob), mine(1)) is None

@@ -233,9 +233,8 @@ def test_output_beside_the_input_is_no_fault(given):
 @pytest.mark.parametrize("paths", [("hdfs:///data", "hdfs://nn/data/x"), ("hdfs://nn/data/x", "hdfs:///data")])
 def test_output_that_overlaps_with_the_input_by_another_name_is_refused(tmp_path, paths):
     output, given = paths
-    cluster = replace(
-        local(tmp_path), default_filesystem="hdfs://nn", site=Site(namenodes={"hdfs://nn": ("http://nn:9870",)})
-    )
+    known, site = local(tmp_path), Site(namenodes={"hdfs://nn": ("http://nn:9870",)})
+    cluster = replace(known, storage=replace(known.storage, default="hdfs://nn"), site=site)
     spec = job(output=output, input=given, commit="new")
     with pytest.raises(SpecInvalid, match=f"'{output}' and input '{given}' overlap"):
         plan_commit(cluster, spec)

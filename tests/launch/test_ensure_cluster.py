@@ -119,7 +119,7 @@ def test_a_foreign_users_application_with_the_same_tags_is_left_alone(hadoop, la
     files = launcher.session.staging(launcher.cluster.user).filesystem
     files.makedirs("/user/stranger", 0o700)
     httpx.put(
-        f"{launcher.cluster.webhdfs[0]}/webhdfs/v1/user/stranger",
+        f"{launcher.cluster.storage.webhdfs[0]}/webhdfs/v1/user/stranger",
         params={"op": "SETOWNER", "owner": "stranger", "user.name": launcher.cluster.user},
     ).raise_for_status()
     foreign = Launcher(discover(hadoop.resourcemanager_url, environ)).ensure(job("sleep 600"), identity)

@@ -105,7 +105,7 @@ def test_a_job_is_staged_through_httpfs(httpfs, minicluster):
         minicluster.settings.user,
         Site(webhdfs=[httpfs], staging="/user/{user}/by-httpfs"),
     )
-    assert cluster.webhdfs == (httpfs,)
+    assert cluster.storage.webhdfs == (httpfs,)
     with closing(Launcher(cluster)) as launcher:
         application_id = launcher.submit(job("echo hello"))
         assert launcher.wait(application_id, timeout=120).reason is Reason.SUCCEEDED

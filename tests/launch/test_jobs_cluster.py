@@ -347,7 +347,7 @@ def arrived(launcher, way, pex, tmp_path_factory):
         files = launcher.session.staging(launcher.cluster.user).filesystem
         archive, content = "/tmp/env.zip", Path(archive).read_bytes()
         files.create(archive, content, 0o644)
-        archive = f"{launcher.cluster.default_filesystem}{archive}"
+        archive = f"{launcher.cluster.storage.default}{archive}"
     folder = top / "ünï 'folder'"
     folder.mkdir()
     (folder / "read me.txt").write_text("of a file")

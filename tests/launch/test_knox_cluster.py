@@ -48,7 +48,7 @@ def test_job_in_an_encryption_zone_is_followed_through_knox(hadoop, tmp_path):
     user = cluster.settings.user
     (tmp_path / "data").write_text("from the zone")
     found = discover(f"{home.url}/default/yarn", ENVIRON, site=site)
-    assert (found.user, found.webhdfs) == (user, (f"{home.url}/default",))
+    assert (found.user, found.storage.webhdfs) == (user, (f"{home.url}/default",))
     spec = job(
         f"echo '<hello> & more {URL}'; cat data; sleep 300",
         instances=2,
@@ -82,7 +82,7 @@ def test_job_in_an_encryption_zone_is_followed_through_knox(hadoop, tmp_path):
         assert report.tasks[0].log_url.startswith(f"{home.url}/default/yarn/nodemanager/node/containerlogs/container_")
         assert own in "".join(launcher.log(application_id, "worker:1"))
         assert found.open_filesystem().status(found.directory(application_id)) is None
-    rest = Site(**vars(site) | {"default_filesystem": found.default_filesystem})
+    rest = Site(**vars(site) | {"default_filesystem": found.storage.default})
     with closing(
         Launcher(discover(f"{home.url}/rest/resourcemanager", ENVIRON, site=rest), environ=ENVIRON)
     ) as launcher:

@@ -113,7 +113,7 @@ def localised(minicluster, launcher, folder):
     files.makedirs(IN_HDFS, 0o755)
     files.create(f"{IN_HDFS}/words.txt", b"hello words", 0o644)
     files.create(f"{IN_HDFS}/inner.zip", packed.read_bytes(), 0o644)
-    in_hdfs = f"{launcher.cluster.default_filesystem}{IN_HDFS}"
+    in_hdfs = f"{launcher.cluster.storage.default}{IN_HDFS}"
     return {
         "archives": {"near": str(local), "far": f"{in_hdfs}/inner.zip"},
         "files": {
@@ -263,7 +263,7 @@ def test_folders_archives_and_files_in_hdfs_arrive(by_way, ended, way):
         "skein": (SubmissionRejected, "File does not exist: hdfs://"),
     }[way]
     with leaving_nothing(by_way), pytest.raises(refusal[0], match=refusal[1]):
-        by_way.submit(job(files={"x": f"{by_way.cluster.default_filesystem}{IN_HDFS}/none"}))
+        by_way.submit(job(files={"x": f"{by_way.cluster.storage.default}{IN_HDFS}/none"}))
     gone(by_way, ended.good)
 
 
@@ -546,7 +546,7 @@ def test_a_second_submission_uploads_no_cached_file(cold):
 
 def test_webhdfs_never_overwrites(minicluster, launcher):
     cluster = launcher.cluster
-    files = WebHdfs(cluster.webhdfs, cluster.authentication, 10.0)
+    files = WebHdfs(cluster.storage.webhdfs, cluster.authentication, 10.0)
     files.makedirs("/tmp/once", 0o700)
     assert files.create("/tmp/once/a", b"1", 0o600) and not files.create("/tmp/once/a", b"2", 0o600)
     assert files.create("/tmp/once/b", b"3", 0o600) and not files.rename("/tmp/once/b", "/tmp/once/a")

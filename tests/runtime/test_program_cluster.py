@@ -53,7 +53,7 @@ def test_fsspec_opens_hdfs(launcher, tmp_path):
 @pytest.mark.slow
 def test_tensorflow_opens_hdfs(launcher, tmp_path):
     assert (
-        result_of(launcher, tmp_path, TENSORFLOW, output=f"{launcher.cluster.filesystem}/tmp/tensorflow")
+        result_of(launcher, tmp_path, TENSORFLOW, output=f"{launcher.cluster.storage.filesystem}/tmp/tensorflow")
         == TENSORFLOW_RESULT
     )
 
@@ -74,7 +74,7 @@ def test_libhdfs_opens_hdfs(launcher, minicluster, tmp_path):
         tmp_path,
         LIBHDFS,
         pinned_python("arrow"),
-        output=f"{launcher.cluster.filesystem}/tmp/libhdfs",
+        output=f"{launcher.cluster.storage.filesystem}/tmp/libhdfs",
         env=env,
         libhdfs=True,
     )

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from support.staging_place import ID, USER, cached, cluster_at
+from support.staging_place import ID, USER, cached, cluster_at, staged_at
 from tf_yarn_ops.errors import SpecInvalid, SubmissionRejected
-from tf_yarn_ops.hadoop.cluster import Cluster
+from tf_yarn_ops.hadoop.cluster import Cluster, StorageFacts
 from tf_yarn_ops.hadoop.filesystem import MountedFileSystem
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.hadoop.transport import RestUnavailable
@@ -64,11 +64,11 @@ def test_a_cached_file_of_another_length_is_not_used(staging, directory, root, c
 def test_cached_file_of_the_trusted_owner_alone_is_used(staging, directory, root):
     staging.store(directory, b"code", "code.py")
     others = cluster_at(root).acting_for("somebody")
-    stranger = StagingDirectory(Cluster(**{**vars(others), "staging_template": staging.cluster.staging}))
+    stranger = StagingDirectory(staged_at(others, staging.cluster.staging))
     folder = f"{staging.cluster.staging}/{ID}"
     assert folder in stranger.store(stranger.directory(ID), b"code", "code.py").url
     site = Site(trusted_owner=USER, shared_cache=f"{staging.cluster.staging}/cache")
-    friend = StagingDirectory(Cluster(**{**vars(others), "site": site}))
+    friend = StagingDirectory(replace(others, site=site))
     assert friend.store(friend.directory(ID), b"code", "code.py").visibility == "PRIVATE"
 
 
@@ -180,7 +180,7 @@ def test_staging_directory_that_another_user_controls_is_refused(root, mode, use
     place = f"/user/{USER}/.skein"
     (root / place[1:]).mkdir(parents=True, exist_ok=True)
     (root / place[1:]).chmod(mode)
-    check = StagingDirectory(replace(cluster_at(root), user=user, staging_template=place)).check_owner
+    check = StagingDirectory(staged_at(replace(cluster_at(root), user=user), place)).check_owner
     if not message:
         return check()
     with pytest.raises(SubmissionRejected, match=message):
@@ -234,16 +234,15 @@ def test_a_home_that_can_not_be_made_says_what_to_do(tmp_path):
 
 
 def test_no_http_address_names_the_lines_for_the_site_file():
-    cluster = Cluster(("http://rm",), "ann", "ann", "s3a://bucket", "s3a://bucket", "/user/{user}/.skein")
+    cluster = Cluster(("http://rm",), "ann", "ann", StorageFacts("s3a://bucket", "s3a://bucket", "/user/{user}/.skein"))
     with pytest.raises(RestUnavailable, match=r"webhdfs: http://namenode:9870.*staging_url: hdfs://"):
         cluster.open_filesystem()
 
 
 def test_file_of_the_default_file_system_is_not_sought_in_staging(root):
     """A path there would be another file, or none."""
-    cluster = Cluster(
-        **{**vars(cluster_at(root)), "default_filesystem": "hdfs://a:8020", "filesystem": "hdfs://b:8020"}
-    )
+    cluster = cluster_at(root)
+    cluster = replace(cluster, storage=replace(cluster.storage, default="hdfs://a:8020", filesystem="hdfs://b:8020"))
     (root / "x.zip").write_bytes(b"1")
     staging = StagingDirectory(cluster)
     for uri in ("hdfs://a:8020/x.zip", "hdfs:///x.zip"):
@@ -256,7 +255,7 @@ def test_file_of_the_default_file_system_is_not_sought_in_staging(root):
 
 def test_a_directory_in_the_users_home_is_deleted_too(staging, root):
     """There Skein's own client has put it, whatever the site's staging directory is."""
-    elsewhere = StagingDirectory(Cluster(**{**vars(staging.cluster), "staging_template": "/scratch/{user}"}))
+    elsewhere = StagingDirectory(staged_at(staging.cluster, "/scratch/{user}"))
     (root / f"user/{USER}/.skein/{ID}").mkdir()
     assert elsewhere.delete(ID) and not elsewhere.delete(ID)
     assert not (root / f"user/{USER}/.skein/{ID}").exists()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from support.hostile import HOSTILE, request_is_plain
 from tf_yarn_ops.errors import SpecInvalid
-from tf_yarn_ops.hadoop.cluster import Cluster
+from tf_yarn_ops.hadoop.cluster import Cluster, SecurityFacts, StorageFacts
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import Acls, Environment, Resources, RestartPolicy, TensorBoard
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
@@ -124,13 +124,11 @@ def test_indices_with_other_resources_become_services_of_their_own():
 
 
 CLUSTER = Cluster(
-    resourcemanagers=("http://rm:8088",),
-    user="me",
-    login="me",
-    default_filesystem="hdfs://nn",
-    filesystem="hdfs://nn",
-    staging_template="/user/{user}/.skein",
-    administrators=ViewersPlan(("yarn",), ("ops",), {"eve": ("ops",)}),
+    ("http://rm:8088",),
+    "me",
+    "me",
+    StorageFacts("hdfs://nn", "hdfs://nn", "/user/{user}/.skein"),
+    security=SecurityFacts(administrators=ViewersPlan(("yarn",), ("ops",), {"eve": ("ops",)})),
 )
 
 
@@ -142,7 +140,9 @@ CLUSTER = Cluster(
 ])  # fmt: skip
 def test_viewers_are_those_of_the_job_and_the_administrators(asks, acls, users, groups):
     spec = dataclasses.replace(JOBS["docker"], acls=acls)
-    viewers = plan_viewers(dataclasses.replace(CLUSTER, enforces_acls=asks), spec)
+    viewers = plan_viewers(
+        dataclasses.replace(CLUSTER, security=dataclasses.replace(CLUSTER.security, enforces_acls=asks)), spec
+    )
     assert viewers == (None if users is None else ViewersPlan(users, groups, {"eve": ("ops",)}))
     application = build(spec, enforces_acls=viewers is not None)
     assert (application.acls.enable, application.acls.ui_users) == ((True, ["*"]) if viewers else (False, []))
@@ -169,10 +169,7 @@ def test_the_cas_travel_where_the_coordinator_asks_over_https(tmp_path, resource
         (resourcemanager,),
         "ann",
         "ann",
-        "hdfs://nn",
-        "hdfs://nn",
-        "/user/{user}/.skein",
-        webhdfs=(namenode,),
+        StorageFacts("hdfs://nn", "hdfs://nn", "/user/{user}/.skein", webhdfs=(namenode,)),
         site=Site(ca_file=str(tmp_path / "ca.pem")),
     )
     found = context_of(cluster, JOBS["docker"], 1).authorities
@@ -183,10 +180,7 @@ def test_nodes_go_past_an_httpfs_to_the_namenodes_of_the_site_file():
     """An HttpFS does not know the NameNodes' tokens, which are those of the containers."""
     site = Site(namenodes={"hdfs://nn": ("http://nn:9870",)})
     for named in (site, Site()):
-        cluster = Cluster(
-            ("http://rm:8088",), "ann", "ann", "hdfs://nn", "hdfs://nn", "/.skein", webhdfs=("http://httpfs:14000",),
-            site=named,
-        )  # fmt: skip
+        cluster = Cluster(("http://rm:8088",), "ann", "ann", StorageFacts("hdfs://nn", "hdfs://nn", "/.skein", webhdfs=("http://httpfs:14000",)), site=named)  # fmt: skip
         spec = JobSpec(output="hdfs:///models/digits", commit="new", mirror="all", **ONE)
         context = context_of(cluster, spec, 1)
         found = (
@@ -195,7 +189,7 @@ def test_nodes_go_past_an_httpfs_to_the_namenodes_of_the_site_file():
             context.mirror.output_namenodes,
             context.commit.namenodes,
         )
-        assert {*found} == {("http://nn:9870",) if named is site else cluster.webhdfs}
+        assert {*found} == {("http://nn:9870",) if named is site else cluster.storage.webhdfs}
 
 
 #: Fields of a job that YARN's scripts may hold, with the job that has a text there.
@@ -247,4 +241,6 @@ def test_odd_names_travel_under_plain_ones():
 def test_a_cluster_has_no_text_that_bash_expands(values):
     facts = {"user": "ann", "staging_template": "/user/{user}/.skein"} | values
     with pytest.raises(SpecInvalid, match="would be a part of YARN's launch script, where bash expands it"):
-        Cluster(("http://rm:8088",), login="ann", filesystem="hdfs://nn", default_filesystem="hdfs://nn", **facts)
+        Cluster(
+            ("http://rm:8088",), facts["user"], "ann", StorageFacts("hdfs://nn", "hdfs://nn", facts["staging_template"])
+        )

@@ -15,7 +15,7 @@ import pytest
 from support.fake_yarn import STAMP, FakeYarn, application, serving
 from support.waiting import until
 from tf_yarn_ops.errors import Cancelled, ClusterUnreachable, KerberosRefused, ResourcesImpossible, SubmissionRejected
-from tf_yarn_ops.hadoop.cluster import current_user, discover
+from tf_yarn_ops.hadoop.cluster import SecurityFacts, current_user, discover
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
@@ -256,7 +256,7 @@ def test_unstarted_client_spares_the_application_of_another(place, monkeypatch, 
     cluster = place.launcher().cluster
     if why == "no ticket":
         monkeypatch.setenv("KRB5CCNAME", "FILE:/none/tickets")
-        cluster = replace(cluster, secure=True, negotiates=False)
+        cluster = replace(cluster, security=SecurityFacts(kerberos=True, negotiates=False))
     else:
         monkeypatch.setattr(sys, "executable", "/none/python")
     place.yarn.faults.append(

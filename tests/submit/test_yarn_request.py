@@ -9,7 +9,7 @@ from google.protobuf import text_format
 from skein import proto as skein_proto
 
 from submit.test_application import JOBS
-from tf_yarn_ops.hadoop.cluster import Cluster
+from tf_yarn_ops.hadoop.cluster import Cluster, NodeFacts, StorageFacts
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.staging.staging_directory import LocalResource
 from tf_yarn_ops.submit.application import build
@@ -17,8 +17,7 @@ from tf_yarn_ops.submit.yarn_request import Staged, build_body, build_proto, sou
 
 GOLDEN = Path(__file__).parent / "golden"
 ID = "application_1700000000000_0007"
-CLUSTER = Cluster(("http://rm:8088",), "ann", "ann", "hdfs://nn:8020", "hdfs://nn:8020", "/user/{user}/.skein",
-                  application_classpath=("/conf", "/share/*"), site=Site(docker_folders=("/opt/hadoop",)))  # fmt: skip
+CLUSTER = Cluster(("http://rm:8088",), "ann", "ann", StorageFacts("hdfs://nn:8020", "hdfs://nn:8020", "/user/{user}/.skein"), site=Site(docker_folders=("/opt/hadoop",)), nodes=NodeFacts(classpath=("/conf", "/share/*")))  # fmt: skip
 
 
 def resource(name, type_="FILE"):

@@ -156,7 +156,7 @@ def one_address_is_enough(access):
     for url in hadoop.resourcemanager_urls:
         cluster = access.discover(url)
         assert set(cluster.resourcemanagers) == set(hadoop.resourcemanager_urls)
-        assert (cluster.default_filesystem, cluster.webhdfs) == ("hdfs://minicluster", hadoop.namenode_urls)
+        assert (cluster.storage.default, cluster.storage.webhdfs) == ("hdfs://minicluster", hadoop.namenode_urls)
 
 
 def nothing_is_lost_when_the_resourcemanager_is_killed(access, launcher):

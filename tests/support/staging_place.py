@@ -1,8 +1,9 @@
 """A staging directory on a folder of the test."""
 
 import hashlib
+from dataclasses import replace
 
-from tf_yarn_ops.hadoop.cluster import Cluster, current_user
+from tf_yarn_ops.hadoop.cluster import Cluster, StorageFacts, current_user
 from tf_yarn_ops.hadoop.site import Site
 
 USER = current_user({})
@@ -16,12 +17,14 @@ def cluster_at(root, **site):
         ("http://rm:8088",),
         USER,
         USER,
-        "viewfs://mini",
-        "viewfs://mini",
-        "/user/{user}/.skein",
-        local_root=str(root),
+        StorageFacts("viewfs://mini", "viewfs://mini", "/user/{user}/.skein", local_root=str(root)),
         site=Site(**site),
     )
+
+
+def staged_at(cluster, template):
+    """Return a cluster with another staging directory."""
+    return replace(cluster, storage=replace(cluster.storage, staging_template=template))
 
 
 def cached(staging, root, content, name):

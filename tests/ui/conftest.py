@@ -7,7 +7,7 @@ from support.records import DAY, keep, record
 from support.records_served import serving_pages
 from support.staging_place import USER
 from support.ui_site import EVIL, NOW
-from tf_yarn_ops.hadoop.cluster import Cluster
+from tf_yarn_ops.hadoop.cluster import Cluster, StorageFacts
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
 
@@ -15,7 +15,10 @@ from tf_yarn_ops.staging.staging_directory import StagingDirectory
 @pytest.fixture
 def place(yarn, tmp_path):
     return Cluster(
-        (yarn.url,), USER, USER, "viewfs://mini", "viewfs://mini", "/user/{user}/.skein", local_root=str(tmp_path)
+        (yarn.url,),
+        USER,
+        USER,
+        StorageFacts("viewfs://mini", "viewfs://mini", "/user/{user}/.skein", local_root=str(tmp_path)),
     )
 
 

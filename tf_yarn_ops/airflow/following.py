@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import TfYarnError
 from ..follow.lease import Lease, lease_of
 from ..follow.watch import watcher_for
-from ..hadoop.cluster import Cluster
+from ..hadoop.cluster import Cluster, SecurityFacts, StorageFacts
 from ..hadoop.site import Site
 from ..job.spec import JobSpec
 from ..launch.identity import Identity, deployment_tag
@@ -42,17 +42,8 @@ _KILL_AGAIN = 5.0
 LAST_SECONDS = 30.0
 #: Seconds between two calls of the checkpoint.
 _TICK = 0.5
-#: Fields that only a submission or a log needs; they are long.
-_FOR_SUBMISSION = (
-    "application_classpath",
-    "inside",
-    "log_services",
-    "log_directory",
-    "log_suffix",
-    "resourcemanager_services",
-    "renewer",
-    "nameservices",
-)
+#: Facts that only a submission or a log needs, and are long; and secrets.
+_LEFT_OUT = ("nodes", "logs", "tokens")
 _SITE_FOR_SUBMISSION = (
     "application_classpath",
     "am_java_options",
@@ -281,17 +272,17 @@ class _Thread(threading.Thread):
 # --- arguments of a trigger, which lie in clear text in Airflow's database: addresses, names and paths, no secrets ---
 def cluster_to_dict(cluster: Cluster) -> dict[str, Any]:
     """Return the fields of a cluster that a client needs to watch and to kill, as values for JSON."""
-    document = _different(cluster, Cluster((), "", "", "", "", ""), _FOR_SUBMISSION)
+    parts: dict[str, Any] = {"storage": StorageFacts(), "security": SecurityFacts()}
+    document = _different(cluster, Cluster((), "", "", **parts), (*_LEFT_OUT, *parts, "site"))
     document["site"] = _different(cluster.site, Site(), _SITE_FOR_SUBMISSION)
-    return document
+    return document | {name: _different(getattr(cluster, name), plain) for name, plain in parts.items()}
 
 
 def cluster_from_dict(document: Mapping[str, Any]) -> Cluster:
     """Read the document of `cluster_to_dict`."""
-    needed: dict[str, Any] = dict.fromkeys(("resourcemanagers",), ())
-    needed |= dict.fromkeys(("user", "login", "default_filesystem", "filesystem", "staging_template"), "")
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in document.items()}
-    return Cluster(**{**needed, **values, "site": Site(**document.get("site", {}))})
+    parts = {"storage": StorageFacts, "security": SecurityFacts, "site": Site}
+    made = {name: part(**_with_tuples(document.get(name, {}))) for name, part in parts.items()}
+    return Cluster(**{"resourcemanagers": (), "user": "", "login": ""} | _with_tuples(document) | made)
 
 
 def lease_to_dict(spec: JobSpec) -> dict[str, Any] | None:
@@ -300,11 +291,15 @@ def lease_to_dict(spec: JobSpec) -> dict[str, Any] | None:
     return None if lease is None else {"seconds": lease.seconds, "lifetime": lease.lifetime}
 
 
-def _different(part: Any, plain: Any, without: tuple[str, ...]) -> dict[str, Any]:
+def _different(part: Any, plain: Any, without: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return the fields whose values are not those of ``plain``."""
-    values = {field.name: getattr(part, field.name) for field in fields(part) if field.name not in (*without, "site")}
+    values = {field.name: getattr(part, field.name) for field in fields(part) if field.name not in without}
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in values.items()
         if value != getattr(plain, name)
     }
+
+
+def _with_tuples(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in document.items()}

@@ -28,8 +28,6 @@ logger = logging.getLogger(__name__)
 
 #: The variable in Airflow's database with the facts of its machines.
 MACHINES_VARIABLE = "tf_yarn_machines"
-#: What must be equal besides the settings of the site: fields of a `Cluster`.
-_FIELDS = ("resourcemanagers", "user", "login", "default_filesystem", "filesystem", "staging_template")
 #: Seconds after which a machine is noted again, and forgotten; machines of a connection, at most.
 _NOTED, _KEPT, _MOST = 3600.0, 7 * DAY, 50
 #: Seconds for one request to the cluster that another machine has found, and for all of them.
@@ -44,9 +42,17 @@ def machine_facts(cluster: Cluster) -> dict[str, Any]:
     plain = Site()
     settings = {f"site.{one.name}": getattr(cluster.site, one.name) for one in fields(Site)
                 if getattr(cluster.site, one.name) != getattr(plain, one.name)}  # fmt: skip
-    found = {name: getattr(cluster, name) for name in _FIELDS} | settings
-    facts = {"tf-yarn-ops": __version__, "Python": "{}.{}".format(*sys.version_info), **found,
-             "resourcemanagers": sorted(cluster.resourcemanagers)}  # fmt: skip
+    facts = {
+        "tf-yarn-ops": __version__,
+        "Python": "{}.{}".format(*sys.version_info),
+        "resourcemanagers": sorted(cluster.resourcemanagers),
+        "user": cluster.user,
+        "login": cluster.login,
+        "default_filesystem": cluster.storage.default,
+        "filesystem": cluster.storage.filesystem,
+        "staging_template": cluster.storage.staging_template,
+        **settings,
+    }
     return dict(json.loads(json.dumps(facts, default=dict)))
 
 

@@ -173,14 +173,14 @@ def check_identity(known: KnownFacts) -> Finding:
     acting = f", impersonated by {cluster.login}" if cluster.login != cluster.user else ""
     version = cluster.version or "of unknown version"
     return well(
-        f"{cluster.user}{acting}; Hadoop {version}, {cluster.default_filesystem}",
+        f"{cluster.user}{acting}; Hadoop {version}, {cluster.storage.default}",
         {"opened": session, "configuration": configuration},
         user=cluster.user,
         login=cluster.login,
         hadoop=cluster.version,
-        secure=cluster.secure,
-        default_filesystem=cluster.default_filesystem,
-        staging=f"{cluster.filesystem}{cluster.staging}",
+        secure=cluster.security.kerberos,
+        default_filesystem=cluster.storage.default,
+        staging=f"{cluster.storage.filesystem}{cluster.staging}",
     )
 
 
@@ -194,11 +194,11 @@ def _configuration(session: Session) -> Configuration:
 def check_security(known: KnownFacts) -> Finding:
     """Tell whether the cluster believes a user name without a proof."""
     cluster = known.session.cluster
-    if not cluster.secure:
+    if not cluster.security.kerberos:
         return ill(Symptom.UNSECURED)
     if isinstance(cluster.authentication, GatewayAuthentication):
         return well("Kerberos, behind a gateway with a login")
-    if cluster.negotiates is False:
+    if cluster.security.negotiates is False:
         return ill(Symptom.OPEN_PAGES)
     return well("Kerberos, for requests over HTTP too")
 

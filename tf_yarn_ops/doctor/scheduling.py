@@ -254,7 +254,7 @@ def check_logs(known: KnownFacts) -> Finding:
         return well(f"read {len(lines)} lines of the coordinator of {known.application_id}", lines=len(lines))
     if known.configuration.get("yarn.log-aggregation-enable") == "false":
         return ill(Symptom.NO_AGGREGATION)
-    services = session.cluster.log_services
+    services = session.cluster.logs.services
     trusted = [*session.cluster.resourcemanagers, *filter(None, [known.site.log_server])]
     answers = probe_all(services, "", session.cluster.authentication, known.site, trusted)
     silent = {url: answer.why for url, answer in answers.items() if answer.status is None}
@@ -288,4 +288,4 @@ def _log_directory(cluster: Cluster) -> str:
     if opened is None:
         return ""
     opened[0].close()
-    return cluster.log_directory
+    return cluster.logs.directory

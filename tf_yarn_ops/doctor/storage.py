@@ -25,13 +25,13 @@ _UNSEEN = "Skein's Java client stages the files: the file system is closed over 
 def check_filesystem(known: KnownFacts) -> Finding:
     """Ask each NameNode whether it is active."""
     cluster = known.session.cluster
-    if cluster.local_root is not None:
+    if cluster.storage.local_root is not None:
         return well(
-            f"{cluster.filesystem} is the folder {cluster.local_root} of this machine",
-            filesystem=cluster.filesystem,
-            folder=cluster.local_root,
+            f"{cluster.storage.filesystem} is the folder {cluster.storage.local_root} of this machine",
+            filesystem=cluster.storage.filesystem,
+            folder=cluster.storage.local_root,
         )
-    if not cluster.webhdfs:
+    if not cluster.storage.webhdfs:
         try:
             cluster.open_filesystem()  # raises the error that says which setting is missing
         except RestUnavailable as error:
@@ -39,13 +39,18 @@ def check_filesystem(known: KnownFacts) -> Finding:
                 return ill(Symptom.NN_CLOSED, {"http_storage": False}, error=error)
             raise
     answers = probe_all(
-        cluster.webhdfs, "/webhdfs/v1/", cluster.storage_authentication, known.site, cluster.webhdfs, op="GETFILESTATUS"
+        cluster.storage.webhdfs,
+        "/webhdfs/v1/",
+        cluster.storage_authentication,
+        known.site,
+        cluster.storage.webhdfs,
+        op="GETFILESTATUS",
     )
     states = {url: _state(answer) for url, answer in answers.items()}
     shown = ", ".join(f"{url} {state}" for url, state in states.items())
     ahead = {url: answer.ahead for url, answer in answers.items() if answer.ahead is not None}
     learned = {"clocks": {**known.clocks, **ahead}}
-    facts = {"filesystem": cluster.filesystem, "states": states}
+    facts = {"filesystem": cluster.storage.filesystem, "states": states}
     known_states = [state for state in states.values() if state in ("ACTIVE", "STANDBY")]
     if not known_states:
         if _skein_submits(known, refused=all(answer.status == 401 for answer in answers.values())):
@@ -55,12 +60,12 @@ def check_filesystem(known: KnownFacts) -> Finding:
                 facts=facts,
                 error=ClusterUnreachable(f"no NameNode answers as one: {shown}"),
             )
-        return ill(Symptom.NN_SILENT, learned, facts=facts, states=shown, url=cluster.webhdfs[0])
+        return ill(Symptom.NN_SILENT, learned, facts=facts, states=shown, url=cluster.storage.webhdfs[0])
     if "ACTIVE" not in known_states:
         return ill(Symptom.NN_NOT_ACTIVE, learned, facts=facts, states=shown)
     if len(known_states) < len(states):
         return ill(Symptom.NN_PARTLY_AWAY, learned, facts=facts, states=shown)
-    return well(f"{cluster.filesystem} over HTTP: {shown}", learned, **facts)
+    return well(f"{cluster.storage.filesystem} over HTTP: {shown}", learned, **facts)
 
 
 def _skein_submits(known: KnownFacts, refused: bool) -> bool:
@@ -84,14 +89,14 @@ def check_tokens(known: KnownFacts) -> Finding:
     """Get the delegation tokens of a submission, and cancel them."""
     session = known.session
     cluster = session.cluster
-    if not cluster.secure:
+    if not cluster.security.kerberos:
         return skip("a cluster without Kerberos needs no tokens")
     if known.site.submit_with == "skein":
         return skip("Skein's Java client gets them itself (submit_with is skein)")
     if not known.http_storage:
         return skip("Skein's Java client gets them itself: the file system is closed over HTTP")
     try:
-        credentials = obtain(cluster, session.yarn, session.staging().filesystem, (), [cluster.default_filesystem])
+        credentials = obtain(cluster, session.yarn, session.staging().filesystem, (), [cluster.storage.default])
     except TokensUnavailable as error:
         if known.site.submit_with == "rest":
             return ill(Symptom.TOKENS_REFUSED, error=error)
@@ -121,7 +126,7 @@ def check_staging(known: KnownFacts) -> Finding:
         return ill(Symptom.STAGING_NOT_NOW, error=error)
     if read != content:
         return ill(Symptom.STAGING_ALTERED, path=path, read=len(read or b""), written=_LENGTH)
-    return well(f"wrote, read and deleted a file in {staging.cluster.filesystem}{directory}", staging=directory)
+    return well(f"wrote, read and deleted a file in {staging.cluster.storage.filesystem}{directory}", staging=directory)
 
 
 def check_rights(known: KnownFacts) -> Finding:

@@ -421,7 +421,7 @@ class Logs:
             )
 
     def _from_server(self, file: LogFile, known: "LogSources", window: int | None) -> Iterator[LogChunk]:
-        for server in self._cluster.log_services:
+        for server in self._cluster.logs.services:
             found = False
             url = f"{server}/containerlogs/{file.container_id}/{file.name}{_size(window)}"
             for chunk in self._fetch(
@@ -499,7 +499,7 @@ class Logs:
         """Return the addresses that may see a ticket: the configured ones and, if given, a node."""
         if isinstance(self._cluster.authentication, GatewayAuthentication):  # a person has configured the gateway
             return list(self._cluster.resourcemanagers)
-        return [*self._cluster.resourcemanagers, *self._cluster.log_services, *filter(None, [node])]
+        return [*self._cluster.resourcemanagers, *self._cluster.logs.services, *filter(None, [node])]
 
     def _from_file_system(self, file: LogFile, known: "LogSources", window: int | None) -> Iterator[LogChunk]:
         """Yield the log out of the file into which a NodeManager has aggregated it."""
@@ -507,7 +507,7 @@ class Logs:
             if known.aggregated is None:
                 return
             files, root = known.aggregated
-            for directory in directories_of(root, self._cluster.log_suffix, file.user, file.application_id):
+            for directory in directories_of(root, self._cluster.logs.suffix, file.user, file.application_id):
                 # The file of a node is named by host and port; while it is written, its name ends with .tmp.
                 host = f"{urlsplit(file.node or '').hostname}_"
                 found = sorted(files.list(directory), key=lambda status: not status.name.startswith(host))

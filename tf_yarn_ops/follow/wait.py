@@ -355,7 +355,7 @@ def wait_for(
         unreachable_timeout=session.cluster.site.unreachable_timeout,
         # A gateway may not lead to the page of the job.
         obstacle=(lambda: session.live.obstacle)
-        if session.cluster.secure and session.cluster.site.credentials is None
+        if session.cluster.security.kerberos and session.cluster.site.credentials is None
         else None,
     )
     try:

@@ -61,6 +61,98 @@ DISCOVERY_PATIENCE = 3.0
 
 
 @dataclass(frozen=True)
+class StorageFacts:
+    """Where a cluster keeps the files of jobs.
+
+    Attributes
+    ----------
+    default : str
+        ``fs.defaultFS``, without a slash at the end.
+    filesystem : str
+        The beginning of URLs in the staging directory's file system: the default file system, the target of a
+        viewfs mount, or the site's ``staging_url``.
+    staging_template : str
+        Path of the staging directory, with ``{user}`` for the user.
+    webhdfs : tuple of str
+        HTTP addresses of its NameNodes or HttpFS; empty if none is known.
+    local_root : str or None
+        The local folder that is ``/`` of the file system, if it is a mount of a local one.
+    """
+
+    default: str = ""
+    filesystem: str = ""
+    staging_template: str = ""
+    webhdfs: tuple[str, ...] = ()
+    local_root: str | None = None
+
+
+@dataclass(frozen=True)
+class SecurityFacts:
+    """What a cluster demands of its users.
+
+    Attributes
+    ----------
+    kerberos : bool
+        Whether Kerberos is on.
+    negotiates : bool or None
+        Whether the ResourceManager asks for tickets over HTTP, which is a setting of its own. None: as ``kerberos``.
+    enforces_acls : bool
+        Whether only viewers may see an application: on a secured cluster, and with ``yarn.acl.enable``.
+    administrators : ViewersPlan
+        Those of ``yarn.admin.acl``.
+    """
+
+    kerberos: bool = False
+    negotiates: bool | None = None
+    enforces_acls: bool = False
+    administrators: ViewersPlan = field(default=ViewersPlan(), hash=False)
+
+
+@dataclass(frozen=True)
+class LogFacts:
+    """Where the logs of finished containers are.
+
+    Attributes
+    ----------
+    services : tuple of str
+        REST addresses that serve them.
+    directory, suffix : str
+        Where NodeManagers aggregate them: ``yarn.nodemanager.remote-app-log-dir``, a path or a URL, empty if it is not
+        known, and ``yarn.nodemanager.remote-app-log-dir-suffix``.
+    """
+
+    services: tuple[str, ...] = ()
+    directory: str = ""
+    suffix: str = "logs"
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """What the containers of a job need to know; only a submission reads it.
+
+    Attributes
+    ----------
+    classpath : tuple of str
+        ``yarn.application.classpath``.
+    resourcemanagers : tuple of str or None
+        HTTP addresses of the ResourceManagers inside a cluster that stands behind a gateway; empty if they are not
+        known. None: no gateway, so they are those of the cluster.
+    resourcemanager_services : tuple of str
+        ``host:port`` of each ResourceManager for Hadoop's own clients, which tokens name.
+    token_renewer : str
+        The principal that renews tokens of applications; empty if the configuration does not name it.
+    nameservices : mapping of str to tuple of str
+        HTTP addresses of the NameNodes by the name of each high-available pair.
+    """
+
+    classpath: tuple[str, ...] = ()
+    resourcemanagers: tuple[str, ...] | None = None
+    resourcemanager_services: tuple[str, ...] = ()
+    token_renewer: str = ""
+    nameservices: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
 class Cluster:
     """The facts about a cluster that its clients need.
 
@@ -72,45 +164,14 @@ class Cluster:
         The user that applications run as.
     login : str
         The user that sends the requests; differs from ``user`` only with Hadoop's ``proxyuser`` settings.
-    default_filesystem : str
-        ``fs.defaultFS``, without a slash at the end.
-    filesystem : str
-        The beginning of URLs in the staging directory's file system: the default file system, the target of a
-        viewfs mount, or the site's ``staging_url``.
-    inside : tuple of str or None
-        HTTP addresses of the ResourceManagers inside a cluster that stands behind a gateway; empty if they are not
-        known. None: no gateway, so they are ``resourcemanagers``.
+    storage : StorageFacts
+    security : SecurityFacts
     proxies : tuple of str
         Further HTTP addresses that show pages of applications and are shown a ticket.
-    webhdfs : tuple of str
-        HTTP addresses of its NameNodes or HttpFS; empty if none is known.
-    local_root : str or None
-        The local folder that is ``/`` of the file system, if it is a mount of a local one.
-    staging_template : str
-        Path of the staging directory, with ``{user}`` for the user.
-    application_classpath : tuple of str
-        ``yarn.application.classpath``.
-    log_services : tuple of str
-        REST addresses that serve the logs of finished containers.
-    log_directory, log_suffix : str
-        Where NodeManagers aggregate the logs of finished containers: ``yarn.nodemanager.remote-app-log-dir``, a path or
-        a URL, empty if it is not known, and ``yarn.nodemanager.remote-app-log-dir-suffix``.
-    secure : bool
-        Whether Kerberos is on.
-    negotiates : bool or None
-        Whether the ResourceManager asks for tickets over HTTP, which is a setting of its own. None: as ``secure``.
-    enforces_acls : bool
-        Whether only viewers may see an application: on a secured cluster, and with ``yarn.acl.enable``.
-    administrators : ViewersPlan
-        Those of ``yarn.admin.acl``.
+    logs : LogFacts
+    nodes : NodeFacts
     version : str
         Hadoop's version.
-    resourcemanager_services : tuple of str
-        ``host:port`` of each ResourceManager for Hadoop's own clients, which tokens name.
-    renewer : str
-        The principal that renews tokens of applications; empty if the configuration does not name it.
-    nameservices : mapping of str to tuple of str
-        HTTP addresses of the NameNodes by the name of each high-available pair.
     site : Site
         The settings of the site.
     tokens : ContainerTokens or None
@@ -120,30 +181,20 @@ class Cluster:
     resourcemanagers: tuple[str, ...]
     user: str
     login: str
-    default_filesystem: str
-    filesystem: str
-    staging_template: str
-    inside: tuple[str, ...] | None = None
+    storage: StorageFacts
+    security: SecurityFacts = field(default_factory=SecurityFacts)
     proxies: tuple[str, ...] = ()
-    webhdfs: tuple[str, ...] = ()
-    local_root: str | None = None
-    application_classpath: tuple[str, ...] = ()
-    log_services: tuple[str, ...] = ()
-    log_directory: str = ""
-    log_suffix: str = "logs"
-    secure: bool = False
-    negotiates: bool | None = None
-    enforces_acls: bool = False
-    administrators: ViewersPlan = field(default=ViewersPlan(), hash=False)
+    logs: LogFacts = field(default_factory=LogFacts)
+    nodes: NodeFacts = field(default_factory=NodeFacts)
     version: str = ""
-    resourcemanager_services: tuple[str, ...] = ()
-    renewer: str = ""
-    nameservices: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     site: Site = field(default_factory=Site)
     tokens: ContainerTokens | None = None
 
     def __post_init__(self) -> None:
-        used = {"user": self.user.removesuffix("$"), "staging": f"{self.filesystem}{self.staging_template}"}
+        used = {
+            "user": self.user.removesuffix("$"),
+            "staging": f"{self.storage.filesystem}{self.storage.staging_template}",
+        }
         check_faults(
             Fault(name, ValueFault.EXPANDED, {"given": text}) for name, text in used.items() if is_expanded(text)
         )
@@ -151,7 +202,7 @@ class Cluster:
     @property
     def staging(self) -> str:
         """The path of the staging directory."""
-        return self.staging_template.replace("{user}", self.user)
+        return self.storage.staging_template.replace("{user}", self.user)
 
     @property
     def history(self) -> str:
@@ -167,15 +218,15 @@ class Cluster:
         """How requests to the ResourceManager are authenticated."""
         if self.tokens is not None:
             return TokenAuthentication(self.login, encode_token(self.tokens.resourcemanager))
-        kerberos = self.secure if self.negotiates is None else self.negotiates
+        kerberos = self.security.kerberos if self.security.negotiates is None else self.security.negotiates
         return self._authenticate(kerberos)
 
     @property
     def storage_authentication(self) -> Authentication:
         """How requests to the file system are authenticated: a NameNode with Kerberos always asks for tickets."""
-        if self.tokens is not None and (token := self.tokens.of_filesystem(self.filesystem)) is not None:
+        if self.tokens is not None and (token := self.tokens.of_filesystem(self.storage.filesystem)) is not None:
             return TokenAuthentication(self.login, encode_token(token), of_namenode=True)
-        return self._authenticate(self.secure)
+        return self._authenticate(self.security.kerberos)
 
     def _authenticate(self, kerberos: bool) -> Authentication:
         if self.site.credentials is not None:
@@ -208,20 +259,22 @@ class Cluster:
         RestUnavailable
             It can't be reached over HTTP.
         """
-        if self.local_root is not None:
-            return MountedFileSystem(self.local_root)
-        if self.webhdfs:
-            return WebHdfs(self.webhdfs, self.storage_authentication, self.site.request_timeout, self.site.ca_file)
+        if self.storage.local_root is not None:
+            return MountedFileSystem(self.storage.local_root)
+        if self.storage.webhdfs:
+            return WebHdfs(
+                self.storage.webhdfs, self.storage_authentication, self.site.request_timeout, self.site.ca_file
+            )
         raise RestUnavailable(
-            f"the file system {self.filesystem} has no known HTTP address; add lines to site.yaml: "
+            f"the file system {self.storage.filesystem} has no known HTTP address; add lines to site.yaml: "
             "'webhdfs: http://namenode:9870' (or an HttpFS), and 'staging_url: hdfs://...' for another file system"
         )
 
     def logical_name(self, url: str) -> str:
         """Return the name of the high-available pair of NameNodes in a URL; empty for a single NameNode."""
         split = urlsplit(url)
-        known = split.netloc in self.nameservices
-        several = url == self.filesystem and len(self.webhdfs) > 1 and ":" not in split.netloc
+        known = split.netloc in self.nodes.nameservices
+        several = url == self.storage.filesystem and len(self.storage.webhdfs) > 1 and ":" not in split.netloc
         return split.netloc if split.scheme == "hdfs" and (known or several) else ""
 
     def open_namenodes(self, filesystem: str) -> FileSystem:
@@ -235,7 +288,7 @@ class Cluster:
         RestUnavailable
             The cluster stands behind a gateway, and the site file does not name the addresses of the file system.
         """
-        if self.tokens is not None and filesystem != self.filesystem:
+        if self.tokens is not None and filesystem != self.storage.filesystem:
             raise RestUnavailable(f"the container has no token for {filesystem} that could be shown to it")
         if self.site.credentials is not None and filesystem not in self.site.namenodes:
             raise RestUnavailable(
@@ -247,11 +300,13 @@ class Cluster:
         )
 
     def _namenodes(self, filesystem: str) -> tuple[str, ...]:
-        scheme, port = ("https", 9871) if self.webhdfs and self.webhdfs[0].startswith("https:") else ("http", 9870)
+        scheme, port = (
+            ("https", 9871) if self.storage.webhdfs and self.storage.webhdfs[0].startswith("https:") else ("http", 9870)
+        )
         split = urlsplit(filesystem)
         return (
             self.site.namenodes.get(filesystem)
-            or self.nameservices.get(split.netloc)
+            or self.nodes.nameservices.get(split.netloc)
             or (f"{scheme}://{split.hostname}:{port}",)
         )
 
@@ -263,17 +318,19 @@ class Cluster:
         split = urlsplit(url)
         if split.scheme != "hdfs":
             return ()
-        filesystem = f"hdfs://{split.netloc}" if split.netloc else self.default_filesystem
-        own = filesystem == self.filesystem and self.webhdfs and self.inside is None
+        filesystem = f"hdfs://{split.netloc}" if split.netloc else self.storage.default
+        own = filesystem == self.storage.filesystem and self.storage.webhdfs and self.nodes.resourcemanagers is None
         if own and filesystem not in self.site.namenodes:
-            return self.webhdfs
+            return self.storage.webhdfs
         return self._namenodes(filesystem) if filesystem.startswith("hdfs://") else ()
 
     def open_path(self, url: str) -> tuple[FileSystem, str]:
         """Return a client of the file system of a URL or path, and the path there; raise `RestUnavailable`."""
         split = urlsplit(url)
-        filesystem = f"{split.scheme}://{split.netloc}" if split.netloc else self.default_filesystem
-        if filesystem in (self.filesystem, self.default_filesystem) and (self.webhdfs or self.local_root):
+        filesystem = f"{split.scheme}://{split.netloc}" if split.netloc else self.storage.default
+        if filesystem in (self.storage.filesystem, self.storage.default) and (
+            self.storage.webhdfs or self.storage.local_root
+        ):
             return self.open_filesystem(), split.path
         if not filesystem.startswith("hdfs:"):
             raise RestUnavailable(f"{url} is not in HDFS; give a URL such as hdfs:///models/digits")
@@ -287,12 +344,12 @@ class Cluster:
         RestUnavailable
             It can't be reached over HTTP.
         """
-        split = urlsplit(self.log_directory)
-        filesystem = f"{split.scheme}://{split.netloc}" if split.scheme and split.netloc else self.default_filesystem
-        mounted = filesystem == self.default_filesystem and self.local_root is not None
+        split = urlsplit(self.logs.directory)
+        filesystem = f"{split.scheme}://{split.netloc}" if split.scheme and split.netloc else self.storage.default
+        mounted = filesystem == self.storage.default and self.storage.local_root is not None
         if not split.path or not (filesystem.startswith("hdfs:") or mounted):
             return None
-        own = mounted or filesystem == self.filesystem
+        own = mounted or filesystem == self.storage.filesystem
         files = self.open_filesystem() if own else self.open_namenodes(filesystem)
         return files, split.path
 
@@ -377,7 +434,7 @@ def discover(
                 f"the tokens of this container are those of {cluster.login!r}, and serve no other "
                 f"user such as {user!r}; run the workflow as {user!r}"
             )
-        return replace(cluster, tokens=tokens, secure=True)
+        return replace(cluster, tokens=tokens, security=replace(cluster.security, kerberos=True))
     # The ticket names the user, as in Hadoop's own clients; $HADOOP_USER_NAME does not count.
     login = short_name(site.tickets.find_principal())
     kerberos = KerberosAuthentication(login, user or login, site.tickets)
@@ -408,9 +465,8 @@ def _this_machine(address: str, environ: Mapping[str, str], site: Site) -> Clust
     if sys.platform != "linux":
         raise SpecInvalid("local:// runs jobs on Linux only; name a cluster: --resourcemanager http://host:8088")
     folder, user = parse_folder(address, environ), system_user()
-    return Cluster(
-        (SCHEME + folder,), user, user, "file://", "file://", "/staging", inside=(), local_root=folder, site=site
-    )
+    storage = StorageFacts("file://", "file://", "/staging", local_root=folder)
+    return Cluster((SCHEME + folder,), user, user, storage, nodes=NodeFacts(resourcemanagers=()), site=site)
 
 
 class FoundCluster(NamedTuple):
@@ -592,30 +648,35 @@ def build_cluster(answers: ClusterAnswers, found: FoundCluster, authentication: 
             "add a line to site.yaml: 'default_filesystem: hdfs://namenode:8020'"
         )
     resourcemanagers = _complete(answers.addresses, found.urls, known, negotiates)
-    secure = negotiates or conf.get("hadoop.security.authentication", "simple") != "simple"
+    kerberos = negotiates or conf.get("hadoop.security.authentication", "simple") != "simple"
     host = urlsplit(answers.addresses[0]).hostname or ""
     services = (site.resourcemanager_service, conf.resourcemanager_services(host), known.resourcemanager_services(host))
     return Cluster(
         resourcemanagers=resourcemanagers,
-        inside=known.resourcemanagers() if any(map(gateway.is_gateway, resourcemanagers)) else None,
-        proxies=(known.proxies() or conf.proxies()) if negotiates else (),
         user=user,
         login=login,
-        default_filesystem=filesystem.rstrip("/"),
-        application_classpath=site.application_classpath or conf.application_classpath(),
-        log_services=_log_services(site, conf),
-        log_directory=conf.get("yarn.nodemanager.remote-app-log-dir") or "",
-        log_suffix=conf.get("yarn.nodemanager.remote-app-log-dir-suffix") or "logs",
-        secure=secure,
-        negotiates=negotiates,
-        enforces_acls=secure or known.get("yarn.acl.enable") == "true",
-        administrators=known.administrators(),
+        storage=_locate(filesystem.rstrip("/"), site, (known, conf), gateway.topology(found.urls[0])),
+        security=SecurityFacts(
+            kerberos,
+            negotiates,
+            enforces_acls=kerberos or known.get("yarn.acl.enable") == "true",
+            administrators=known.administrators(),
+        ),
+        proxies=(known.proxies() or conf.proxies()) if negotiates else (),
+        logs=LogFacts(
+            _log_services(site, conf),
+            conf.get("yarn.nodemanager.remote-app-log-dir") or "",
+            conf.get("yarn.nodemanager.remote-app-log-dir-suffix") or "logs",
+        ),
+        nodes=NodeFacts(
+            classpath=site.application_classpath or conf.application_classpath(),
+            resourcemanagers=known.resourcemanagers() if any(map(gateway.is_gateway, resourcemanagers)) else None,
+            resourcemanager_services=next(filter(None, services), ()),
+            token_renewer=site.token_renewer or conf.renewer(host) or known.renewer(host),
+            nameservices={**known.nameservices(), **conf.nameservices()},
+        ),
         version=str(answers.info.get("hadoopVersion", "")),
-        resourcemanager_services=next(filter(None, services), ()),
-        renewer=site.token_renewer or conf.renewer(host) or known.renewer(host),
-        nameservices={**known.nameservices(), **conf.nameservices()},
         site=site,
-        **_locate(filesystem.rstrip("/"), site, (known, conf), gateway.topology(found.urls[0])),
     )
 
 
@@ -679,14 +740,13 @@ def _log_services(site: Site, conf: Configuration) -> tuple[str, ...]:
     return tuple(service.rstrip("/") for service in services if service)
 
 
-def _locate(default: str, site: Site, configurations: Sequence[Configuration], topology: str | None) -> dict[str, Any]:
-    """Return the facts about the staging directory's file system, by the names of `Cluster`'s attributes."""
+def _locate(default: str, site: Site, configurations: Sequence[Configuration], topology: str | None) -> StorageFacts:
     filesystem, staging = (site.staging_url or default).rstrip("/"), site.staging.rstrip("/")
     for known in configurations if filesystem.startswith("viewfs:") else ():
         target = urlsplit(known.mounted(filesystem, staging))
         if target.scheme == "file":
             root = str(Path(target.path[: len(target.path) - len(staging)] or "/"))
-            return {"filesystem": filesystem, "local_root": root, "staging_template": staging}
+            return StorageFacts(default, filesystem, staging, local_root=root)
         if target.scheme:
             filesystem, staging = f"{target.scheme}://{target.netloc}", target.path
             break
@@ -694,4 +754,4 @@ def _locate(default: str, site: Site, configurations: Sequence[Configuration], t
     if filesystem.startswith("hdfs:") and not webhdfs:
         named = (known.namenodes(filesystem) for known in configurations)
         webhdfs = (topology,) if topology else next(filter(None, named), ())
-    return {"filesystem": filesystem, "webhdfs": webhdfs, "staging_template": staging}
+    return StorageFacts(default, filesystem, staging, webhdfs)

@@ -60,7 +60,7 @@ class Histories:
         if not _PATTERN.search(self._users):
             return [self._users]
         # The staging directories of all users have one parent: /user of /user/{user}/.skein.
-        parent, place, _ = self.cluster.staging_template.partition("/{user}")
+        parent, place, _ = self.cluster.storage.staging_template.partition("/{user}")
         try:
             listed = [status.name for status in self._filesystem.list(parent or "/") if status.is_directory]
         except SubmissionRejected:

@@ -121,7 +121,7 @@ class ActionRun:
         except (TfYarnError, OSError) as error:
             logger.warning("the report can't be stored at %s: %s", path, error)
             return None
-        return f"{self._cluster.filesystem}{path}"
+        return f"{self._cluster.storage.filesystem}{path}"
 
 
 def echo_with_time(line: str) -> None:

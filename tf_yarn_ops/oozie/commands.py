@@ -234,9 +234,9 @@ def _place(
     from .package import Place, absolute, default_path
 
     if cluster is not None:
-        name_node = name_node or cluster.default_filesystem
+        name_node = name_node or cluster.storage.default
         # Oozie hands it to Hadoop's client, which takes the addresses of a pair from its own configuration.
-        resource_manager = resource_manager or next(iter(cluster.resourcemanager_services), "")
+        resource_manager = resource_manager or next(iter(cluster.nodes.resourcemanager_services), "")
         user = cluster.user
     name_node = (name_node or "").rstrip("/")
     where = path or default_path(request.application.name, user or os.environ.get("HADOOP_USER_NAME") or system_user())

@@ -305,8 +305,8 @@ class Folder:
 
     def __init__(self, cluster: Cluster, url: str):
         split = urlsplit(url)
-        filesystem = f"{split.scheme}://{split.netloc}" if split.netloc else cluster.default_filesystem
-        own = filesystem in (cluster.default_filesystem, cluster.filesystem)
+        filesystem = f"{split.scheme}://{split.netloc}" if split.netloc else cluster.storage.default
+        own = filesystem in (cluster.storage.default, cluster.storage.filesystem)
         self.path = posixpath.normpath(split.path)
         self._files: FileSystem = cluster.open_filesystem() if own else cluster.open_namenodes(filesystem)
 

@@ -125,7 +125,7 @@ class ApplicationDirectory:
         the DataNode reports it a moment too late.
         """
         return LocalResource(
-            f"{self._cluster.filesystem}{self.own}/{name}", len(data), self._modified, type=type_of(name)
+            f"{self._cluster.storage.filesystem}{self.own}/{name}", len(data), self._modified, type=type_of(name)
         )
 
     def put(self, name: str, data: bytes) -> None:
@@ -144,7 +144,7 @@ class ApplicationDirectory:
         if status is None:
             raise SubmissionRejected(f"{path} vanished right after it was written")
         return LocalResource(
-            self._cluster.filesystem + path, status.length, status.modified, type=type_of(Path(path).name)
+            self._cluster.storage.filesystem + path, status.length, status.modified, type=type_of(Path(path).name)
         )
 
     def discard(self) -> None:
@@ -348,7 +348,7 @@ class StagingDirectory:
 
     def _resource(self, path: str, status: FileStatus, public: bool) -> LocalResource:
         return LocalResource(
-            self.cluster.filesystem + path,
+            self.cluster.storage.filesystem + path,
             status.length,
             status.modified,
             PUBLIC if public and self._is_public(path, status) else PRIVATE,
@@ -379,18 +379,18 @@ class StagingDirectory:
         if split.scheme in ("http", "https"):
             # YARN's reader of http knows neither size nor time, and reports both as 0.
             return LocalResource(uri, 0, 0, PRIVATE, kind)
-        default, own = urlsplit(self.cluster.default_filesystem), urlsplit(self.cluster.filesystem)
+        default, own = urlsplit(self.cluster.storage.default), urlsplit(self.cluster.storage.filesystem)
         ours = [default, own] if default.scheme == "viewfs" or default == own else [own]
         if (split.scheme, split.netloc or default.netloc) not in [(known.scheme, known.netloc) for known in ours]:
             raise SpecInvalid(
                 f"{uri} is on a file system that can't be asked over HTTP; copy the file to "
-                f"{self.cluster.filesystem}, or submit with Skein (submit_with: skein)"
+                f"{self.cluster.storage.filesystem}, or submit with Skein (submit_with: skein)"
             )
         status = self.filesystem.status(split.path)
         if status is None or status.is_directory:
             raise SpecInvalid(
                 f"{uri}: {'there is no such file' if status is None else 'is a directory, not a file'} "
-                f"on {self.cluster.filesystem}"
+                f"on {self.cluster.storage.filesystem}"
             )
         return replace(self._resource(split.path, status, False), type=kind)
 

@@ -204,11 +204,14 @@ def context_of(cluster: Cluster, spec: JobSpec, number: int, tags: Iterable[str]
     tags : iterable of str, optional
         Those of the application's identity. Default: it has none.
     """
-    site, resourcemanagers = cluster.site, cluster.resourcemanagers if cluster.inside is None else cluster.inside
+    site, resourcemanagers = (
+        cluster.site,
+        cluster.resourcemanagers if cluster.nodes.resourcemanagers is None else cluster.nodes.resourcemanagers,
+    )
     places = (
         "hdfs://",
-        cluster.default_filesystem,
-        *(f"hdfs://{name}" for name in cluster.nameservices),
+        cluster.storage.default,
+        *(f"hdfs://{name}" for name in cluster.nodes.nameservices),
         *spec.file_systems,
         spec.input or "",
         spec.output or "",
@@ -245,11 +248,11 @@ def plan_history(cluster: Cluster) -> HistoryPlan | None:
 
     Behind a gateway the known addresses are the gateway's, where a node has no login; a client writes the record then.
     """
-    known = cluster.site.namenodes.get(cluster.filesystem) or cluster.webhdfs
-    inside = known if cluster.inside is None else ()
-    if not cluster.site.history_days or not (inside or cluster.local_root):
+    known = cluster.site.namenodes.get(cluster.storage.filesystem) or cluster.storage.webhdfs
+    inside = known if cluster.nodes.resourcemanagers is None else ()
+    if not cluster.site.history_days or not (inside or cluster.storage.local_root):
         return None
-    return HistoryPlan(cluster.history, cluster.user, inside, "" if inside else cluster.local_root or "")
+    return HistoryPlan(cluster.history, cluster.user, inside, "" if inside else cluster.storage.local_root or "")
 
 
 def plan_mirror(cluster: Cluster, spec: JobSpec) -> MirrorPlan | None:
@@ -291,7 +294,7 @@ def plan_commit(cluster: Cluster, spec: JobSpec, tags: Iterable[str] = ()) -> Co
         faults.append(Fault("commit", JobFault.NEEDS_LOCATION, needs))
     if f"{cluster.staging}/".startswith(f"{path}/") or f"{path}/".startswith(f"{cluster.staging}/"):
         faults.append(Fault("output", JobFault.SHARED_FOLDER, {"given": spec.output}))
-    check_faults(faults or list(overlap_faults(spec, cluster.default_filesystem)))
+    check_faults(faults or list(overlap_faults(spec, cluster.storage.default)))
     training, generation = training_of(tags)
     return CommitPlan(
         spec.commit, path, location, training[:16], generation, namenodes, spec.commit_version or 0, spec.commit_keep
@@ -300,8 +303,8 @@ def plan_commit(cluster: Cluster, spec: JobSpec, tags: Iterable[str] = ()) -> Co
 
 def plan_viewers(cluster: Cluster, spec: JobSpec) -> ViewersPlan | None:
     """Return who may open the pages of a job; None if neither the cluster nor the job asks for view ACLs."""
-    acls, administrators = spec.acls, cluster.administrators
-    if not cluster.enforces_acls and acls == Acls():
+    acls, administrators = spec.acls, cluster.security.administrators
+    if not cluster.security.enforces_acls and acls == Acls():
         return None
     return administrators._replace(
         users=(*acls.view_users, *acls.ui_users, *administrators.users),

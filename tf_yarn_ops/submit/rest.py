@@ -105,7 +105,7 @@ class RestSubmitter:
 
     def _get_tokens(self, spec: JobSpec) -> None:
         """Get the tokens of a secured cluster, once."""
-        if self._credentials is None and self._cluster.secure:
+        if self._credentials is None and self._cluster.security.kerberos:
             needed = [
                 *spec.file_systems,
                 *spec.files.values(),
@@ -114,7 +114,7 @@ class RestSubmitter:
                 *(environment.location for environment in spec.environments.values()),
             ]
             # NodeManagers write the logs to the default file system; the program may know how to reach the others.
-            wished = [self._cluster.default_filesystem, spec.input or "", spec.output or ""]
+            wished = [self._cluster.storage.default, spec.input or "", spec.output or ""]
             self._credentials = obtain(self._cluster, self._resourcemanager, self._staging.filesystem, needed, wished)
 
     def _cancel_tokens(self) -> None:

@@ -320,7 +320,7 @@ class SkeinJavaSubmitter:
             if name not in OTHER_USERS and not name.startswith("PYTHON")
         }
         environ["HADOOP_USER_NAME"] = self._cluster.login
-        if self._cluster.secure:
+        if self._cluster.security.kerberos:
             del environ["HADOOP_USER_NAME"]
             tickets = _secret(folder / "tickets", b"")
             self._cluster.site.tickets.copy_to(tickets)
@@ -555,8 +555,8 @@ def _delete(cluster: Cluster, url: str, application_id: str) -> None:
 
     Skein's client stages on the default file system, and `StagingDirectory` deletes on that of ``staging_url``.
     """
-    if cluster.site.staging_url and urlsplit(url)[:2] != urlsplit(cluster.filesystem)[:2]:
-        refusal = RestUnavailable(f"it is not on {cluster.filesystem}, and there is no 'hadoop' on PATH")
+    if cluster.site.staging_url and urlsplit(url)[:2] != urlsplit(cluster.storage.filesystem)[:2]:
+        refusal = RestUnavailable(f"it is not on {cluster.storage.filesystem}, and there is no 'hadoop' on PATH")
     else:
         try:
             StagingDirectory(cluster).delete(application_id)

@@ -136,11 +136,11 @@ def build_body(
     environment = {
         "LANG": LANG,
         **master.env,
-        "CLASSPATH": "<CPS>".join([RUNTIME_FILE, "./*", *cluster.application_classpath]),
+        "CLASSPATH": "<CPS>".join([RUNTIME_FILE, "./*", *cluster.nodes.classpath]),
         "SKEIN_APPLICATION_ID": application_id,
         VERDICT_SECRET: verdict_secret,
     }
-    if not cluster.secure:
+    if not cluster.security.kerberos:
         environment["HADOOP_USER_NAME"] = cluster.user
     container: dict[str, Any] = {
         "local-resources": {"entry": [{"key": key, "value": _local(value)} for key, value in resources.items()]},
@@ -149,7 +149,7 @@ def build_body(
             "command": _COMMAND.format(
                 without_files=WITHOUT_FILES,
                 level=master.log_level,
-                directory=cluster.filesystem + cluster.directory(application_id),
+                directory=cluster.storage.filesystem + cluster.directory(application_id),
             )
         },
     }

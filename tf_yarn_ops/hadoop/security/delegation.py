@@ -124,13 +124,13 @@ def obtain(
         return credentials
     try:
         services = resourcemanager_services(cluster)
-        renewer = cluster.renewer or resourcemanager.own_user() or _USUAL_RENEWER
-        seen = {_root(cluster, cluster.filesystem)}
+        renewer = cluster.nodes.token_renewer or resourcemanager.own_user() or _USUAL_RENEWER
+        seen = {_root(cluster, cluster.storage.filesystem)}
         # An HttpFS gives no token of the NameNodes; the site file may name these.
         own = staging
-        if cluster.filesystem in cluster.site.namenodes:
-            own = credentials.opened(cluster.open_namenodes(cluster.filesystem))
-        _from_filesystem(credentials, cluster, cluster.filesystem, own, renewer)
+        if cluster.storage.filesystem in cluster.site.namenodes:
+            own = credentials.opened(cluster.open_namenodes(cluster.storage.filesystem))
+        _from_filesystem(credentials, cluster, cluster.storage.filesystem, own, renewer)
         for url, must in [*((url, True) for url in needed), *((url, False) for url in wished)]:
             root = _root(cluster, url)
             if root in seen or not root.startswith("hdfs://"):
@@ -168,7 +168,7 @@ def resourcemanager_services(cluster: Cluster) -> str:
     ``SecurityUtil.buildTokenService``.
     """
     found: list[str] = []
-    for address in cluster.resourcemanager_services:
+    for address in cluster.nodes.resourcemanager_services:
         host, _, port = address.rpartition(":")
         found += [f"{_ip_of(host)}:{port}", address]
     if not found:
@@ -192,7 +192,7 @@ def _root(cluster: Cluster, url: str) -> str:
         split = urlsplit(url)
     except ValueError:  # for example a pattern with brackets, which the program interprets
         return ""
-    return f"{split.scheme}://{split.netloc}" if split.netloc or split.scheme != "hdfs" else cluster.default_filesystem
+    return f"{split.scheme}://{split.netloc}" if split.netloc or split.scheme != "hdfs" else cluster.storage.default
 
 
 def _from_filesystem(
@@ -263,5 +263,5 @@ def _is_of(cluster: Cluster, url: str, service: str) -> bool:
     """Return whether a token's service is a NameNode's address: an HttpFS names itself, or nothing."""
     port = service.rpartition(":")[2]
     if cluster.logical_name(url):  # the port of each of the pair is not known
-        return bool(port) and port not in [str(urlsplit(address).port) for address in cluster.webhdfs]
+        return bool(port) and port not in [str(urlsplit(address).port) for address in cluster.storage.webhdfs]
     return port == str(urlsplit(url).port or NAMENODE_PORT)
