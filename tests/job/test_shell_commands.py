@@ -14,6 +14,8 @@ HIDING = {
     "python train.py || echo 'it failed; sorry'": "|| echo",
     "set -e; python train.py || true": "|| true",
     "python train.py &": "&",
+    "set -e; python train.py & echo begun": "& echo",
+    "set -e; python a.py & wait": "wait",
     "python a.py & python b.py & wait": "wait",
     "nvidia-smi; python train.py ; :": "; :",
 }
@@ -46,6 +48,8 @@ def test_end_that_hides_a_failure_is_named(command, hides, tmp_path):
     assert (hiding_end(command), _code(command, tmp_path)) == (hides, 0)
     (doubt,) = find_job_warnings(build_job({"task_command": command, "cluster_requirement": "worker:1"}))
     assert doubt.startswith(f"command: {hides!r} at its end")
+    # The advice is only that which helps.
+    assert ("put 'set -e;' first" in doubt) == (_code(f"set -e; {command}", tmp_path) != 0)
 
 
 @pytest.mark.parametrize("command", SHOWING)

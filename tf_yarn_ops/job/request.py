@@ -140,9 +140,13 @@ def find_job_warnings(job: JobSpec) -> list[str]:
         *((f"tasks.{name}.command", task.command) for name, task in job.tasks.items()),
     ):
         if hidden := hiding_end(command or ""):
+            advice = {
+                ";": "Leave it out, or put 'set -e;' first",
+                "wait": "Give it the id of the program: 'pid=$!' after '&', then 'wait $pid'",
+            }.get(hidden.split()[0], "Leave it out")
             doubts.append(
                 f"{where}: {hidden!r} at its end hides a failure of what stands before it: the task would succeed. "
-                "Leave it out, or put 'set -e;' first"
+                + advice
             )
     worker = job.tasks.get("worker")
     undecided = worker and worker.awaited is None and job.role_of("worker").awaited and job.success == "all_workers"

@@ -38,5 +38,5 @@ def hiding_end(command: str) -> str:
     if words[0] == "wait":
         return "wait" if "&" in tokens and len(words) == 1 else ""
     stops = any(word == "set" and "e" in option.partition("-")[2] for word, option in pairwise(tokens[:last]))
-    hides = separator == "||" or (separator in (";", "&") and not stops)
+    hides = separator in ("||", "&") or (separator == ";" and not stops)
     return f"{separator} {words[0]}" if hides else ""
