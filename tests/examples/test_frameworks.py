@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.framework_environments import HAVE_APT, jax_python, pinned_python, pytorch_python
+from support.framework_environments import NEEDS_APT, jax_python, pinned_python, pytorch_python
 from tf_yarn_ops.hadoop.cluster import discover, local
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.launch.launcher import Launcher
@@ -17,12 +17,20 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 pytestmark = [pytest.mark.matrix, pytest.mark.timeout(900)]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-#: As `docs/concepts/program.md` has it; PyTorch 1.13 with Python 3.11 needs the last two options (`Std.from_str`).
+#: As `docs/concepts/program.md` has it.
 TORCHRUN = (
-    "-m torch.distributed.run --nnodes $WORLD_SIZE --node_rank $RANK --master_addr $MASTER_ADDR "
-    "--master_port $MASTER_PORT --nproc_per_node 2 --redirects 1 --tee 1"
+    "-m torch.distributed.run --nnodes $WORLD_SIZE --nproc_per_node 2 --max_restarts 1 --rdzv_id $YTF_APPLICATION_ID "
+    "--rdzv_backend c10d --rdzv_endpoint $MASTER_ADDR:$MASTER_PORT --rdzv_conf is_host=$((RANK == 0))"
 )
-NEEDS_APT = pytest.mark.skipif(not HAVE_APT, reason="PyTorch is Debian's package")
+#: One of four processes dies before it trains; torchrun starts all of them again, in the same containers.
+DIES_ONCE = """\
+import os, runpy
+try:
+    os.mkdir(os.environ["DTF_OUTPUT_PATH"] + "/died")
+    os._exit(9)
+except FileExistsError:
+    runpy.run_path("train_pytorch.py", run_name="__main__")
+"""
 
 
 def train(cluster, script, interpreter="python", **fields):
@@ -69,16 +77,23 @@ def test_trees_grow_from_the_data_of_two_workers_of_the_cluster(cluster, library
 
 @NEEDS_APT
 @pytest.mark.cluster
-def test_pytorch_trains_on_two_workers_of_the_cluster(cluster):
+def test_fsdp_splits_a_model_over_two_workers_of_the_cluster(cluster):
     interpreter, env = pytorch_python()
-    report = train(cluster, "frameworks/train_pytorch.py", interpreter, framework="pytorch", env=env)
-    assert report.metrics == {"weights": [1.0, 2.0], "ranks": 2}
+    report = train(cluster, "frameworks/train_fsdp.py", interpreter, framework="pytorch", env=env)
+    assert report.metrics == {"weights": [1.0, 2.0], "own_weights": 1, "ranks": 2}
 
 
 @NEEDS_APT
-def test_torchrun_starts_two_processes_in_each_local_task(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+@pytest.mark.cluster
+def test_torchrun_in_two_tasks_of_the_cluster_restarts_four_processes(cluster, tmp_path):
+    tmp_path.chmod(0o777)
+    script = tmp_path / "dies_once.py"
+    script.write_text(DIES_ONCE)
     interpreter, env = pytorch_python()
-    script = "frameworks/train_pytorch.py"
-    report = train(local(), script, f"{interpreter} {TORCHRUN}", framework="pytorch", env=env)
+    example = str(EXAMPLES / "frameworks/train_pytorch.py")
+    report = train(
+        cluster, script, f"{interpreter} {TORCHRUN}", framework="pytorch", env=env, output=str(tmp_path),
+        files={"train_pytorch.py": example},
+    )  # fmt: skip
     assert report.metrics == {"weights": [1.0, 2.0], "ranks": 4}
+    assert [task.starts for task in report.tasks] == [1, 1] and (tmp_path / "died").is_dir()
