@@ -1,10 +1,10 @@
-"""Keras's ``fit`` trains on two workers, by tf_keras and on JAX; after a SIGKILL it goes on from its checkpoint."""
+"""Keras's ``fit`` trains on two workers, by tf_keras, on JAX and on PyTorch; after a SIGKILL it goes on from its checkpoint."""
 
 from pathlib import Path
 
 import pytest
 
-from support.framework_environments import jax_python, tf_keras_python
+from support.framework_environments import NEEDS_APT, jax_python, pytorch_python, tf_keras_python
 from tf_yarn_ops.hadoop.cluster import discover, local
 from tf_yarn_ops.job.parts import RestartPolicy
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
@@ -14,10 +14,11 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 pytestmark = [pytest.mark.matrix, pytest.mark.timeout(900)]
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "keras"
-#: Of each way: the interpreter, the variable, the files of its first checkpoint and of the model.
+#: Of each way: the interpreter, its variable, the framework, the files of the first checkpoint and of the model.
 WAYS = {
-    "tf_keras": (tf_keras_python, {"TF_USE_LEGACY_KERAS": "1"}, "backup/*/*.index", "model/saved_model.pb"),
-    "jax": (jax_python, {"KERAS_BACKEND": "jax"}, "epoch-0001.keras", "model.keras"),
+    "tf_keras": (tf_keras_python, "TF_USE_LEGACY_KERAS=1", "tensorflow", "backup/*/*.index", "model/saved_model.pb"),
+    "jax": (jax_python, "KERAS_BACKEND=jax", "jax", "epoch-0001.keras", "model.keras"),
+    "torch": (pytorch_python, "KERAS_BACKEND=torch", "pytorch", "epoch-0001.keras", "model.keras"),
 }
 #: Worker 1 loses its program after the first checkpoint.
 KILLED = """\
@@ -29,13 +30,13 @@ else exec {train}; fi
 
 def train(cluster, way, output, command="{train}"):
     """Train one way on two workers; return the report."""
-    environment, env, mark, model = WAYS[way]
-    interpreter, variables = environment()
+    environment, variable, framework, mark, model = WAYS[way]
+    interpreter, env = environment()
     job = JobSpec(
         command=command.format(train=f"{interpreter} $DTF_TASK_SCRIPT", mark=mark),
         tasks={"worker": TaskSpec(2, memory=1536)},
-        framework="jax" if way == "jax" else "tensorflow",
-        env={**env, **variables, "EPOCHS": "20"},
+        framework=framework,
+        env={**env, **dict([variable.split("=")]), "EPOCHS": "20"},
         script=str(EXAMPLES / f"fit_{way}.py"),
         restart=RestartPolicy("cluster"),
         output=str(output),
@@ -50,17 +51,15 @@ def train(cluster, way, output, command="{train}"):
     return report
 
 
-def test_killed_keras_fit_of_two_local_workers_resumes(tmp_path, monkeypatch):
+@pytest.mark.parametrize("way", ["jax", pytest.param("torch", marks=NEEDS_APT)])
+def test_keras_fit_trains_on_two_local_workers(way, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    check_resumed(train(local(), "jax", tmp_path / "out", KILLED))
+    assert train(local(), way, tmp_path / "out").metrics["first_epoch"] == 0
 
 
 @pytest.mark.cluster
-def test_killed_keras_fit_of_two_workers_of_the_cluster_resumes(minicluster, tmp_path):
+@pytest.mark.parametrize("way", ["tf_keras", "jax", pytest.param("torch", marks=NEEDS_APT)])
+def test_killed_keras_fit_of_two_workers_of_the_cluster_resumes(way, minicluster, tmp_path):
     tmp_path.chmod(0o777)
-    cluster = discover(minicluster.resourcemanager_url, environ={})
-    check_resumed(train(cluster, "tf_keras", tmp_path / "out", KILLED))
-
-
-def check_resumed(report):
+    report = train(discover(minicluster.resourcemanager_url, environ={}), way, tmp_path / "out", KILLED)
     assert len(report.rounds) == 2 and report.metrics["first_epoch"] > 0
