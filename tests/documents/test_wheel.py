@@ -11,13 +11,17 @@ import pytest
 from support.packages import product_wheel
 from support.pythons import find_python
 from support.source import PACKAGE, ROOT
+from support.waiting import PATIENCE
+from tf_yarn_ops.environments.pip_settings import read_pip_settings
 
 pytestmark = pytest.mark.cluster
 
 
 def run(*words, cwd, env=None, timeout=120):
     """Run a command; return what it printed on stdout."""
-    ran = subprocess.run(list(map(str, words)), cwd=cwd, env=env, capture_output=True, text=True, timeout=timeout)
+    ran = subprocess.run(
+        list(map(str, words)), cwd=cwd, env=env, capture_output=True, text=True, timeout=timeout * PATIENCE
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
 
@@ -30,24 +34,14 @@ def fresh(tmp_path):
     """
     wheel = product_wheel(tmp_path / "source")
     shutil.rmtree(tmp_path / "source" / PACKAGE.name)
-    # In a list with hashes pip takes no wheel of ours.
+    # In a list with hashes uv takes no wheel of ours.
     rows = [line.rstrip("\\") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line]
     (tmp_path / "constraints.txt").write_text("\n".join(rows))
-    run(find_python("3.10") or sys.executable, "-m", "venv", tmp_path / "fresh", cwd=tmp_path)
-    run(
-        tmp_path / "fresh" / "bin" / "python",
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--disable-pip-version-check",
-        "-c",
-        tmp_path / "constraints.txt",
-        wheel,
-        cwd=tmp_path,
-        timeout=280,
-    )
-    return tmp_path / "fresh"
+    uv, home = [sys.executable, "-m", "uv"], tmp_path / "fresh"
+    run(*uv, "venv", "--quiet", "--python", find_python("3.10") or sys.executable, home, cwd=tmp_path)
+    install = [*uv, "pip", "install", "--quiet", "--python", home / "bin/python", "-c", tmp_path / "constraints.txt"]
+    run(*install, wheel, cwd=tmp_path, env=os.environ | read_pip_settings(os.environ), timeout=280)
+    return home
 
 
 @pytest.mark.timeout(600)
