@@ -104,11 +104,6 @@ ROWS = {
         "the image local/nopython:1: its Python can't start|python3: not found",
         lambda _: job("true", "local/nopython:1"),
     ),
-    "no library": (
-        Reason.ENVIRONMENT_INVALID,
-        "the image local/nolibrary:1: its Python can't start|No module named 'json'",
-        lambda _: job("true", "local/nolibrary:1"),
-    ),
     "no bash": (
         Reason.ENVIRONMENT_INVALID,
         "the image local/nobash:1: it has no bash",
@@ -137,6 +132,8 @@ ROWS = {
 }
 
 
+#: What the input in HDFS holds.
+NUMBER = "7"
 #: Fails in the first round, so that it runs again in the same container.
 CHECKS = """\
 import os, pathlib, pwd, sys
@@ -182,7 +179,15 @@ def registry(hadoop):
 
 
 @pytest.fixture(scope="module")
-def reports(hadoop, launcher, registry, tmp_path_factory):
+def files(hadoop):
+    """Return the files of the user in HDFS, with an input."""
+    found = WebHdfs((hadoop.namenode_url,), SimpleAuthentication(USER), 60.0)
+    assert found.create(f"/user/{USER}/in/number", NUMBER.encode(), 0o644)
+    return found
+
+
+@pytest.fixture(scope="module")
+def reports(hadoop, launcher, registry, files, tmp_path_factory):
     """Return the reports of all jobs, and the diagnoses of images."""
     folder, engine = tmp_path_factory.mktemp("files"), hadoop.settings.engine
     (folder / "checks.py").write_text(CHECKS)
@@ -193,7 +198,7 @@ def reports(hadoop, launcher, registry, tmp_path_factory):
     (engine.input / "data").write_text("data")
     all_of_it = job(
         "python3 checks.py",
-        cluster_requirement="worker:2",
+        cluster_requirement="worker:2,ps:1",
         script=str(folder / "checks.py"),
         file=[str(folder / "extra.txt")],
         archive=[f"pack={folder}/pack.tgz"],
@@ -205,8 +210,17 @@ def reports(hadoop, launcher, registry, tmp_path_factory):
         docker_tmpfs=["/dev/shm"],
         docker_delayed_removal=True,
     )
+    small = Environment.parse(f"docker://{SMALL}")
+    ps = dataclasses.replace(all_of_it.tasks["ps"], command="exec sleep 1000", environment=small)
+    all_of_it = dataclasses.replace(all_of_it, tasks={**all_of_it.tasks, "ps": ps})
     config = write_client_config(folder / "config.json", registry)
-    pulled = job("true", f"{registry}/python:1", docker_client_config=str(config))
+    pulled = job(
+        f'set -e; test "$(cat $DTF_INPUT_PATH/number)" = {NUMBER}; case $DTF_INPUT_PATH in hdfs:*) exit 4; esac',
+        f"{registry}/python:1",
+        docker_client_config=str(config),
+        input=f"{launcher.cluster.filesystem}/user/{USER}/in",
+        mirror_input="1 MiB",
+    )
     jobs = {name: make(registry) for name, (_, _, make) in ROWS.items()} | {"all": all_of_it, "pulled": pulled}
 
     def diagnose(image):
@@ -235,16 +249,18 @@ def test_two_workers_have_files_folders_and_a_restart(hadoop, reports):
     until(lambda: not any(path.exists() for path in temporary), 60, what="the end of the temporary folders")
 
 
-def test_docker_settings_reach_the_engine(hadoop, reports):
+def test_settings_and_image_of_each_type_reach_the_engine(hadoop, reports):
     number = reports["all"].application_id.partition("_")[2]
     started = [line.split() for line in hadoop.settings.engine.runs.read_text().splitlines() if number in line]
     wanted = {"--net=host", f"--runtime={NVIDIA}", "--tmpfs=/dev/shm"}
-    assert [wanted - {*words} for words in started] == [set()] * 2
+    assert [wanted - {*words} for words in started] == [set()] * 3
+    images = [({"local/python:1", SMALL} & {*words}).pop() for words in started]
+    assert sorted(images) == ["local/python:1", "local/python:1", SMALL]
     log, kept = hadoop.settings.logs / "nm.log", f"skipping removal - container_{number}"
     until(lambda: kept in log.read_text(errors="replace"), 60, what=f"{kept} in {log}")
 
 
-def test_an_image_is_pulled_with_a_login_that_stays_secret(hadoop, launcher, reports):
+def test_image_is_pulled_by_a_secret_login_and_mirrors_its_input(hadoop, launcher, reports):
     report = reports["pulled"]
     assert report.reason is Reason.SUCCEEDED, report
     secrets = [LOGIN.partition(":")[2]]
@@ -283,12 +299,10 @@ while not files.exists(given + "/seen"):
 """
 
 
-def test_tensorflow_and_tensorboard_work_in_an_image(hadoop, tmp_path):
+def test_tensorflow_and_tensorboard_work_in_an_image(hadoop, files, tmp_path):
     """The image has Python alone; its packages are a folder of the nodes."""
     site = Site(docker_folders=(str(PACKAGES),))
     cluster = discover(hadoop.resourcemanager_url, environ={"HADOOP_USER_NAME": USER}, site=site)
-    files = WebHdfs((hadoop.namenode_url,), SimpleAuthentication(USER), 60.0)
-    assert files.create(f"/user/{USER}/in/number", b"7", 0o644)
     (tmp_path / "trains.py").write_text(TRAINS)
     trains = job(
         "python3 trains.py",
