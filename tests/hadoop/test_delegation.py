@@ -292,7 +292,10 @@ def test_other_key_providers_need_no_token(yarn, uri):
     assert len(get(cluster_of(yarn)).texts()) == 2
 
 
-@pytest.mark.parametrize("message", ["ann may not", "User: gw is not allowed to impersonate bob"])
+@pytest.mark.parametrize(
+    "message",
+    ["ann may not", "User: gw is not allowed to impersonate bob", "No rules applied to ann@CORP.LOCAL"],
+)
 def test_key_server_that_refuses_is_logged(yarn, caplog, message):
     uri = key_provider(yarn)
     yarn.tokens_refused["kms-dt"] = (403, {"message": message})

@@ -161,8 +161,17 @@ def test_the_ticket_says_who_one_is(yarn, client):
 
 def test_on_behalf_of_another_user(yarn, client):
     assert result(client(WHO, "bob"))[:2] == (0, f"ann bob True {yarn.url}\n1\n")
-    assert {parameters.get("doAs") for *_, parameters in yarn.seen} == {"bob"}
+    # First as ann, to learn whom the cluster takes the principal for.
+    assert [parameters.get("doAs") for *_, path, parameters in yarn.seen if path.endswith("/userinfo")] == [None, "bob"]
+    assert yarn.seen[-1][-1]["doAs"] == "bob"
     all_of_ann(yarn)
+
+
+@pytest.mark.parametrize("user, acting", [("alice", [None]), ("ann", [None, "ann"])])
+def test_user_is_compared_with_the_mapped_name_of_the_principal(yarn, client, user, acting):
+    yarn.mapped[ANN] = "alice"
+    assert result(client(WHO, user))[1].startswith(f"alice {user} ")
+    assert [parameters.get("doAs") for *_, path, parameters in yarn.seen if path.endswith("/userinfo")] == acting
 
 
 def test_a_keytab_does_without_kinit(yarn, client, kdc):

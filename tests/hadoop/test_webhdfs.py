@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from support.fake_yarn import FakeYarn, closed_address, serving, slowly
-from tf_yarn_ops.errors import ClusterUnreachable, KmsUnreachable, SubmissionRejected, TicketMissing
+from tf_yarn_ops.errors import ClusterUnreachable, KerberosRefused, KmsUnreachable, SubmissionRejected, TicketMissing
 from tf_yarn_ops.hadoop.security.authentication import KerberosAuthentication, SimpleAuthentication
 from tf_yarn_ops.hadoop.security.tickets import Tickets
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
@@ -260,6 +260,18 @@ def test_a_namenode_that_wants_a_login_is_a_refusal(offered, says):
     yarn = FakeYarn()
     yarn.faults.append(lambda method, path: (401, {"WWW-Authenticate": offered}, "Authentication required"))
     with serving(yarn) as url, pytest.raises(SubmissionRejected, match=says):
+        WebHdfs((url,), ANN, 10.0).makedirs("/x", 0o700)
+
+
+def test_principal_without_a_rule_is_refused_for_good():
+    """An HttpFS has rules of its own, and answers as its web server does."""
+    yarn = FakeYarn()
+    text = (
+        '{"servlet": "x", "message": "a.KerberosName$NoMatchingRule: No rules applied to eve@OTHER", "status": "500"}'
+    )
+    yarn.faults.append(lambda method, path: (500, {"Content-Type": "application/json"}, text))
+    says = r"making .* has no user for the principal \(No rules applied to eve@OTHER\).* httpfs.authentication.kerberos.name"
+    with serving(yarn) as url, pytest.raises(KerberosRefused, match=says):
         WebHdfs((url,), ANN, 10.0).makedirs("/x", 0o700)
 
 

@@ -139,6 +139,7 @@ class SecureYarn(FakeYarn):
         self.content = []  # what came as the content of files
         self.cookie_uses = 10**9  # requests for which a cookie is good
         self.cookies = {}  # what is left of each
+        self.mapped = {}  # the user of a principal, as by hadoop.security.auth_to_local
         self.false_proof = False  # answers a ticket with a token that proves nothing
         self.handshakes = []  # principals
         self.seen = []  # (principal, method, path, parameters), of those let in
@@ -149,7 +150,8 @@ class SecureYarn(FakeYarn):
 
     def answer(self, method, path, parameters, body):
         if path.endswith("/userinfo"):
-            return 200, {"clusterUserInfo": {"requestedUser": parameters.get("doAs") or self.who.principal}}
+            user = self.mapped.get(self.who.principal, self.who.principal)
+            return 200, {"clusterUserInfo": {"requestedUser": parameters.get("doAs") or user}}
         status, document = super().answer(method, path, parameters, body)
         if self.location and path == STANDBYS_OWN[1]:
             document["clusterInfo"]["haState"] = "STANDBY"

@@ -435,19 +435,13 @@ def discover(
                 f"user such as {user!r}; run the workflow as {user!r}"
             )
         return replace(cluster, tokens=tokens, security=replace(cluster.security, kerberos=True))
-    # The ticket names the user, as in Hadoop's own clients; $HADOOP_USER_NAME does not count.
+    # The ticket names the user, as in Hadoop's own clients; $HADOOP_USER_NAME does not count. The cluster's rules
+    # (hadoop.security.auth_to_local) may give its principal any name.
     login = short_name(site.tickets.find_principal())
-    kerberos = KerberosAuthentication(login, user or login, site.tickets)
-    try:
-        return _discover(found, kerberos, site)
-    except KerberosDemanded:
-        # A standby leads to the active ResourceManager, which is shown a ticket if a configuration names it.
-        with closing(_open(found.urls, kerberos, site)) as client:
-            conf = _read_conf(client)  # which a standby answers itself
-            pair = _complete(client.addresses.urls, found.urls, conf, negotiates=True)
-        if set(pair) == set(found.urls):
-            raise
-    return _discover(found._replace(urls=pair), kerberos, site)
+    cluster = _discover_by_ticket(found, KerberosAuthentication(login, login, site.tickets), site)
+    if user in (None, "", cluster.login):
+        return cluster
+    return _discover_by_ticket(found, KerberosAuthentication(cluster.login, user, site.tickets), site)
 
 
 def local(folder: str | os.PathLike[str] = "") -> Cluster:
@@ -520,6 +514,19 @@ def _open(urls: tuple[str, ...], authentication: Authentication, site: Site) -> 
 def _discover(found: FoundCluster, authentication: Authentication, site: Site) -> Cluster:
     with closing(_open(found.urls, authentication, site)) as client:
         return build_cluster(_request_facts(client), found, authentication, site)
+
+
+def _discover_by_ticket(found: FoundCluster, kerberos: KerberosAuthentication, site: Site) -> Cluster:
+    try:
+        return _discover(found, kerberos, site)
+    except KerberosDemanded:
+        # A standby leads to the active ResourceManager, which is shown a ticket if a configuration names it.
+        with closing(_open(found.urls, kerberos, site)) as client:
+            conf = _read_conf(client)  # which a standby answers itself
+            pair = _complete(client.addresses.urls, found.urls, conf, negotiates=True)
+        if set(pair) == set(found.urls):
+            raise
+    return _discover(found._replace(urls=pair), kerberos, site)
 
 
 def parse_addresses(text: str, scheme: str = "http", port: int = RESOURCEMANAGER_PORT) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ _SERVICE = Service(
     "hadoop.security.key.provider.path",
     "The KMS keeps the keys of the encryption zones: check that it runs",
     False,
+    "hadoop.kms.authentication.kerberos.name.rules",
 )
 
 
@@ -58,14 +59,13 @@ class KeyServer:
 
     def delegation_token(self, renewer: str) -> str:
         """Return the text of a new token for the user of our requests, which ``renewer`` may renew."""
-        what = "asking the KMS for a token"
-        return str(
-            read_json(self._request("GET", op="GETDELEGATIONTOKEN", renewer=renewer), what, "Token", "urlString")
-        )
+        response = self._request("GET", op="GETDELEGATIONTOKEN", renewer=renewer)
+        return str(read_json(response, "asking the KMS for a token", "Token", "urlString", service=_SERVICE))
 
     def cancel_token(self, token: str) -> None:
         """Cancel a token, given as its text."""
-        check_response(self._request("PUT", op="CANCELDELEGATIONTOKEN", token=token), "cancelling a token of the KMS")
+        response = self._request("PUT", op="CANCELDELEGATIONTOKEN", token=token)
+        check_response(response, "cancelling a token of the KMS", _SERVICE)
 
     def _request(self, method: str, **parameters: str) -> Any:
         failover = Failover(self._addresses, patience=0.0)

@@ -120,12 +120,15 @@ class Service(NamedTuple):
         What to check when no address answers, as a sentence without a full stop.
     redirects_to_active : bool
         Whether a redirect names the active daemon. A NameNode redirects to a DataNode instead.
+    rules : str, optional
+        The properties with the rules by which the daemon finds the user of a principal.
     """
 
     name: str
     option: str
     advice: str
     redirects_to_active: bool
+    rules: str = "hadoop.security.auth_to_local"
 
 
 RESOURCEMANAGER = Service(
@@ -139,6 +142,7 @@ NAMENODE = Service(
     "webhdfs",
     "Check webhdfs in site.yaml (default: what the cluster's dfs.namenode.http-address says)",
     False,
+    "hadoop.security.auth_to_local, at an HttpFS in httpfs.authentication.kerberos.name.rules",
 )
 
 
@@ -334,14 +338,16 @@ def _find_message(document: Any) -> str:
     return next(filter(None, map(_find_message, inner)), "")
 
 
-def check_response(response: "httpx.Response", what: str) -> None:
-    """Raise an error unless a ResourceManager's response is a success.
+def check_response(response: "httpx.Response", what: str, service: Service = RESOURCEMANAGER) -> None:
+    """Raise an error unless the response of a ResourceManager or KMS is a success.
 
     Parameters
     ----------
     response : httpx.Response
     what : str
         The request in words, such as ``reading the queues``; the message begins with it.
+    service : Service, optional
+        What was asked. Default: the ResourceManager.
 
     Raises
     ------
@@ -363,12 +369,8 @@ def check_response(response: "httpx.Response", what: str) -> None:
         return
     why = explain_response(response)
     if status == 401:
-        raise refused_login(response, what, RESOURCEMANAGER)
-    if status >= 400 and _NO_RULE in why:
-        raise KerberosRefused(
-            f"{what}: {address_of(response)} has no user for the principal ({why}). Use a principal of the cluster's "
-            "realm, or ask the administrator of Hadoop for a rule in hadoop.security.auth_to_local"
-        )
+        raise refused_login(response, what, service)
+    check_mapped(why, response, what, service)
     if is_redirect(response):
         target = urlsplit(response.headers["location"])
         raise ClusterUnreachable(
@@ -384,6 +386,15 @@ def check_response(response: "httpx.Response", what: str) -> None:
     if status < 300:
         raise ClusterUnreachable(f"{what}: {address_of(response)} answers, but is no YARN ResourceManager: {why}")
     raise ClusterUnreachable(f"{what}: {address_of(response)} answers {status}: {why}")
+
+
+def check_mapped(why: str, response: "httpx.Response", what: str, service: Service) -> None:
+    """Raise KerberosRefused if a service has no user for the principal of a ticket; ``why`` is the cause it answers."""
+    if response.status_code >= 400 and _NO_RULE in why:
+        raise KerberosRefused(
+            f"{what}: {address_of(response)} has no user for the principal ({why}). Use a principal of the cluster's "
+            f"realm, or ask the administrator of Hadoop for a rule in {service.rules}"
+        )
 
 
 def refused_login(response: "httpx.Response", what: str, service: Service) -> SubmissionRejected:
@@ -438,7 +449,7 @@ def explain_failure(error: Exception) -> str:
     return why or str(error) or type(error).__name__
 
 
-def read_json(response: "httpx.Response", what: str, *keys: str) -> Any:
+def read_json(response: "httpx.Response", what: str, *keys: str, service: Service = RESOURCEMANAGER) -> Any:
     """Return the JSON object of a successful response, or the value under keys within keys.
 
     Raises
@@ -448,7 +459,7 @@ def read_json(response: "httpx.Response", what: str, *keys: str) -> Any:
     TfYarnError
         As `check_response`.
     """
-    check_response(response, what)
+    check_response(response, what, service)
     try:
         document = parse_json(response.content, repeated=True)
         if not isinstance(document, dict):

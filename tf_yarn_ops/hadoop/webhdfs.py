@@ -37,6 +37,7 @@ from .transport import (
     Addresses,
     Failover,
     address_of,
+    check_mapped,
     client_options,
     explain_body,
     explain_failure,
@@ -194,6 +195,7 @@ class WebHdfs(WebHdfsCalls):
             return None
         if response.status_code == 401:
             raise refused_login(response, what, NAMENODE)
+        check_mapped(why, response, what, NAMENODE)
         if _BEHIND.search(f"{name}: {message}") or _BEHIND.search(why):
             why = explain_body((_CAUSED_BY.findall(message) or [why])[-1])
             if what != _DEFAULTS and (provider := self.key_provider()):

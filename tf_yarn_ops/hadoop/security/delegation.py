@@ -230,9 +230,8 @@ def _from_key_server(credentials: DelegationTokens, cluster: Cluster, uri: str, 
         )
         token = credentials.got(keys.delegation_token(renewer), uri, keys.cancel_token)
     except (SubmissionRejected, ApplicationNotFound, ValueError) as error:
-        # Only jobs in zones need the token: a proxy user whom the KMS does not know stops no other job.
-        if isinstance(error, KerberosRefused | CredentialsRefused):
-            raise
+        # Only jobs in zones need the token. A KMS has proxy users, and rules for principals, of its own: a user whom it
+        # does not know stops no other job.
         logger.warning("the job gets no token for the KMS %s, and can read no encryption zone: %s", uri, error)
         return
     # Programs look for the token by the URI; the ResourceManager finds the KMS by it to renew the token.
