@@ -6,6 +6,8 @@ import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 
+from support.hadoop.kerberos import CORPORATE_USERS
+
 #: Milliseconds after which tokens end unless YARN renews them, which it does at nine tenths, and after which they end
 #: for good. Rows hold submissions that have tokens until a ResourceManager has taken over.
 TOKENS = {"renew-interval": 90_000, "max-lifetime": 100_000}
@@ -38,8 +40,14 @@ def shared_cluster(shared):
 
 
 def get_environment(cluster, folder: Path, user: str | None = None):
-    """Return the variables of a client of the cluster whose ticket cache is a file of its own; ``None`` has no ticket."""
+    """Return the variables of a client of the cluster whose ticket cache is a file of its own; ``None`` has no ticket.
+
+    The machine of a corporate user has the user's realm as its default.
+    """
     environ = {**os.environ, **cluster.environ, "KRB5CCNAME": f"FILE:{folder}/ticket-{user}"}
+    if user in CORPORATE_USERS:
+        default, corporate = str(cluster.krb5_conf), str(cluster.settings.realm.corporate_conf)
+        environ |= {name: environ[name].replace(default, corporate) for name in ("KRB5_CONFIG", "JDK_JAVA_OPTIONS")}
     if user is not None:
         kinit(cluster, environ, user)
     return environ

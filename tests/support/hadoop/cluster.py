@@ -22,7 +22,7 @@ from tf_yarn_ops.minicluster.ports import taken_ports
 from . import additions, class_archive, docker
 from .certificates import make_stores
 from .high_availability import ZOOKEEPER
-from .kdc import check_programs, get_ticket, listens, make_realm, start_kdc
+from .kdc import check_programs, get_ticket, listens, make_realms, start_kdc
 from .kerberos import HDFS, USERS, Realm
 from .kms import KMS, build_kms_files, make_zone
 from .knox_server import KNOX
@@ -261,7 +261,7 @@ class HadoopCluster(MiniCluster):
             make_stores(settings.stores)
             settings.site_file.write_text(f"ca_file: {settings.stores.ca_file}\n")
         if settings.kerberos:
-            make_realm(settings, os.environ)
+            make_realms(settings, os.environ)
         if settings.kms:
             folder = settings.directory / KMS
             folder.mkdir(exist_ok=True)

@@ -1,6 +1,7 @@
-"""The KDC of a secured cluster, by MIT Kerberos: its database, the keytabs, ``krb5.conf``, its process.
+"""The KDC of a secured cluster, by MIT Kerberos: the databases of its two realms, keytabs, ``krb5.conf``, its process.
 
-Everything lies in the folder ``kerberos`` of the cluster. The KDC is one of the cluster's daemons.
+Everything lies in the folder ``kerberos`` of the cluster. The KDC is one of the cluster's daemons. The cluster's realm
+trusts the other one, but not the other way round.
 """
 
 import os
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from tf_yarn_ops.errors import MiniClusterError
 
-from .kerberos import REALM, SERVICES, USERS
+from .kerberos import CORPORATE_REALM, CORPORATE_USERS, REALM, SERVICES, USERS
 from .settings import HadoopSettings
 
 PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit")
@@ -37,31 +38,35 @@ def check_programs(environ: Mapping[str, str]) -> None:
         raise MiniClusterError(f"a secured cluster needs {', '.join(missing)}: {_MIT}")
 
 
-def make_realm(settings: HadoopSettings, environ: Mapping[str, str]) -> None:
-    """Write the configuration of the realm; make its database and the keytabs unless they exist.
+def make_realms(settings: HadoopSettings, environ: Mapping[str, str]) -> None:
+    """Write the configuration of the realms; make their databases and the keytabs unless they exist.
 
     Raises
     ------
     MiniClusterError
         A program of MIT Kerberos failed; the message has its answer.
     """
-    realm, names = settings.realm, (*USERS, *SERVICES)
+    realm = settings.realm
     folder = realm.folder
     folder.mkdir(mode=0o700, exist_ok=True)
-    for name, text in (("krb5.conf", _client_text(settings)), ("kdc.conf", _kdc_text(settings))):
-        (folder / name).write_text(text)
+    realm.krb5_conf.write_text(_client_text(settings, REALM))
+    realm.corporate_conf.write_text(_client_text(settings, CORPORATE_REALM))
+    (folder / "kdc.conf").write_text(_kdc_text(settings))
     if not realm.web_secret.exists():
         _write_secret(realm.web_secret)
     variables = _variables(settings, environ)
     if not (folder / "complete").exists():
         for left in (*folder.glob("principal*"), *folder.glob("*.keytab")):
             left.unlink()
-        _run(["kdb5_util", "create", "-s", "-r", REALM, "-P", secrets.token_hex()], variables)
-        commands = [f"addprinc -randkey {realm.principal(name)}" for name in names]
-        commands += [f"ktadd -k {realm.keytab(name)} {realm.principal(name)}" for name in names]
-        said = _run(["kadmin.local"], variables, commands)
-        if missing := [name for name in names if not realm.keytab(name).exists()]:
-            raise MiniClusterError(f"kadmin.local made no keytab for {', '.join(missing)}: {said}")
+        # Both realms have the key by which one trusts the other.
+        trust = f"addprinc -pw {secrets.token_hex()} krbtgt/{REALM}@{CORPORATE_REALM}"
+        for name, users in ((REALM, (*USERS, *SERVICES)), (CORPORATE_REALM, CORPORATE_USERS)):
+            _run(["kdb5_util", "create", "-s", "-r", name, "-P", secrets.token_hex()], variables)
+            commands = [trust, *(f"addprinc -randkey {realm.principal(user)}" for user in users)]
+            commands += [f"ktadd -k {realm.keytab(user)} {realm.principal(user)}" for user in users]
+            answer = _run(["kadmin.local", "-r", name], variables, commands)
+            if missing := [user for user in users if not realm.keytab(user).exists()]:
+                raise MiniClusterError(f"kadmin.local made no keytab for {', '.join(missing)}: {answer}")
         (folder / "complete").touch()
     # A former start may have set another lifetime. Zero removes the limit.
     _run(
@@ -104,7 +109,7 @@ def start_kdc(settings: HadoopSettings, environ: Mapping[str, str], marks: tuple
     named = [word for mark in (*marks, f"{settings.realm.folder}/kdc.pid") for word in ("-P", mark)]
     with (settings.logs / "kdc.log").open("ab") as log:
         return subprocess.Popen(
-            ["krb5kdc", "-n", *named], executable=shutil.which("krb5kdc", path=_search_path(environ)),
+            ["krb5kdc", "-n", "-r", REALM, "-r", CORPORATE_REALM, *named], executable=shutil.which("krb5kdc", path=_search_path(environ)),
             stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=_variables(settings, environ),
             cwd=settings.realm.folder, start_new_session=True,
         )  # fmt: skip
@@ -154,11 +159,11 @@ def _write_secret(path: Path) -> None:
         file.write(secrets.token_hex())
 
 
-def _client_text(settings: HadoopSettings) -> str:
+def _client_text(settings: HadoopSettings, default: str) -> str:
     # TCP only: a KDC that is away is then seen at once. No reverse look-up: the names are those of the URLs.
     return f"""\
 [libdefaults]
-  default_realm = {REALM}
+  default_realm = {default}
   dns_lookup_kdc = false
   dns_lookup_realm = false
   dns_canonicalize_hostname = false
@@ -167,6 +172,9 @@ def _client_text(settings: HadoopSettings) -> str:
   renew_lifetime = 7d
 [realms]
   {REALM} = {{
+    kdc = 127.0.0.1:{settings.ports["kdc"]}
+  }}
+  {CORPORATE_REALM} = {{
     kdc = 127.0.0.1:{settings.ports["kdc"]}
   }}
 [domain_realm]
@@ -181,13 +189,19 @@ def _kdc_text(settings: HadoopSettings) -> str:
   kdc_listen = 127.0.0.1:{settings.ports["kdc"]}
   kdc_tcp_listen = 127.0.0.1:{settings.ports["kdc"]}
 [realms]
-  {REALM} = {{
-    database_name = {folder}/principal
-    key_stash_file = {folder}/stash
+{"".join(_realm_text(folder, name) for name in (REALM, CORPORATE_REALM))}
+[logging]
+  kdc = FILE:{settings.logs}/kdc.log
+"""
+
+
+def _realm_text(folder: Path, name: str) -> str:
+    return f"""\
+  {name} = {{
+    database_name = {folder}/principal-{name}
+    key_stash_file = {folder}/stash-{name}
     acl_file = {folder}/kadm5.acl
     max_life = 1d
     max_renewable_life = 7d
   }}
-[logging]
-  kdc = FILE:{settings.logs}/kdc.log
 """

@@ -1,4 +1,4 @@
-"""The Kerberos realm of a secured cluster: its names and files, and the Hadoop properties that use them."""
+"""The Kerberos realms of a secured cluster: their names and files, and the Hadoop properties that use them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,20 +7,31 @@ REALM = "MINICLUSTER.LOCAL"
 #: Users with a principal and a home directory. The last one may act for the others.
 USERS = ("alice", "bob", "gateway")
 PROXY_USER = "gateway"
+#: The realm of people whom the cluster's realm trusts, as a directory of a company is one.
+CORPORATE_REALM = "CORP.LOCAL"
+#: Its users. A rule makes the first three alice, bob and gateway of the cluster; no rule fits the last one.
+CORPORATE_USERS = ("corp-alice", "corp-bob", "corp-gateway", "stranger")
+#: Hadoop's rules for the short names of principals.
+RULES = rf"RULE:[1:$1@$0](corp-.*@{CORPORATE_REALM})s/corp-|@.*//g" "\nDEFAULT"
 #: The accounts of the daemons, and the service of their pages, on localhost.
 HDFS, YARN, HTTP = SERVICES = ("hdfs", "yarn", "HTTP")
 
 
 @dataclass(frozen=True)
 class Realm:
-    """Names and files of the realm in one folder."""
+    """Names and files of both realms in one folder."""
 
     folder: Path
 
     @property
     def krb5_conf(self) -> Path:
-        """The configuration of clients."""
+        """The configuration of daemons and clients."""
         return self.folder / "krb5.conf"
+
+    @property
+    def corporate_conf(self) -> Path:
+        """The configuration of clients whose default realm is the other one."""
+        return self.folder / "krb5-corporate.conf"
 
     @property
     def web_secret(self) -> Path:
@@ -33,6 +44,8 @@ class Realm:
 
     def principal(self, name: str) -> str:
         """Return the principal of a user or service."""
+        if name in CORPORATE_USERS:
+            return f"{name}@{CORPORATE_REALM}"
         return f"{name}/localhost@{REALM}" if name in SERVICES else f"{name}@{REALM}"
 
 
@@ -45,6 +58,7 @@ def build_kerberos_properties(realm: Realm) -> dict[str, dict[str, str]]:
         "core-site.xml": {
             "hadoop.security.authentication": "kerberos",
             "hadoop.security.authorization": "true",
+            "hadoop.security.auth_to_local": RULES,
             "hadoop.http.filter.initializers": "org.apache.hadoop.security.AuthenticationFilterInitializer",
             "hadoop.http.authentication.type": "kerberos",
             "hadoop.http.authentication.kerberos.principal": web,

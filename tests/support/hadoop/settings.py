@@ -81,7 +81,7 @@ class HadoopSettings(Settings):
         Folder with the class of YARN's local file system; None: it is Hadoop's own.
     """
 
-    schema = "hadoop 2"
+    schema = "hadoop 3"
 
     labels: Mapping[str, str] = field(default_factory=dict)
     version: str = artefacts.VERSION
