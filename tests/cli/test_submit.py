@@ -38,6 +38,8 @@ def test_json_describes_a_refused_request():
         (["python", "train.py", "--steps", "3"], "Options of your own program belong to the task_command: quote it as one word."),
         (["--memory", "8G", "x"], "No such option '--memory' (did you mean '--task_memory'?). Options of your own program"),
         (["--lr", "0.1", "x"], "No such option '--lr'. Options of your own program belong to the task_command"),
+        (["--wait", "--logs", "-c", "2", "x"], "'--logs' needs a value, and '-c' is an option."),
+        (["--env", "--wait", "x"], "'--env' needs a value, and '--wait' is an option."),
         (["--spec", "nowhere.yaml", "x"], "spec: 'nowhere.yaml' can't be read: "),
         (["-s", "nowhere.py", "x"], "script: there is no nowhere.py on this machine"),
         (["--submit_with", "magic", "x"], "submit_with: 'magic' is not one of auto, rest, skein"),
