@@ -18,9 +18,10 @@ sys.path.insert(0, str(DOCS.parent))
 from tf_yarn_ops.airflow import _NAMES  # noqa: E402
 from tf_yarn_ops.azkaban import keys, tony  # noqa: E402
 from tf_yarn_ops.cli.parameters import ALL, names_of, value_of  # noqa: E402
-from tf_yarn_ops.declaration import OPERATOR, OPTION_SECTIONS, Option  # noqa: E402
+from tf_yarn_ops.declaration import OPERATOR, OPTION_SECTIONS, Option, declared  # noqa: E402
 from tf_yarn_ops.doctor.symptoms import Symptom  # noqa: E402
 from tf_yarn_ops.doctor.table import CHECKS  # noqa: E402
+from tf_yarn_ops.hadoop.site import Site  # noqa: E402
 from tf_yarn_ops.job.options import OPTIONS, options_of  # noqa: E402
 
 
@@ -153,10 +154,22 @@ def doctor_checks() -> str:
     )
 
 
+def site_settings() -> str:
+    """Return the settings of a site file, in their order."""
+    return table(
+        ("key", "default", "meaning"),
+        [
+            (f"`{row.path[0]}`", row.in_words or (f"`{row.default_with_unit}`" if row.shown_default else ""), row.help)
+            for row in declared(Site)
+        ],
+    )
+
+
 TABLES: dict[str, Callable[[], str]] = {
     **{f"options: {section}": (lambda section=section: options_of_section(section)) for section in OPTION_SECTIONS},
     "azkaban: keys": azkaban_keys,
     "doctor: checks": doctor_checks,
+    "site: settings": site_settings,
 }
 
 

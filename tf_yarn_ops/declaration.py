@@ -5,13 +5,13 @@ schema` for editors.
 """
 
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Protocol, TypeVar
 
 from .errors import Fault
 from .kinds import Kind
-from .validation import check_faults, normalise, optional
+from .validation import check_faults, normalise, optional, read_part
 
 #: Stands for the name of a task type in a path.
 TYPE = "<type>"
@@ -81,6 +81,8 @@ class Option:
         Whether it takes a value for all tasks, for a task type (``worker:4``) and for one task (``worker[0]:4``).
     doors : tuple of str
         Who may set it.
+    schema : mapping
+        More keywords for the JSON Schema of its kind, from rules that the kind does not know.
     """
 
     default: Any
@@ -95,6 +97,7 @@ class Option:
     many: bool = False
     per_task: bool = False
     doors: tuple[str, ...] = EVERYWHERE
+    schema: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def shown_default(self) -> str:
@@ -126,7 +129,8 @@ class Option:
 def option(default: Any, kind: Kind, help: str = "", **settings: Any) -> Any:
     """Return a field of a dataclass that holds an option; a callable ``default`` makes the default."""
     row = Option(None if callable(default) else default, kind, help, **settings)
-    return field(**{"default_factory" if callable(default) else "default": default}, metadata={"option": row})
+    given = {"default_factory" if callable(default) else "default": default}
+    return field(**given, hash=default is not dict, metadata={"option": row})
 
 
 def declared(part: Any, above: tuple[str, ...] = (), section: str = "") -> Iterable[Option]:
@@ -181,3 +185,29 @@ class Part:
     def _faults(self, wrong: set[str]) -> Iterable[Fault]:
         """Yield the faults of several values together; ``wrong`` has the names of the fields that have faults."""
         return ()
+
+
+def part_of_job(part: type[Part]) -> Kind:
+    """Return the kind of a part, which a mapping of its fields may replace."""
+    return Kind("part", read_part(part), part=part, schema=json_schema(part))
+
+
+def json_schema(part: type[Part]) -> dict[str, Any]:
+    """Return the JSON Schema of a mapping of the fields of a part, without unknown keys.
+
+    Each value may also be left empty, or be a text with a template of Oozie (``${...}``) or of Airflow (``{{...}}``).
+
+    References
+    ----------
+    JSON Schema 2020-12.
+    """
+    properties = {}
+    for name, row in ((one.name, one.metadata["option"]) for one in fields(part)):
+        default = {} if row.default in (None, ()) else {"default": row.default}
+        words = f"{row.help} Default: {row.in_words}." if row.in_words else row.help
+        properties[name] = {
+            "description": words or inspect.cleandoc(row.kind.part.__doc__).partition("\n\n")[0],
+            **default,
+            "anyOf": [{**row.kind.schema, **row.schema}, {"type": ["null", "string"], "pattern": r"\$\{|\{\{"}],
+        }
+    return {"type": "object", "additionalProperties": False, "properties": properties}

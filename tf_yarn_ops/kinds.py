@@ -1,7 +1,7 @@
 """The kinds of values that options take, each with its reader; modules use them as ``kinds.TEXT``."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from .validation import (
@@ -13,13 +13,15 @@ from .validation import (
     read_env,
     read_exit_codes,
     read_flag,
-    read_part,
     read_seconds,
     read_source,
     read_sources,
     read_text,
     read_texts,
 )
+
+STRING = {"type": "string"}
+_DIGITS = r"^\s*\d+\s*$"
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Kind:
         Whether every blank of a text counts.
     part : type, optional
         The `declaration.Part` whose fields are options too.
+    schema : mapping
+        The JSON Schema of what a user may give: it refuses nothing that ``read`` takes. Default: any text.
     """
 
     word: str
@@ -53,6 +57,7 @@ class Kind:
     choices: tuple[str, ...] = ()
     verbatim: bool = False
     part: type | None = None
+    schema: Mapping[str, Any] = field(default_factory=lambda: STRING, hash=False)
 
     @property
     def many(self) -> bool:
@@ -60,26 +65,35 @@ class Kind:
         return self.word in ("texts", "codes", "variables", "amounts", "sources")
 
 
-FLAG, MEMORY = Kind("flag", read_flag), Kind("memory", parse_memory, "<memory>", "MiB")
-SECONDS = Kind("seconds", read_seconds, "<seconds>", "seconds")
+FLAG = Kind("flag", read_flag, schema={"type": "boolean"})
+_MEMORY = {"type": ["number", "string"], "minimum": 0, "pattern": r"^\s*\d+(\.\d+)?\s*([kmgtKMGT]([iI]?[bB])?)?\s*$"}
+MEMORY = Kind("memory", parse_memory, "<memory>", "MiB", schema=_MEMORY)
+_SECONDS = {"type": ["number", "string"], "minimum": 0, "pattern": r"^\s*[+-]?[\d._]+([eE][+-]?\d+)?\s*$"}
+SECONDS = Kind("seconds", read_seconds, "<seconds>", "seconds", schema=_SECONDS)
 TEXT, VERBATIM, SOURCE = Kind("text", read_text), Kind("text", read_text, verbatim=True), Kind("text", read_source)
-COMMAND = Kind("text", read_command, verbatim=True)
-TEXTS, CODES = Kind("texts", read_texts), Kind("codes", read_exit_codes, "<code,...>")
-ENV = Kind("variables", read_env, "NAME=VALUE", verbatim=True)
-AMOUNTS = Kind("amounts", read_amounts, "[TYPE:]NAME=AMOUNT")
-SOURCES = Kind("sources", read_sources, "[NAME=]<path or URI>")
+COMMAND = Kind("text", read_command, verbatim=True, schema={**STRING, "pattern": r"\S"})
+TEXTS = Kind("texts", read_texts, schema={"type": ["array", "string"], "items": STRING})
+_CODE = {"minimum": 1, "maximum": 255, "pattern": _DIGITS}
+_CODES = {"type": ["integer", "string", "array"], **_CODE, "items": {"type": ["integer", "string"], **_CODE}}
+CODES = Kind("codes", read_exit_codes, "<code,...>", schema=_CODES)
+_ENV = {
+    "type": "object",
+    "propertyNames": {"pattern": r"^(?!DTF_|YTF_|SKEIN_|TF_CONFIG$)[A-Za-z_][A-Za-z0-9_]*$"},
+    "additionalProperties": {"type": ["string", "number", "boolean"]},
+}
+ENV = Kind("variables", read_env, "NAME=VALUE", verbatim=True, schema=_ENV)
+_AMOUNTS = {"type": "object", "additionalProperties": {"type": ["integer", "string"]}}
+AMOUNTS = Kind("amounts", read_amounts, "[TYPE:]NAME=AMOUNT", schema=_AMOUNTS)
+_SOURCES = {"type": "object", "propertyNames": {"pattern": "^[^/]+$"}, "additionalProperties": STRING}
+SOURCES = Kind("sources", read_sources, "[NAME=]<path or URI>", schema=_SOURCES)
 
 
 def count(least: int, unit: str = "") -> Kind:
     """Return the kind of whole numbers of at least ``least``."""
-    return Kind("count", read_count(least), f"<{unit or 'n'}>", unit)
+    schema = {"type": ["integer", "string"], "minimum": least, "pattern": _DIGITS}
+    return Kind("count", read_count(least), f"<{unit or 'n'}>", unit, schema=schema)
 
 
 def choice(*words: str) -> Kind:
     """Return the kind that takes one of these words."""
-    return Kind("choice", read_choice(*words), " | ".join(words), choices=words)
-
-
-def part_of_job(part: type) -> Kind:
-    """Return the kind of a part, which a mapping of its fields may replace."""
-    return Kind("part", read_part(part), part=part)
+    return Kind("choice", read_choice(*words), " | ".join(words), choices=words, schema={"enum": list(words)})

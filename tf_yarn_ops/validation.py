@@ -335,7 +335,7 @@ def read_texts(value: object) -> tuple[str, ...]:
     """Return a tuple of texts; a single text is a list of one."""
     if isinstance(value, str):
         return (read_text(value),)
-    if not isinstance(value, Iterable):
+    if not isinstance(value, Iterable) or isinstance(value, Mapping):
         raise invalid(ValueFault.NOT_TEXTS, given=value)
     return tuple(read_text(item) for item in value)
 
@@ -352,7 +352,7 @@ def optional(reader: Reader) -> Reader:
 
 def read_exit_codes(value: object) -> tuple[int, ...]:
     """Return exit codes from 1 to 255."""
-    if isinstance(value, str) or not isinstance(value, Iterable):
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
         value = (value,)
     codes = tuple(read_count(1)(code) for code in value)
     for code in codes:

@@ -35,6 +35,7 @@ LAZY = {
     "logs": (".logs", "logs", "Print the logs of tasks, and follow them as they grow."),
     "minicluster": ("..minicluster.commands", "minicluster", "Run a real Hadoop on this machine."),
     "oozie": ("..oozie.commands", "oozie", "Pack a job as an application of Oozie, and start it."),
+    "schema": (".schema", "schema", "Print the JSON Schema of job.yaml or site.yaml, for editors."),
     "tensorboard": (".tensorboard", "tensorboard", "Show the curves of applications in TensorBoard on this machine."),
     "ui": ("..ui.commands", "ui", "Show ended and live jobs in the browser."),
 }

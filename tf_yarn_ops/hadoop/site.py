@@ -4,29 +4,17 @@ Every setting has a default, and most sites need no file. Unknown keys are error
 """
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from .. import kinds
+from ..declaration import Converted, Part, Texts, option
 from ..errors import Fault, FaultCode, GeneralFault, SpecInvalid, did_you_mean
 from ..runtime.common.protocol import PORTS
 from ..runtime.common.values import plain_text
-from ..validation import (
-    Reader,
-    check_faults,
-    invalid,
-    normalise,
-    not_a_mapping,
-    optional,
-    read_choice,
-    read_count,
-    read_flag,
-    read_part,
-    read_seconds,
-    read_text,
-    read_texts,
-)
+from ..validation import invalid, not_a_mapping, read_part, read_text, read_texts
 from .security.credentials import PASSWORD_FILE, TOKEN_FILE, HttpCredentials
 from .security.tickets import Tickets
 
@@ -72,143 +60,167 @@ def _read_namenodes(value: object) -> dict[str, tuple[str, ...]]:
     }
 
 
-#: How a setting is read, by its type; some have a reader of their own.
-_READERS: Mapping[Any, Reader] = {
-    str: read_text,
-    str | None: optional(read_text),
-    tuple[str, ...]: read_texts,
-    bool: read_flag,
-    int: read_count(0),
-    float: read_seconds,
-}
-_SPECIAL: Mapping[str, Reader] = {
-    "namenodes": _read_namenodes,
-    "coordinator_ports": _read_port_range,
-    "submit_with": read_choice(*SUBMIT_WITH),
-}
-
-
 @dataclass(frozen=True)
-class Site:
-    """Settings of a site; None and empty mean "as the cluster's own configuration says".
+class Site(Part):
+    """Settings of a site; None and empty mean "as the cluster's own configuration says"."""
 
-    Parameters
-    ----------
-    resourcemanager : sequence of str, optional
-        HTTP addresses of the ResourceManagers.
-    default_filesystem : str, optional
-        ``fs.defaultFS``, for clusters whose ``/conf`` can't be read.
-    staging_url : str, optional
-        URL of another file system for the staging directory, ``hdfs://other:8020``.
-        Default: the default file system.
-    webhdfs : sequence of str, optional
-        HTTP addresses of its NameNodes, or of an HttpFS.
-    namenodes : mapping of str to sequence of str, optional
-        HTTP addresses of the NameNodes of further file systems, by URL: ``{hdfs://other:8020: http://other:9870}``.
-        A secured cluster gives tokens there. Default: as the cluster's configuration says, else port 9870.
-    resourcemanager_service : sequence of str, optional
-        ``host:port`` of each ResourceManager for Hadoop's own clients, ``yarn.resourcemanager.address``; for secured
-        clusters whose ``/conf`` can't be read.
-    token_renewer : str, optional
-        The user or principal that renews the tokens of applications on a secured cluster. Default:
-        ``yarn.resourcemanager.principal``, else the ResourceManager's user.
-    staging : str, optional
-        Directory for applications and the cache. ``{user}`` is replaced. Default ``/user/{user}/.skein``.
-    shared_cache : str, optional
-        Directory of a second cache, which ``trusted_owner`` fills for all users; it is searched first.
-    trusted_owner : str, optional
-        A user whose cached files are used besides those of the submitting user.
-    environment_cache : str, optional
-        Folder of submitting machines for the environments of ``requirements://``, for users who trust each other.
-        Default: each user's own, below ``~/.cache``.
-    history_days : int, optional
-        Days for which the records of ended jobs stay below the staging directory. Default 365; 0 keeps none.
-    application_classpath : sequence of str, optional
-        Replaces ``yarn.application.classpath`` of the cluster. Default: the cluster's value.
-    ui_url : str, optional
-        Address of the site's ``ytf ui``, ``https://ytf.example.com``: ended jobs lead to their pages there.
-    ui_realms : sequence of str, optional
-        Realms or domains of the users that a proxy names to ``ytf ui``: ``ann@EXAMPLE.COM`` is then the user ann.
-        Default: none, so that such a name is no user of YARN.
-    log_server : str, optional
-        REST base of the job history or timeline server, ``http://host:19888/ws/v1/history``.
-    coordinator_ports : str, optional
-        The ports on which coordinators listen, ``first-last``. Default 20000-29999.
-    am_java_options : str, optional
-        JDK_JAVA_OPTIONS of the application master; empty leaves the variable alone.
-    docker_folders : sequence of str, optional
-        Folders of the nodes that Docker containers see read-only, such as the nodes' HADOOP_HOME,
-        HADOOP_CONF_DIR and JAVA_HOME. Default: none.
-    tensorboard_direct : bool, optional
-        Whether TensorBoard also listens on its node's own name, where everybody who reaches the node may look. Default
-        false: it is reached through YARN's proxy only.
-    request_timeout : float, optional
-        Seconds for one request to the ResourceManager or a NameNode. Default 10.
-    unreachable_timeout : float, optional
-        Seconds for which a waiting client goes on without a ResourceManager. Default 600: a fail-over takes one
-        minute, a restart with recovery several.
-    submit_with : {"auto", "rest", "skein"}, optional
-        Default auto: plain HTTP, or Skein's Java client where the cluster does not allow that.
-    ca_file : str, optional
-        PEM file with the certificates of the CAs that sign the daemons' certificates. Default: the machine's CAs.
-    gateway_password_file, gateway_token_file : str, optional
-        File with the line ``USER:PASSWORD`` or with a token, for a gateway such as Apache Knox in front of the
-        addresses; only one of both. Other users must not be able to read it. Default: no gateway asks for a login.
-    keytab : str, optional
-        File with the keys of the Kerberos principal that submits; its tickets need no kinit and are renewed.
-        Default: the process's ticket cache.
-    principal : str, optional
-        The Kerberos principal that submits, ``ann@EXAMPLE.COM``. Default: the first one in the keytab, or that of the
-        ticket cache.
+    resourcemanager: Texts = option((), kinds.TEXTS, "HTTP addresses of all ResourceManagers of the cluster.")
+    default_filesystem: str | None = option(
+        None, kinds.TEXT, "The default file system, for clusters whose /conf can't be read.", in_words="fs.defaultFS"
+    )
+    staging_url: str | None = option(
+        None,
+        kinds.TEXT,
+        "Another file system for the staging directory, hdfs://other:8020.",
+        in_words="the default file system",
+    )
+    webhdfs: Texts = option(
+        (),
+        kinds.TEXTS,
+        "HTTP addresses of the NameNodes of the staging directory, or of an HttpFS.",
+        in_words="from dfs.namenode.http-address",
+    )
+    namenodes: Converted[Mapping[str, tuple[str, ...]], Mapping[str, Sequence[str]]] = option(
+        dict,
+        kinds.Kind(
+            "variables",
+            _read_namenodes,
+            schema={"type": "object", "additionalProperties": kinds.TEXTS.schema},
+        ),
+        "HTTP addresses of the NameNodes of further file systems, by URL: {hdfs://other:8020: http://other:9870}, or "
+        "of those behind an HttpFS. Nodes read and write there; on a secured cluster a job's tokens for these file "
+        "systems come from there.",
+        in_words="as /conf says, else port 9870",
+    )
+    resourcemanager_service: Texts = option(
+        (),
+        kinds.TEXTS,
+        "host:port of each ResourceManager for Hadoop's own clients. Secured clusters whose /conf can't be read need "
+        "it.",
+        in_words="yarn.resourcemanager.address",
+    )
+    token_renewer: str | None = option(
+        None,
+        kinds.TEXT,
+        "The user or principal that renews the tokens of jobs on a secured cluster.",
+        in_words="yarn.resourcemanager.principal, else the ResourceManager's user",
+    )
+    staging: str = option(
+        "/user/{user}/.skein", kinds.TEXT, "Directory of applications, cache, claims and the history."
+    )
+    shared_cache: str | None = option(
+        None, kinds.TEXT, "A second cache, which trusted_owner fills for all users; it is searched first."
+    )
+    trusted_owner: str | None = option(
+        None, kinds.TEXT, "A user whose cached files are used, besides those of the submitting user."
+    )
+    environment_cache: str | None = option(
+        None,
+        kinds.TEXT,
+        "Folder of submitting machines for the environments of requirements://, for users who trust each other.",
+        in_words="each user's ~/.cache",
+    )
+    history_days: int = option(
+        365, kinds.count(0), "For how many days the record of an ended job stays in the history; 0 keeps none."
+    )
+    application_classpath: Texts = option(
+        (),
+        kinds.TEXTS,
+        "Where Skein's application master finds Hadoop's classes.",
+        in_words="yarn.application.classpath",
+    )
+    ui_url: str | None = option(
+        None, kinds.TEXT, "Address of the site's ytf ui, to whose pages ended jobs lead: https://ytf.example.com."
+    )
+    ui_realms: Texts = option(
+        (),
+        kinds.TEXTS,
+        "Realms or domains that ytf ui for a team leaves off the user that its proxy names: with [EXAMPLE.COM], "
+        "ann@EXAMPLE.COM is ann.",
+    )
+    log_server: str | None = option(
+        None,
+        kinds.TEXT,
+        "REST base of the job history or timeline server, http://host:19888/ws/v1/history.",
+        in_words="yarn.log.server.web-service.url, else yarn.log.server.url",
+    )
+    coordinator_ports: str = option(
+        COORDINATOR_PORTS,
+        kinds.Kind("text", _read_port_range, schema={"type": "string", "pattern": r"^\s*[0-9]+\s*-\s*[0-9]+\s*$"}),
+        "Ports on which coordinators listen, 16 per job; the firewall must open the range from every node to every "
+        "node.",
+    )
+    am_java_options: str = option(
+        AM_JAVA_OPTIONS,
+        kinds.TEXT,
+        "JDK_JAVA_OPTIONS of the application master. Set '' where yarn.nodemanager.admin-env sets the variable too: "
+        "YARN joins both with a colon, and Java refuses that.",
+    )
+    docker_folders: Texts = option(
+        (), kinds.TEXTS, "Folders of the nodes, such as HADOOP_HOME, that Docker containers see, read-only."
+    )
+    tensorboard_direct: bool = option(
+        False,
+        kinds.FLAG,
+        "true: TensorBoard listens on its node's own name too, for everybody who reaches the node; else through "
+        "YARN's proxy only.",
+    )
+    request_timeout: float = option(
+        10.0,
+        kinds.SECONDS,
+        "How long one request may take; three times as long for changes and reads in HDFS, nine times for content "
+        "that is written.",
+    )
+    unreachable_timeout: float = option(
+        600.0, kinds.SECONDS, "For how long a waiting client continues without a ResourceManager."
+    )
+    submit_with: str = option(
+        "auto",
+        kinds.choice(*SUBMIT_WITH),
+        "rest (HTTP), skein (Skein's Java client), or auto: HTTP, or Skein's client if YARN refuses HTTP.",
+    )
+    ca_file: str | None = option(
+        None,
+        kinds.TEXT,
+        "File (PEM) with the certificates of the authorities that signed the daemons' HTTPS certificates.",
+        in_words="the machine's",
+    )
+    gateway_password_file: str | None = option(
+        None,
+        kinds.TEXT,
+        "File with the line USER:PASSWORD for a gateway such as Knox; other users must not be able to read it.",
+    )
+    gateway_token_file: str | None = option(
+        None,
+        kinds.TEXT,
+        "File with a token for such a gateway, for example a KnoxToken; read again when it changes.",
+    )
+    keytab: str | None = option(
+        None,
+        kinds.TEXT,
+        "File with the keys of the Kerberos principal that submits; its tickets need no kinit.",
+        in_words="the process's ticket cache",
+    )
+    principal: str | None = option(
+        None,
+        kinds.TEXT,
+        "The Kerberos principal that submits, ann@EXAMPLE.COM.",
+        in_words="the first one in the keytab, or that of the ticket cache",
+    )
 
-    Raises
-    ------
-    SpecInvalid
-        With every fault.
-    """
-
-    resourcemanager: tuple[str, ...] = ()
-    default_filesystem: str | None = None
-    staging_url: str | None = None
-    webhdfs: tuple[str, ...] = ()
-    namenodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
-    resourcemanager_service: tuple[str, ...] = ()
-    token_renewer: str | None = None
-    staging: str = "/user/{user}/.skein"
-    shared_cache: str | None = None
-    trusted_owner: str | None = None
-    environment_cache: str | None = None
-    history_days: int = 365
-    application_classpath: tuple[str, ...] = ()
-    ui_url: str | None = None
-    ui_realms: tuple[str, ...] = ()
-    log_server: str | None = None
-    coordinator_ports: str = COORDINATOR_PORTS
-    am_java_options: str = AM_JAVA_OPTIONS
-    docker_folders: tuple[str, ...] = ()
-    tensorboard_direct: bool = False
-    request_timeout: float = 10.0
-    unreachable_timeout: float = 600.0
-    submit_with: str = "auto"
-    ca_file: str | None = None
-    gateway_password_file: str | None = None
-    gateway_token_file: str | None = None
-    keytab: str | None = None
-    principal: str | None = None
-
-    def __post_init__(self) -> None:
-        faults = normalise(self, {one.name: _SPECIAL.get(one.name) or _READERS[one.type] for one in fields(self)})
-        if not faults and not self.staging.startswith("/"):
-            faults.append(Fault("staging", SiteFault.NOT_ABSOLUTE, {"given": self.staging}))
-        if not faults and self.environment_cache and not self.environment_cache.startswith("/"):
-            faults.append(Fault("environment_cache", SiteFault.NOT_ABSOLUTE_FILE, {"given": self.environment_cache}))
-        if not faults and self.keytab and not self.keytab.removeprefix("FILE:").startswith("/"):
-            faults.append(Fault("keytab", SiteFault.NOT_ABSOLUTE_FILE, {"given": self.keytab}))
+    def _faults(self, wrong: set[str]) -> Iterator[Fault]:
+        if not wrong:
+            for name, path, code in (
+                ("staging", self.staging, SiteFault.NOT_ABSOLUTE),
+                ("environment_cache", self.environment_cache, SiteFault.NOT_ABSOLUTE_FILE),
+                ("keytab", (self.keytab or "").removeprefix("FILE:"), SiteFault.NOT_ABSOLUTE_FILE),
+            ):
+                if path and not path.startswith("/"):
+                    yield Fault(name, code, {"given": getattr(self, name)})
+            if not self.request_timeout:
+                yield Fault("request_timeout", SiteFault.NO_TIMEOUT)
         if self.gateway_password_file and self.gateway_token_file:
-            faults.append(Fault(TOKEN_FILE, SiteFault.TWO_LOGINS, {"other": PASSWORD_FILE}))
-        if not faults and not self.request_timeout:
-            faults.append(Fault("request_timeout", SiteFault.NO_TIMEOUT))
-        check_faults(faults)
+            yield Fault(TOKEN_FILE, SiteFault.TWO_LOGINS, {"other": PASSWORD_FILE})
 
     @property
     def credentials(self) -> HttpCredentials | None:
@@ -276,14 +288,14 @@ def read_setting(name: str, text: str) -> Any:
     """
     from ..yaml_text import load_yaml
 
-    kind = next(one.type for one in fields(Site) if one.name == name)
-    if kind in (str, str | None):
+    kind: kinds.Kind = next(one.metadata["option"].kind for one in fields(Site) if one.name == name)
+    if kind.word == "text" or kind.choices:
         return text
     try:
         value = load_yaml(text).value
     except SpecInvalid:
         return text  # the reader of the setting names the fault
-    return value.split(",") if kind == tuple[str, ...] and isinstance(value, str) else value
+    return value.split(",") if kind is kinds.TEXTS and isinstance(value, str) else value
 
 
 def _without_content(fault: Fault, lines: Mapping[str, int]) -> Fault:

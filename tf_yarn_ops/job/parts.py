@@ -166,7 +166,11 @@ class Deadlines(Part):
         name="registration_timeout",
     )
     heartbeat: float = option(
-        60.0, kinds.SECONDS, "How long a task may be silent, at least 5; 0 for no limit.", name="heartbeat_timeout"
+        60.0,
+        kinds.SECONDS,
+        "How long a task may be silent, at least 5; 0 for no limit.",
+        name="heartbeat_timeout",
+        schema={"anyOf": [{"type": "string"}, {"const": 0}, {"minimum": 5}]},
     )
     execution: float = option(
         0.0,

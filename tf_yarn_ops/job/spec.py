@@ -11,7 +11,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import kinds
-from ..declaration import AZKABAN, COMMAND_LINE, DOCUMENT, OPERATOR, Converted, Memory, Part, Texts, option
+from ..declaration import (
+    AZKABAN,
+    COMMAND_LINE,
+    DOCUMENT,
+    OPERATOR,
+    Converted,
+    Memory,
+    Part,
+    Texts,
+    json_schema,
+    option,
+    part_of_job,
+)
 from ..errors import Fault, FaultCode
 from ..runtime.common.committed_output import LONGEST_NAME, MODES, OFF, VERSION, split_location
 from ..runtime.common.contract import GPU, MAX_STRING, SERVER_COMMAND
@@ -131,6 +143,13 @@ def _read_indices(general: Mapping[str, Any]) -> Callable[[Any], dict[int, Resou
     return read
 
 
+_INDICES = {
+    "type": "object",
+    "propertyNames": {"pattern": "^[0-9]+$"},
+    "additionalProperties": {"anyOf": [{"type": "null"}, json_schema(Resources)]},
+}
+
+
 @dataclass(frozen=True)
 class TaskSpec(Part):
     """The tasks of one type.
@@ -171,7 +190,7 @@ class TaskSpec(Part):
     )
     after: Converted[tuple[str, ...], Sequence[str] | str] = option(
         (),
-        kinds.Kind("texts", lambda value: tuple(map(canonical_type, read_texts(value)))),
+        kinds.Kind("texts", lambda value: tuple(map(canonical_type, read_texts(value))), schema=kinds.TEXTS.schema),
         "The types whose tasks must all succeed before these start. They run once, and are not part of the cluster "
         "spec. The containers of all types are allocated at the start.",
         in_words="none",
@@ -204,7 +223,7 @@ class TaskSpec(Part):
     )
     indices: Converted[Mapping[int, Resources], Mapping[int, Resources | Mapping[str, Any]]] = option(
         dict,
-        kinds.Kind("variables", lambda value: value),
+        kinds.Kind("variables", lambda value: value, schema=_INDICES),
         "Memory, vcores and gpus of single tasks, by task index; the rest comes from their task type.",
         doors=(DOCUMENT,),
     )
@@ -273,6 +292,13 @@ def _read_tasks(value: Any) -> dict[str, TaskSpec]:
     return tasks
 
 
+_TASKS = {
+    "type": "object",
+    "propertyNames": {"pattern": f"^(?:{TASK_TYPE.pattern})".replace(r"\Z", "$")},
+    "additionalProperties": {"anyOf": [{"type": ["integer", "null"], "minimum": 1}, json_schema(TaskSpec)]},
+}
+
+
 def _read_tensorboard(value: Any) -> TensorBoard | None:
     if isinstance(value, bool):
         value = {} if value else None
@@ -289,7 +315,7 @@ class JobSpec(Part):
 
     tasks: Converted[Mapping[str, TaskSpec], Mapping[str, TaskSpec | int | Mapping[str, Any]]] = option(
         dict,
-        kinds.Kind("text", _read_tasks, "<requirement>", part=TaskSpec),
+        kinds.Kind("text", _read_tasks, "<requirement>", part=TaskSpec, schema=_TASKS),
         "The task types and their instances: <type1>:<instances1>,<type2>:<instances2>,... Example: ps:2,worker:4. "
         "Type names are free. Tasks of type chief, worker and of other names must end with exit code 0. A ps runs "
         "until the job ends. An evaluator is not part of the cluster spec. Required, unless the file of spec has "
@@ -330,7 +356,9 @@ class JobSpec(Part):
         doors=(COMMAND_LINE, OPERATOR, DOCUMENT),
     )
     priority: int = option(0, kinds.count(0), "The priority in the queue; a larger number comes first.")
-    tags: Texts = option((), kinds.TEXTS, "A YARN application tag. A job has at most 6.", name="tag")
+    tags: Texts = option(
+        (), kinds.TEXTS, "A YARN application tag. A job has at most 6.", name="tag", schema={"maxItems": MAX_TAGS_USER}
+    )
     node_label: str | None = option(
         None,
         kinds.TEXT,
@@ -434,11 +462,16 @@ class JobSpec(Part):
         in_words="the nodes' own",
     )
     docker: Converted[DockerSettings, DockerSettings | Mapping[str, Any]] = option(
-        DockerSettings, kinds.part_of_job(DockerSettings), section="program"
+        DockerSettings, part_of_job(DockerSettings), section="program"
     )
     tensorboard: Converted[TensorBoard | None, TensorBoard | Mapping[str, Any] | bool | None] = option(
         None,
-        kinds.Kind("flag", _read_tensorboard, part=TensorBoard),
+        kinds.Kind(
+            "flag",
+            _read_tensorboard,
+            part=TensorBoard,
+            schema={"anyOf": [{"type": "boolean"}, json_schema(TensorBoard)]},
+        ),
         "Run TensorBoard on the output path, as a separate task, until the job ends. It is shown through YARN's "
         "proxy; its address is in the report, on the terminal and on the page of the application.",
         section="tensorboard",
@@ -452,10 +485,10 @@ class JobSpec(Part):
         section="restarts",
     )
     restart: Converted[RestartPolicy, RestartPolicy | Mapping[str, Any]] = option(
-        RestartPolicy, kinds.part_of_job(RestartPolicy), section="restarts"
+        RestartPolicy, part_of_job(RestartPolicy), section="restarts"
     )
     deadlines: Converted[Deadlines, Deadlines | Mapping[str, Any]] = option(
-        Deadlines, kinds.part_of_job(Deadlines), section="deadlines"
+        Deadlines, part_of_job(Deadlines), section="deadlines"
     )
     lease: float | None = option(
         None,
@@ -465,6 +498,7 @@ class JobSpec(Part):
         section="deadlines",
         in_words="900 on Azkaban and Oozie, for ytf-submit with wait and without run_id, and for Launcher.run without "
         "identity; else no lease",
+        schema={"anyOf": [{"type": "string"}, {"const": 0}, {"minimum": LEAST_LEASE}]},
     )
     file_systems: Texts = option(
         (),
@@ -473,13 +507,14 @@ class JobSpec(Part):
         name="file_system",
         value="<URI>",
     )
-    acls: Converted[Acls, Acls | Mapping[str, Any]] = option(Acls, kinds.part_of_job(Acls))
+    acls: Converted[Acls, Acls | Mapping[str, Any]] = option(Acls, part_of_job(Acls))
     am_memory: Memory = option(1024, kinds.MEMORY, "Memory of the application master, in MiB or with a unit.")
     am_vcores: int = option(1, kinds.count(1), "Virtual cores of the application master.", value="<vcores>")
     report_log_tail: int = option(
         4096,
         kinds.count(0, "characters"),
         "How much of the log of a failed task the report carries, at most 8192; 0 for none.",
+        schema={"maximum": MAX_LOG_TAIL},
     )
 
     def _faults(self, wrong: set[str]) -> Iterator[Fault]:
