@@ -1,5 +1,8 @@
 """Faults of the network between hosts: clients, coordinator and tasks on machines of their own."""
 
+import os
+import signal
+
 import pytest
 
 from support.faults import Matrix, check
@@ -7,6 +10,7 @@ from support.hadoop.hosts import HostsCluster, missing_for_hosts
 from support.hosts_rig import FOREVER, HostsRig
 from support.programs import YTF
 from support.waiting import until
+from tf_yarn_ops.minicluster import health
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -51,6 +55,18 @@ for number in range(3):
         file.write(b"y" * 300000)
     with fsspec.open(path, "rb") as file:
         assert file.read() == b"x" * 300000 + b"y" * 300000
+'"""
+#: Ends when the file exists that `release` makes; writes and reads files of HDFS until then.
+UNTIL_RELEASED = "echo step 1; until [ -e $RELEASED ]; do sleep 0.2; done"
+SMALL_FILES = """python3 -c '
+import fsspec, itertools, os, time
+for number in itertools.takewhile(lambda number: not os.path.exists(os.environ["RELEASED"]), itertools.count()):
+    path = "hdfs:///tmp/small/%s-%d" % (os.environ["YTF_APPLICATION_ID"], number)
+    with fsspec.open(path, "wb") as file:
+        file.write(b"x" * 100000)
+    with fsspec.open(path, "rb") as file:
+        assert file.read() == b"x" * 100000
+    time.sleep(0.05)
 '"""
 #: Ends only after a restart.
 UNTIL_RESTART = "[ $YTF_ROUND -gt 1 ] || exec tail -f /dev/null"
@@ -114,6 +130,22 @@ def datanode_lost(rig):
     return rig.play("-r", "worker:1", FILES, expect=trained_once)
 
 
+@row("each DataNode gets SIGKILL, one after the other, while a task writes", Reason.SUCCEEDED, 250)
+def datanodes_killed_in_turn(rig):
+    """One is back, and all blocks have their copies, before the next one."""
+    client = rig.submit(*releasable(rig, "small"), "-r", "worker:1", SMALL_FILES)
+    client.running(1)
+    began = rig.clock()
+    for node in NODES:
+        datanode = daemon_of(node, "dn")
+        rig.cluster.stop_daemon(datanode, signal.SIGKILL)
+        pass_time(rig, 2)
+        rig.cluster.start_daemon(datanode)
+        until(rig.has_all_copies, 90, what="all copies of blocks")
+    release(rig, "small")
+    return client.end(began, trained_once)
+
+
 @row("the nodes' names lead to a dead, then to a live IPv6 address first", Reason.SUCCEEDED, 120)
 def ipv6_first(rig):
     names = {node: [f"2001:db8:77::9{node[1:]}", rig.cluster.address6(node), f"10.77.0.1{node[1:]}"] for node in NODES}
@@ -162,6 +194,38 @@ def node_cut_off_for_ever(rig):
     return client.end(began, lambda report: lost_its_node(report, host, ""))
 
 
+@row("a worker's NodeManager gets SIGKILL and starts again after 10 s", Reason.SUCCEEDED, 150)
+def nodemanager_recovers(rig):
+    """It takes its containers over again; they go on meanwhile."""
+    client = rig.submit(*releasable(rig, "recovers"), "-r", "worker:2", UNTIL_RELEASED)
+    nodemanager = daemon_of(worker_away_from_master(client), "nm")
+    began = rig.clock()
+    rig.cluster.stop_daemon(nodemanager, signal.SIGKILL)
+    pass_time(rig, 10)
+    rig.cluster.start_daemon(nodemanager)
+    release(rig, "recovers")
+    return client.end(began, trained_once)
+
+
+def daemon_of(host, kind):
+    return f"{kind}{host[1:]}".removesuffix("1")
+
+
+def pass_time(rig, seconds):
+    """Wait while a fault lasts."""
+    began = rig.clock()
+    until(lambda: rig.clock() > began + seconds, seconds + 60)
+
+
+def releasable(rig, name):
+    """Return the options of a job that ends after `release`; all hosts see the file."""
+    return ["--env", f"RELEASED={rig.cluster.directory / name}.released"]
+
+
+def release(rig, name):
+    (rig.cluster.directory / f"{name}.released").touch()
+
+
 @row("a node with a worker is decommissioned, with 3 s for its containers", Reason.SUCCEEDED, 150)
 def node_decommissioned(rig):
     client = rig.submit("-r", "worker:2", UNTIL_RESTART)
@@ -172,7 +236,7 @@ def node_decommissioned(rig):
         return client.end(began, lambda report: lost_its_node(report, host, "DECOMMISSIONED"))
     finally:
         rig.cluster.decommission()
-        nodemanager = f"nm{host[1:]}".removesuffix("1")
+        nodemanager = daemon_of(host, "nm")
         until(lambda: rig.cluster.pid(nodemanager) is None, 60, what=f"the end of {nodemanager}")
         rig.cluster.start_daemon(nodemanager)
 
@@ -197,6 +261,33 @@ def worker_cut_off_from_coordinator(rig):
     host, master = worker_away_from_master(client), client.master()
     began = rig.clock()
     rig.cluster.block(master, host)
+    return client.end(began)
+
+
+@row("the client is cut off for 15 s while it uploads", Reason.SUCCEEDED, 200)
+def client_cut_off_while_it_uploads(rig):
+    (rig.cluster.directory / "edge" / "large.bin").write_bytes(os.urandom(20_000_000))
+    for node in NODES:
+        rig.cluster.block(node, "edge", "9864", "limit rate over 1 mbytes/second burst 256 kbytes drop")
+    client = rig.submit("-r", "worker:1", "--file", "large.bin", "[ $(wc -c < large.bin) = 20000000 ]")
+    began = rig.clock()
+    settings = rig.cluster.settings
+    until(lambda: health.query_namenode(settings, "nn", "FSNamesystem")[0]["NumFilesUnderConstruction"], 60, 0.1)
+    rig.cluster.unplug("edge")
+    pass_time(rig, 15)
+    rig.restore()
+    return client.end(began, trained_once)
+
+
+@row("the client gets SIGTERM while it is cut off for 10 s", Reason.KILLED, 150)
+def client_cut_off_while_it_kills(rig):
+    client = rig.submit("-r", "worker:1", FOREVER)
+    client.running(1)
+    began = rig.clock()
+    rig.cluster.unplug("edge")
+    client.process.terminate()
+    pass_time(rig, 10)
+    rig.cluster.plug("edge")
     return client.end(began)
 
 

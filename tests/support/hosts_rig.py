@@ -123,6 +123,11 @@ class HostsRig(Rig):
         found = health.get_json(self.cluster.settings, url) or {}
         return (found.get("apps") or {}).get("app", [])
 
+    def has_all_copies(self):
+        """Return whether each block of HDFS has all its copies, as the NameNode counts them."""
+        found = health.query_namenode(self.cluster.settings, "nn", "FSNamesystem")
+        return [bean["LowRedundancyBlocks"] + bean["PendingReconstructionBlocks"] for bean in found] == [0]
+
     def restore(self):
         """Undo all that was done to the network, and wait until all nodes are back."""
         settings = self.cluster.settings

@@ -31,7 +31,6 @@ from support.programs import ROOT, SUBMIT, YTF
 from support.waiting import until
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.hadoop.resourcemanager import ENDED
-from tf_yarn_ops.minicluster import health
 
 HOSTS, CLIENTS = 3, 3
 NODES = [f"n{number}" for number in range(1, HOSTS + 1)]
@@ -43,10 +42,6 @@ CALL, CALLS = 600, 12
 PROGRAMS = ("agent", "coordinator")
 #: Faults that take a DataNode, and all others.
 TAKING, OTHERS = ("unplug", "unplug", "datanode"), ("block", "edge", "nodemanager", "client", *PROGRAMS)
-#: A NameNode copies a block again when a DataNode did not; it still believes that a dead one lives.
-PROPERTIES = {"dfs.namenode.reconstruction.pending.timeout-sec": "10"}
-#: What a NameNode counts while a block has fewer copies than it should have.
-FEWER_COPIES = ("LowRedundancyBlocks", "PendingReconstructionBlocks")
 WRITES = """python3 -c '
 import fsspec, os, time
 for number in range(5):
@@ -154,9 +149,7 @@ class HostsSoak:
         """Choose a fault; return it and what undoes it, if there is something to undo."""
         cluster, node = self.rig.cluster, self.random.choice(NODES)
         peer = self.random.choice([other for other in NODES if other != node])
-        blocks = health.query_namenode(cluster.settings, "nn", "FSNamesystem")
-        copied = [bean for bean in blocks if not any(bean[name] for name in FEWER_COPIES)]
-        fault = self.random.choice([*(TAKING if copied else ()), *OTHERS])
+        fault = self.random.choice([*(TAKING if self.rig.has_all_copies() else ()), *OTHERS])
         daemon = {"datanode": "dn", "nodemanager": "nm"}.get(fault, "") + node[1:].replace("1", "")
         if fault == "unplug":
             cluster.unplug(node)
@@ -242,10 +235,7 @@ def main():
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     installed_servers()  # from a registry, which edge does not reach
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        HostsCluster(Path(folder) / "hosts", HOSTS, properties=PROPERTIES) as cluster,
-    ):
+    with tempfile.TemporaryDirectory() as folder, HostsCluster(Path(folder) / "hosts", HOSTS) as cluster:
         soak = HostsSoak(HostsRig(cluster), options.seed, options.minutes)
         soak.run()
         for (kind, what), count in sorted(soak.sums.items()):

@@ -144,6 +144,8 @@ class HostsSettings(HadoopSettings):
             for key, name in (("address", "dn"), ("http.address", "dn-web"), ("ipc.address", "dn-ipc"))
         }
         hdfs |= any_address | {"dfs.datanode.data.dir": f"file://{disk}/dn", "dfs.replication": "2"}
+        # A NameNode believes that a dead DataNode lives, and lets it copy blocks: it takes another one after 10 s.
+        hdfs["dfs.namenode.reconstruction.pending.timeout-sec"] = "10"
         yarn |= {
             "yarn.nodemanager.address": "0.0.0.0:8041",
             "yarn.nodemanager.localizer.address": "0.0.0.0:8040",
