@@ -218,7 +218,7 @@ def reports(hadoop, launcher, registry, files, tmp_path_factory):
         f'set -e; test "$(cat $DTF_INPUT_PATH/number)" = {NUMBER}; case $DTF_INPUT_PATH in hdfs:*) exit 4; esac',
         f"{registry}/python:1",
         docker_client_config=str(config),
-        input=f"{launcher.cluster.filesystem}/user/{USER}/in",
+        input=f"{launcher.cluster.storage.filesystem}/user/{USER}/in",
         mirror_input="1 MiB",
     )
     jobs = {name: make(registry) for name, (_, _, make) in ROWS.items()} | {"all": all_of_it, "pulled": pulled}
@@ -309,8 +309,8 @@ def test_tensorflow_and_tensorboard_work_in_an_image(hadoop, files, tmp_path):
         script=str(tmp_path / "trains.py"),
         task_memory="1024",
         env={"PYTHONPATH": str(PACKAGES)},
-        input=f"{cluster.filesystem}/user/{USER}/in",
-        output=f"{cluster.filesystem}/user/{USER}/out",
+        input=f"{cluster.storage.filesystem}/user/{USER}/in",
+        output=f"{cluster.storage.filesystem}/user/{USER}/out",
         mirror="chief",
         tensorboard=True,
         tensorboard_memory="1024",
