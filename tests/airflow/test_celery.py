@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
+import tf_yarn_ops
 from support.airflow_rows import (
     HOSTILE,
     JOB,
@@ -210,6 +211,7 @@ def lasting(site, yarn):
             assert yarn.ids(run) == yarn.live(run) == [application], run.log()[-4000:]
 
     lasting.check = check
+    check_links(lasting.one, yarn, lasting.ids[lasting.one])
     yield lasting
     for name in runs:
         (site.folder / f"{name}-over").touch()
@@ -219,19 +221,22 @@ def tries(lasting):
     return {run: run.instance()["try_number"] for run in lasting.ids}
 
 
-def end_worker(site, lasting, end):
-    """End the worker of a training; wait until the other one follows it, and start the worker again."""
-    run = lasting.one
+def worker_of(run):
+    """Return the worker of a run, and the other one."""
     run.worker()  # it lives
-    worker, application = run.instance()["hostname"], lasting.ids[run]
-    end(worker)
+    worker = run.instance()["hostname"]
+    return worker, *({*WORKERS} - {worker})
+
+
+def await_followed(lasting, worker):
+    """Wait until a worker follows all trainings that wait in workers."""
+    run = lasting.one
 
     def is_followed(run):
-        return run.task_state() == "running" and run.instance()["hostname"] != worker
+        return run.task_state() == "running" and run.instance()["hostname"] == worker
 
-    until(lambda: all(map(is_followed, lasting.sync)) and f"attached to {application}" in run.log(), JOB, 0.5, run.log)
-    site.start(worker)
-    site.await_worker(worker)
+    attached = f"attached to {lasting.ids[run]}"
+    until(lambda: all(map(is_followed, lasting.sync)) and attached in run.log(), JOB, 0.5, run.log)
     lasting.check()
 
 
@@ -278,13 +283,46 @@ def test_second_triggerer_takes_over_from_a_killed_one(site, lasting):
     lasting.check()
 
 
+def test_cold_shutdown_leaves_trainings_to_the_other_worker(site, lasting):
+    """And a running DAG can't be deleted."""
+    worker, other = worker_of(lasting.one)
+    site.stop(worker, signal.SIGQUIT, JOB)
+    await_followed(lasting, other)
+    assert site.client.delete("/api/v2/dags/lost_sync").status_code == 409
+    lasting.check()
+
+
+def test_machine_of_another_user_and_version_trains_nothing_again(site, yarn, lasting):
+    """It is the only one that is left; the connection's test lists it."""
+    follows, other = worker_of(lasting.one)
+    version = site.home_of(other) / "site-packages" / "tf_yarn_ops" / "__init__.py"
+    text, settings = version.read_text(), site.folder / "site.yaml"
+    version.write_text(text.replace(f'"{tf_yarn_ops.__version__}"', '"0.0.9"'))
+    settings.write_text("history_days: 5\n")
+    site.start(other, HADOOP_USER_NAME="somebody", YTF_SITE=str(settings))
+    site.await_worker(other)
+    site.stop(follows, signal.SIGKILL)
+    refused = f"of this task is RUNNING already, as root in {yarn.hadoop.resourcemanager_url}, where {follows} looks"
+    run = lasting.one
+    lines = until(lambda: f"{lasting.ids[run]} {refused}" in (log := run.log()) and log, JOB, 1, run.log)
+    lasting.check()
+    tested = site.call("POST", "connections/test", connection_id="any", conn_type="tf_yarn",
+                       host=yarn.hadoop.resourcemanager_url)  # fmt: skip
+    for fact in ("user", "login", "tf-yarn-ops", "site.history_days"):
+        sentence = f"machines of this Airflow differ in {fact} of tf_yarn_default: "
+        assert sentence in lines and sentence in tested["message"], (tested, lines)
+    site.stop(other, signal.SIGTERM, JOB)
+    version.write_text(text)
+
+
 def test_retry_attaches_on_the_other_machine(site, lasting):
     """The machines differ in ``[api] base_url`` and ``[tf_yarn] deployment_id``."""
-    end_worker(site, lasting, lambda worker: site.stop(worker, signal.SIGKILL))
-
-
-def test_cold_shutdown_leaves_trainings_to_the_other_worker(site, lasting):
-    end_worker(site, lasting, lambda worker: site.stop(worker, signal.SIGQUIT, JOB))
+    corrected = lasting.one.instance()["hostname"]
+    site.start(corrected)
+    await_followed(lasting, corrected)
+    for name in {*WORKERS} - {corrected}:
+        site.start(name)
+        site.await_worker(name)
 
 
 def test_broker_is_killed_and_trainings_go_on(site, lasting):
@@ -297,10 +335,10 @@ def test_broker_is_killed_and_trainings_go_on(site, lasting):
 
 
 def test_warm_shutdown_waits_for_trainings(site, yarn, lasting):
-    """Celery 5.6 may not run what it takes after an outage of its broker, so the workers are started anew here."""
-    since, workers = tries(lasting), [site.running.pop(name) for name in WORKERS]
-    for worker in workers:
-        worker.send_signal(signal.SIGTERM)
+    """One by Airflow's command. Celery 5.6 may not run what it takes after an outage of its broker: they start anew."""
+    since = tries(lasting)
+    workers = [site.stop_by_airflow("wk1"), site.running.pop("wk2")]
+    workers[1].send_signal(signal.SIGTERM)
     until(lambda: all("Warm shutdown" in site.tail(name, 10**6) for name in WORKERS), JOB, 0.5)
     lasting.check()
     for name in ("one", "other", "deferred"):
@@ -308,8 +346,7 @@ def test_warm_shutdown_waits_for_trainings(site, yarn, lasting):
     for run in lasting.sync:
         run.until_state("success", seconds=JOB)
     assert [worker.wait(JOB) for worker in workers] == [0, 0]
-    for name in WORKERS:
-        site.start(name)
+    site.start("wk2")
     lasting.deferred.until_state("success", seconds=JOB)
     assert tries(lasting) == since
     for run, application in lasting.ids.items():

@@ -30,6 +30,7 @@ WORKERS = ("wk1", "wk2")
 OTHER = {"API__BASE_URL": "http://other.example.com", "TF_YARN__DEPLOYMENT_ID": "another name"}
 CELERY = {
     "CORE__EXECUTOR": "CeleryExecutor",
+    "CORE__TEST_CONNECTION": "Enabled",
     "CORE__FERNET_KEY": "bfoAEMDuW-9xRP-mAUo8dV7u0BQtFGpqoIBCYAgcS18=",
     "CELERY__WORKER_CONCURRENCY": "6",
     "CELERY__OPERATION_TIMEOUT": "30",
@@ -208,19 +209,30 @@ class CeleryAirflowSite(AirflowSite):
             ready = self.servers.is_ready if name == "postgres" else answers
             until(lambda: ready(port), what=f"{name} listens")
             return
-        machine = name if name in MACHINES else "main"
-        home, log = self.home_of(machine), self.home / f"{name}.log"
+        machine, log = name if name in MACHINES else "main", self.home / f"{name}.log"
         self.offsets[name] = log.stat().st_size if log.exists() else 0
-        own = {"AIRFLOW_HOME": str(home), "HOME": str(home), "PYTHONPATH": str(home / "site-packages"),
-               "OWN_ADDRESS": MACHINES[machine], "NO_PROXY": "*"}  # fmt: skip
-        if name == "wk2":
-            own |= {f"AIRFLOW__{setting}": value for setting, value in OTHER.items()}
-        if machine == "main":  # a worker has nothing of the database but Celery's results
-            own["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] = database_url(self.ports["postgres"])
         script = 'hostname "$0" && mount --bind "$1" /etc/hosts && shift && exec "$@"'
         words = ["unshare", "--uts", "--mount", "sh", "-c", script, machine, str(self.folder / "hosts"),
                  str(self.python), "-m", "airflow", *_COMPONENTS[name]]  # fmt: skip
-        self.run(name, words, {**self.environ, **own, **environ})
+        self.run(name, words, {**self.environ_of(machine), **environ})
+
+    def environ_of(self, machine):
+        """Return the environment of Airflow's processes on a machine."""
+        home = self.home_of(machine)
+        own = {"AIRFLOW_HOME": str(home), "HOME": str(home), "PYTHONPATH": str(home / "site-packages"),
+               "OWN_ADDRESS": MACHINES[machine], "NO_PROXY": "*"}  # fmt: skip
+        if machine == "wk2":
+            own |= {f"AIRFLOW__{setting}": value for setting, value in OTHER.items()}
+        if machine == "main":  # a worker has nothing of the database but Celery's results
+            own["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] = database_url(self.ports["postgres"])
+        return {**self.environ, **own}
+
+    def stop_by_airflow(self, worker):
+        """End a worker by Airflow's own command, on its machine. Return its process."""
+        process, file = self.running.pop(worker), self.home_of(worker) / "worker.pid"
+        file.write_text(f"{process.pid}\n")  # Airflow writes it for a worker with --daemon only
+        _run([self.python, "-m", "airflow", "celery", "stop", "--pid", file], env=self.environ_of(worker))
+        return process
 
     def pids(self):
         homes = {f"AIRFLOW_HOME={self.home_of(machine)}".encode() for machine in MACHINES}

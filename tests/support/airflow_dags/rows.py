@@ -32,7 +32,7 @@ for kind, deferrable in KINDS.items():
     add(f"retry_{kind}", deferrable, retries=1)
     # A try that starts while the API server is still away is burnt.
     add(f"late_retry_{kind}", deferrable, retries=5, retry_delay=timedelta(seconds=30))
-    add(f"lost_{kind}", deferrable, retries=5, retry_delay=timedelta(seconds=15))
+    add(f"lost_{kind}", deferrable, retries=15, retry_delay=timedelta(seconds=15))
     add(f"short_run_{kind}", deferrable, dagrun_timeout=timedelta(hours=1))
     add(f"short_task_{kind}", deferrable, execution_timeout=timedelta(seconds=90))
     for gap in ("reserved", "claimed", "staging", "submitted", "marked"):
