@@ -19,7 +19,7 @@ from support.wire_proxy import fronting
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
 #: The tasks of the DAG ``many``; fifty triggers and a hundred kills at once are in test_trigger.py.
-MANY = 8
+MANY = 4
 APPS = "/ws/v1/cluster/apps"
 
 
@@ -121,7 +121,7 @@ def ended_meanwhile(yarn, run, over):
     assert (run.task_state(), run.instance()["try_number"]) == ("deferred", 1)
 
 
-# Five rows with one DAG run of a worker: the fixture of each begins where that of the row before has ended.
+# Four rows with one DAG run of a worker: the fixture of each begins where that of the row before has ended.
 @pytest.fixture(scope="module")
 def taken(site, yarn, outliving):
     """Kill the scheduler alone while two workers wait; return the run that goes on, and its application.
@@ -181,19 +181,6 @@ def after_the_api_server(site, yarn, after_the_api_server_hangs):
     return SimpleNamespace(**vars(taken), log=taken.run.log(attempt=since))
 
 
-@pytest.fixture(scope="module")
-def after_the_scheduler_and_workers(site, yarn, after_the_api_server):
-    """Kill the scheduler with its workers; return the run when the next attempt has attached.
-
-    The new scheduler stands for another machine: its settings differ wherever Airflow does not need them to be the same.
-    """
-    since = after_the_api_server.run.instance()["try_number"]
-    site.stop("scheduler", signal.SIGKILL)
-    site.start("scheduler", AIRFLOW__API__BASE_URL="http://other.example.com", AIRFLOW__TF_YARN__DEPLOYMENT_ID="other")
-    attached(site, yarn, after_the_api_server, since)
-    return after_the_api_server
-
-
 def attached(site, yarn, taken, since):
     """Wait until a later try has attached to the application, the only one that the run ever had."""
     run = taken.run
@@ -234,14 +221,9 @@ def test_api_server_away_and_next_try_attaches(outliving, after_the_api_server):
     outliving.check()
 
 
-def test_the_scheduler_is_killed_with_its_workers_and_comes_back(outliving, after_the_scheduler_and_workers):
-    """The synchronous task attaches in its next attempt."""
-    outliving.check()
-
-
-def test_the_scheduler_is_terminated_and_comes_back(site, yarn, outliving, after_the_scheduler_and_workers):
-    """It waits for its worker, and the application, to which four tries have attached, succeeds."""
-    lasting = after_the_scheduler_and_workers
+def test_the_scheduler_is_terminated_and_comes_back(site, yarn, outliving, after_the_api_server):
+    """It waits for its worker, and the application, to which three tries have attached, succeeds."""
+    lasting = after_the_api_server
     scheduler = site.running.pop("scheduler")
     scheduler.send_signal(signal.SIGTERM)
     lasting.over.touch()
@@ -253,7 +235,7 @@ def test_the_scheduler_is_terminated_and_comes_back(site, yarn, outliving, after
     outliving.check()
 
 
-def test_eight_deferred_tasks_make_one_call_for_each_interval(site, yarn):
+def test_deferred_tasks_make_one_call_for_each_interval(site, yarn):
     with fronting(yarn.hadoop) as (resourcemanager, _):
         site.connect("many", resourcemanager.url)
         run = site.trigger("many")
