@@ -1,6 +1,8 @@
 """Two ResourceManagers and two NameNodes, whose active ones are killed at every step of a job."""
 
 import os
+import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -8,9 +10,12 @@ from support import failover_rows
 from support.access import plain
 from support.commit_rows import read, train
 from support.hadoop import HadoopCluster
+from support.httpfs import running_httpfs
+from support.programs import YTF
 from support.tls import Authority
-from support.two_nodes import launcher_on
+from support.two_nodes import launcher_by, launcher_on
 from support.wire_proxy import Proxy
+from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.runtime.common.committed_output import CommitPlan, read_success
 from tf_yarn_ops.runtime.common.hdfs import Hdfs
 
@@ -64,5 +69,22 @@ def test_commit_survives_a_failover_inside_its_last_rename(hadoop):
         assert read_success(read(files, f"{path}/_SUCCESS")).application_id == "application_1700000000000_0001"
 
 
-def test_nothing_is_lost_when_the_namenode_is_killed(hadoop, launcher):
-    failover_rows.nothing_is_lost_when_the_namenode_is_killed(plain(hadoop), launcher)
+@pytest.fixture
+def by_httpfs(hadoop, tmp_path):
+    """Return the access of clients, and of the nodes, that reach HDFS through one HttpFS only."""
+    with running_httpfs(hadoop, tmp_path / "httpfs") as url:
+        file = tmp_path / "site.yaml"
+        file.write_text(f"webhdfs: {url}\nrequest_timeout: 10\n")
+        access = plain(hadoop)
+        environ = {**access.environ, "YTF_SITE": str(file)}
+        yield replace(access, site=Site(webhdfs=[url], request_timeout=10.0), environ=environ)
+
+
+def test_nothing_is_lost_when_the_namenode_behind_an_httpfs_is_killed(by_httpfs):
+    """HttpFS follows the active one, for clients and for the nodes that commit and write the record."""
+    with launcher_by(by_httpfs) as launcher:
+        assert launcher.cluster.storage.webhdfs == by_httpfs.site.webhdfs
+        job = failover_rows.nothing_is_lost_when_the_namenode_is_killed(by_httpfs, launcher)
+    words = [*YTF, "history", "--json"]
+    listed = subprocess.run(words, env=by_httpfs.environ, capture_output=True, text=True, timeout=60)
+    assert job in listed.stdout, listed.stderr

@@ -236,6 +236,25 @@ def test_the_namenodes_behind_an_httpfs_may_be_named(yarn):
     )
 
 
+def test_namenodes_of_the_configuration_give_the_tokens_behind_an_httpfs(yarn):
+    """The token that the HttpFS gives for itself is cancelled."""
+    httpfs = FakeYarn()
+    with serving(httpfs) as url:
+        httpfs.token_services["WEBHDFS delegation"] = "httpfs:14000"
+        found = get(cluster_of(yarn, webhdfs=[url])).texts()
+    assert (httpfs.tokens, httpfs.tokens_given, len(yarn.tokens)) == ([], 1, 2)
+    assert next(iter(found)) == "127.0.0.1:8020"
+
+
+def test_namenodes_out_of_reach_behind_an_httpfs_are_an_outage_with_advice(yarn):
+    httpfs = FakeYarn()
+    with serving(httpfs) as url:
+        httpfs.token_services["WEBHDFS delegation"] = "httpfs:14000"
+        yarn.conf = {**yarn.conf, "dfs.namenode.http-address": closed_address()[len("http://") :]}
+        with pytest.raises(ClusterUnreachable, match=r"gives no tokens of the NameNodes.* 'namenodes: \{hdfs://127"):
+            get(cluster_of(yarn, webhdfs=[url]))
+
+
 @pytest.mark.parametrize("service", ["", "its own"])
 def test_an_httpfs_before_a_pair_of_namenodes_gives_tokens_for_itself_only(yarn, service):
     yarn.token_services["WEBHDFS delegation"] = service and yarn.url[len("http://") :]

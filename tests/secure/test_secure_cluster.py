@@ -126,17 +126,15 @@ def by_httpfs(secure_cluster, as_alice, tmp_path):
     """Return the variables of a client of alice that reaches HDFS through an HttpFS only; the nodes read it directly."""
     site = yaml.safe_load(secure_cluster.settings.site_file.read_text())
     with running_httpfs(secure_cluster, tmp_path / "httpfs") as url:
-        named = {secure_cluster.default_filesystem: list(secure_cluster.namenode_urls)}
-        (tmp_path / "site.yaml").write_text(
-            yaml.safe_dump({**site, "webhdfs": url, "namenodes": named, "request_timeout": 60})
-        )
+        (tmp_path / "site.yaml").write_text(yaml.safe_dump({**site, "webhdfs": url, "request_timeout": 60}))
         yield {**as_alice, "YTF_SITE": str(tmp_path / "site.yaml")}
 
 
 def test_mirrored_output_is_brought_and_committed_with_the_jobs_tokens(secure_cluster, as_alice, by_httpfs):
     """The first run fails, the second goes on from its files: what is in HDFS, over https and on two NameNodes.
 
-    The client checks the output, and the nodes commit it, with an HttpFS whose tokens the NameNodes do not know.
+    The client checks the output, and the nodes commit it, with an HttpFS whose tokens the NameNodes do not know: the
+    configuration names these.
     """
     output = "/user/alice/mirrored"
     command = 'cd "$DTF_OUTPUT_PATH"; echo $DTF_TASK_INDEX >> runs; echo x >> logs.tfevents.1; [ $(wc -l < runs) = 2 ]'

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from support.hostile import HOSTILE, request_is_plain
 from tf_yarn_ops.errors import SpecInvalid
-from tf_yarn_ops.hadoop.cluster import Cluster, SecurityFacts, StorageFacts
+from tf_yarn_ops.hadoop.cluster import Cluster, NodeFacts, SecurityFacts, StorageFacts
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import Acls, Environment, Resources, RestartPolicy, TensorBoard
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
@@ -176,20 +176,24 @@ def test_the_cas_travel_where_the_coordinator_asks_over_https(tmp_path, resource
     assert found.startswith("-----BEGIN CERTIFICATE") if travel else found == ""
 
 
-def test_nodes_go_past_an_httpfs_to_the_namenodes_of_the_site_file():
+@pytest.mark.parametrize(
+    "site, known, kerberos, urls",
+    [
+        (Site(namenodes={"hdfs://nn": ("http://nn:9870",)}), (), False, ("http://nn:9870",)),
+        (Site(namenodes={"hdfs://nn": ("http://nn:9870",)}), ("http://other:9870",), True, ("http://nn:9870",)),
+        (Site(), ("http://nn:50070",), True, ("http://nn:50070",)),
+        (Site(), ("http://nn:50070",), False, ("http://httpfs:14000",)),
+        (Site(), (), True, ("http://httpfs:14000",)),
+    ],
+)
+def test_nodes_go_past_an_httpfs_to_the_namenodes(site, known, kerberos, urls):
     """An HttpFS does not know the NameNodes' tokens, which are those of the containers."""
-    site = Site(namenodes={"hdfs://nn": ("http://nn:9870",)})
-    for named in (site, Site()):
-        cluster = Cluster(("http://rm:8088",), "ann", "ann", StorageFacts("hdfs://nn", "hdfs://nn", "/.skein", webhdfs=("http://httpfs:14000",)), site=named)  # fmt: skip
-        spec = JobSpec(output="hdfs:///models/digits", commit="new", mirror="all", **ONE)
-        context = context_of(cluster, spec, 1)
-        found = (
-            context.namenodes["nn"],
-            context.history.urls,
-            context.mirror.output_namenodes,
-            context.commit.namenodes,
-        )
-        assert {*found} == {("http://nn:9870",) if named is site else cluster.storage.webhdfs}
+    storage = StorageFacts("hdfs://nn", "hdfs://nn", "/.skein", webhdfs=("http://httpfs:14000",))
+    security, nodes = SecurityFacts(kerberos=kerberos), NodeFacts(namenodes=known)
+    cluster = Cluster(("http://rm:8088",), "ann", "ann", storage, security, nodes=nodes, site=site)
+    context = context_of(cluster, JobSpec(output="hdfs:///models/digits", commit="new", mirror="all", **ONE), 1)
+    found = (context.namenodes["nn"], context.history.urls, context.mirror.output_namenodes, context.commit.namenodes)
+    assert {*found} == {urls}
 
 
 #: Fields of a job that YARN's scripts may hold, with the job that has a text there.

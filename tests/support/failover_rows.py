@@ -215,7 +215,7 @@ def nothing_is_lost_when_the_resourcemanager_is_killed(access, launcher):
 
 
 def nothing_is_lost_when_the_namenode_is_killed(access, launcher):
-    """Submissions while staging and claiming, a kill, logs and sweeping, with a dead first NameNode at last."""
+    """Submissions while staging and claiming, logs and sweeping, with a dead NameNode; return the job that ran."""
     hadoop, output = access.hadoop, f"hdfs:///user/{launcher.cluster.user}/digits-{time.time()}"
     # The tokens of the secured cluster end for good before this row does, and with them the right to commit.
     spec, gate = gated(hadoop, "namenode", output=output, commit="off" if hadoop.settings.kerberos else "new")
@@ -254,6 +254,7 @@ def nothing_is_lost_when_the_namenode_is_killed(access, launcher):
         sweep_directories(launcher.session.staging(), launcher.session.resourcemanager)
         assert directories(launcher) == []
         assert hadoop.active("nn") == after
+        return running
     finally:
         gate.touch()
         hadoop.start_daemon(before)

@@ -143,6 +143,9 @@ class NodeFacts:
         The principal that renews tokens of applications; empty if the configuration does not name it.
     nameservices : mapping of str to tuple of str
         HTTP addresses of the NameNodes by the name of each high-available pair.
+    namenodes : tuple of str
+        Those of the staging directory's file system by the configuration; empty if it does not name them, and behind a
+        gateway.
     """
 
     classpath: tuple[str, ...] = ()
@@ -150,6 +153,7 @@ class NodeFacts:
     resourcemanager_services: tuple[str, ...] = ()
     token_renewer: str = ""
     nameservices: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    namenodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -306,6 +310,7 @@ class Cluster:
         split = urlsplit(filesystem)
         return (
             self.site.namenodes.get(filesystem)
+            or (self.nodes.namenodes if filesystem == self.storage.filesystem else ())
             or self.nodes.nameservices.get(split.netloc)
             or (f"{scheme}://{split.hostname}:{port}",)
         )
@@ -313,14 +318,16 @@ class Cluster:
     def namenodes_of(self, url: str) -> tuple[str, ...]:
         """Return the addresses at which the nodes of the cluster read a URL over WebHDFS; none if it is not in HDFS.
 
-        Those that the site file names come first: containers have tokens of the NameNodes, which an HttpFS refuses.
+        Those that the site file names come first, with Kerberos those of the configuration: containers have tokens of
+        the NameNodes, which an HttpFS refuses.
         """
         split = urlsplit(url)
         if split.scheme != "hdfs":
             return ()
         filesystem = f"hdfs://{split.netloc}" if split.netloc else self.storage.default
         own = filesystem == self.storage.filesystem and self.storage.webhdfs and self.nodes.resourcemanagers is None
-        if own and filesystem not in self.site.namenodes:
+        known = filesystem in self.site.namenodes or (self.security.kerberos and self.nodes.namenodes)
+        if own and not known:
             return self.storage.webhdfs
         return self._namenodes(filesystem) if filesystem.startswith("hdfs://") else ()
 
@@ -657,12 +664,14 @@ def build_cluster(answers: ClusterAnswers, found: FoundCluster, authentication: 
     resourcemanagers = _complete(answers.addresses, found.urls, known, negotiates)
     kerberos = negotiates or conf.get("hadoop.security.authentication", "simple") != "simple"
     host = urlsplit(answers.addresses[0]).hostname or ""
+    topology = gateway.topology(found.urls[0])
+    storage = _locate(filesystem.rstrip("/"), site, (known, conf), topology)
     services = (site.resourcemanager_service, conf.resourcemanager_services(host), known.resourcemanager_services(host))
     return Cluster(
         resourcemanagers=resourcemanagers,
         user=user,
         login=login,
-        storage=_locate(filesystem.rstrip("/"), site, (known, conf), gateway.topology(found.urls[0])),
+        storage=storage,
         security=SecurityFacts(
             kerberos,
             negotiates,
@@ -681,6 +690,7 @@ def build_cluster(answers: ClusterAnswers, found: FoundCluster, authentication: 
             resourcemanager_services=next(filter(None, services), ()),
             token_renewer=site.token_renewer or conf.renewer(host) or known.renewer(host),
             nameservices={**known.nameservices(), **conf.nameservices()},
+            namenodes=() if topology else _configured_namenodes(storage.filesystem, (known, conf)),
         ),
         version=str(answers.info.get("hadoopVersion", "")),
         site=site,
@@ -759,6 +769,10 @@ def _locate(default: str, site: Site, configurations: Sequence[Configuration], t
             break
     webhdfs = tuple(url.rstrip("/") for url in site.webhdfs)
     if filesystem.startswith("hdfs:") and not webhdfs:
-        named = (known.namenodes(filesystem) for known in configurations)
-        webhdfs = (topology,) if topology else next(filter(None, named), ())
+        webhdfs = (topology,) if topology else _configured_namenodes(filesystem, configurations)
     return StorageFacts(default, filesystem, staging, webhdfs)
+
+
+def _configured_namenodes(filesystem: str, configurations: Sequence[Configuration]) -> tuple[str, ...]:
+    named = (known.namenodes(filesystem) for known in configurations if filesystem.startswith("hdfs:"))
+    return next(filter(None, named), ())

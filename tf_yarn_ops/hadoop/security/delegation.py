@@ -39,6 +39,10 @@ class TokensUnavailable(RestUnavailable):
     """The cluster gives no tokens over HTTP that an application could use."""
 
 
+class ForeignToken(TokensUnavailable):
+    """The token of a file system is not a NameNode's own."""
+
+
 class DelegationTokens:
     """The tokens of one submission.
 
@@ -126,11 +130,17 @@ def obtain(
         services = resourcemanager_services(cluster)
         renewer = cluster.nodes.token_renewer or resourcemanager.own_user() or _USUAL_RENEWER
         seen = {_root(cluster, cluster.storage.filesystem)}
-        # An HttpFS gives no token of the NameNodes; the site file may name these.
-        own = staging
-        if cluster.storage.filesystem in cluster.site.namenodes:
-            own = credentials.opened(cluster.open_namenodes(cluster.storage.filesystem))
-        _from_filesystem(credentials, cluster, cluster.storage.filesystem, own, renewer)
+        # An HttpFS gives no token of the NameNodes; site file or configuration may name these.
+        own, filesystem = staging, cluster.storage.filesystem
+        if named := filesystem in cluster.site.namenodes:
+            own = credentials.opened(cluster.open_namenodes(filesystem))
+        try:
+            _from_filesystem(credentials, cluster, filesystem, own, renewer)
+        except ForeignToken:
+            if named or not cluster.nodes.namenodes:
+                raise
+            credentials.cancel()
+            _from_configured_namenodes(credentials, cluster, renewer)
         for url, must in [*((url, True) for url in needed), *((url, False) for url in wished)]:
             root = _root(cluster, url)
             if root in seen or not root.startswith("hdfs://"):
@@ -209,12 +219,23 @@ def _from_filesystem(
     token = credentials.got(text, url, filesystem.cancel_token)
     logical = cluster.logical_name(url)
     if token.kind not in (*_WEBHDFS_KINDS, HDFS_KIND) or not _is_of(cluster, url, token.service):
-        raise TokensUnavailable(
+        raise ForeignToken(
             f"{url} gives a {token.kind!r} token for {token.service!r}, which is not a NameNode's own: an HttpFS gives "
             f"tokens for itself. Add the NameNodes to site.yaml: 'namenodes: {{{url}: http://host:9870}}'"
         )
     credentials.keep(replace(token, kind=HDFS_KIND, service=f"ha-hdfs:{logical}" if logical else token.service))
     _from_key_server(credentials, cluster, filesystem.key_provider(), renewer)
+
+
+def _from_configured_namenodes(credentials: DelegationTokens, cluster: Cluster, renewer: str) -> None:
+    url = cluster.storage.filesystem
+    try:
+        _from_filesystem(credentials, cluster, url, credentials.opened(cluster.open_namenodes(url)), renewer)
+    except ClusterUnreachable as error:
+        raise ClusterUnreachable(
+            f"an HttpFS gives no tokens of the NameNodes behind it, and these do not answer: {error}. Let this machine "
+            f"reach the NameNodes, or add their other addresses to site.yaml: 'namenodes: {{{url}: http://host:9870}}'"
+        ) from error
 
 
 def _from_key_server(credentials: DelegationTokens, cluster: Cluster, uri: str, renewer: str) -> None:
