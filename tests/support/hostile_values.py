@@ -33,7 +33,7 @@ from tf_yarn_ops.terminal.output_properties import MAX_OUTPUT, format_outputs, o
 from tf_yarn_ops.terminal.progress import Lines, Table
 from tf_yarn_ops.terminal.summary import describe
 from tf_yarn_ops.ui.figures import count_reasons, count_waits, draw_spark
-from tf_yarn_ops.ui.library import Library
+from tf_yarn_ops.ui.job_store import JobStore
 
 APP = "application_1700000000000_0001"
 
@@ -195,7 +195,7 @@ def show_summaries(found):
 
 
 def seen(job):
-    return Library._may_see(SimpleNamespace(_reader="dave"), job)
+    return JobStore._may_see(SimpleNamespace(_reader="dave"), job)
 
 
 def any_index_is_listed(entry):

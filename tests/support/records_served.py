@@ -4,7 +4,7 @@ import contextlib
 import threading
 
 from tf_yarn_ops.ui.commands import LOOPBACK, listen_at
-from tf_yarn_ops.ui.library import Library
+from tf_yarn_ops.ui.job_store import JobStore
 from tf_yarn_ops.ui.pages import build_application
 from tf_yarn_ops.ui.serving import build_server
 
@@ -15,8 +15,8 @@ KEY, FOLDER = "of-the-tests", "/room"
 @contextlib.contextmanager
 def serving_pages(cluster, user_header="", boards=None):
     """Serve the pages as ``ytf ui`` does; yields their address."""
-    library, listener = Library(cluster), listen_at(LOOPBACK, 0)
-    server = build_server(build_application(library, KEY, user_header, boards, cluster.site.ui_realms, FOLDER))
+    store, listener = JobStore(cluster), listen_at(LOOPBACK, 0)
+    server = build_server(build_application(store, KEY, user_header, boards, cluster.site.ui_realms, FOLDER))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
@@ -24,4 +24,4 @@ def serving_pages(cluster, user_header="", boards=None):
     finally:
         server.should_exit = True
         thread.join(30)
-        library.close()
+        store.close()

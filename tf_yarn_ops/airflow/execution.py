@@ -28,7 +28,7 @@ from ..runtime.common.report import JobReport
 from .cleanup import kill_abandoned
 from .exceptions import TfYarnInfrastructureError
 from .fast_kill import KILL_LIMIT, kill_now
-from .following import HOLDER, Followed, cluster_to_dict, follow_in_thread, lease_to_dict
+from .following import HOLDER, FollowedJob, cluster_to_dict, follow_in_thread, lease_to_dict
 from .hook import YarnHook
 from .job import operator_job
 from .kill_state import DECIDED, KillOutcome, KillState, TaskSignal
@@ -195,7 +195,7 @@ class TaskExecution:
             from .streamed_log import ProgramLines
 
             program = ProgramLines(cluster, self.operator.stream_logs, lambda: masking(job_secrets(spec)), self.log)
-        followed = Followed(
+        followed = FollowedJob(
             cluster,
             application_id,
             self.identity,

@@ -55,7 +55,7 @@ _SITE_FOR_SUBMISSION = (
 
 
 @dataclass(frozen=True)
-class Followed:
+class FollowedJob:
     """The application to follow, and its limits.
 
     Attributes
@@ -87,13 +87,13 @@ class Followed:
 
 
 async def follow(
-    followed: Followed, log: logging.Logger, moved: Callable[[str], None], program: "ProgramLines | None" = None
+    followed: FollowedJob, log: logging.Logger, moved: Callable[[str], None], program: "ProgramLines | None" = None
 ) -> JobReport:
     """Wait for the end of an application, or for the deadline, and log each change of its state.
 
     Parameters
     ----------
-    followed : Followed
+    followed : FollowedJob
     log : logging.Logger
         The task's log. It is written in the caller's context only.
     moved : callable
@@ -150,7 +150,7 @@ async def follow(
             program.close()
 
 
-async def _overdue(followed: Followed, application_id: str, log: logging.Logger) -> JobReport:
+async def _overdue(followed: FollowedJob, application_id: str, log: logging.Logger) -> JobReport:
     """Kill an application after its deadline; try again for the site's ``unreachable_timeout``."""
     why = "The task's execution_timeout is over"
     if not followed.kill:
@@ -209,13 +209,13 @@ class _Lines:
 
 
 def follow_in_thread(
-    followed: Followed, log: logging.Logger, program: "ProgramLines | None", checkpoint: Callable[[], None]
+    followed: FollowedJob, log: logging.Logger, program: "ProgramLines | None", checkpoint: Callable[[], None]
 ) -> JobReport:
     """Wait for the end of an application; return its report.
 
     Parameters
     ----------
-    followed : Followed
+    followed : FollowedJob
     log : logging.Logger
     program : ProgramLines or None
         See `follow`.

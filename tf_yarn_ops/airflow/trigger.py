@@ -166,11 +166,11 @@ class TensorFlowYarnTrigger(BaseTrigger):
     def _followed(self) -> Any:
         from ..follow.lease import Lease, client_name
         from ..launch.identity import Identity
-        from .following import HOLDER, Followed, cluster_from_dict
+        from .following import HOLDER, FollowedJob, cluster_from_dict
         from .hook import quieten
 
         quieten()
-        return Followed(
+        return FollowedJob(
             cluster_from_dict(self.cluster), self.application_id, Identity(**self.identity), self.deadline,
             self.queue_timeout, self.poll_interval, kill=self.kill_policy == "kill",
             lease=None if self.lease is None else Lease(**self.lease, holder=client_name(HOLDER)))  # fmt: skip

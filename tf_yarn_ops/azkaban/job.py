@@ -28,7 +28,7 @@ _PLACES = ("tf.environment", "tf.docker_image")
 #: Azkaban's names of a job, from which the application has its name.
 _NAMES = ("azkaban.flow.projectname", "azkaban.flow.flowid", "azkaban.job.id")
 #: Options that are read elsewhere, besides those of the submission.
-_ELSEWHERE = {*(option.name for option in OWN_OPTIONS), "cluster_requirement", "task_command"}
+_READ_APART = {*(option.name for option in OWN_OPTIONS), "cluster_requirement", "task_command"}
 
 
 def read_azkaban_job(
@@ -192,7 +192,7 @@ def _read_value(request: AzkabanRequest, name: str, found: FoundKey) -> None:
     value = request.values[name]
     text = value.text if option.kind.verbatim else value.text.strip()
     if (
-        option.name in _ELSEWHERE
+        option.name in _READ_APART
         or option.section == "submission"
         or (not text and not (option.kind.verbatim and places))
     ):
@@ -207,7 +207,7 @@ def _read_value(request: AzkabanRequest, name: str, found: FoundKey) -> None:
     elif option.kind.word == "flag":
         request.give(option.name, request.flag(name), value.key)
     elif option.kind.word == "texts":
-        request.give(option.name, _words(text), value.key)
+        request.give(option.name, _split_list(text), value.key)
     elif option.per_task:
         request.options.setdefault(option.name, []).append(text)
         request.brought.setdefault(option.name, value.key)
@@ -215,7 +215,7 @@ def _read_value(request: AzkabanRequest, name: str, found: FoundKey) -> None:
         request.give(option.name, text, value.key)
 
 
-def _words(text: str) -> list[str]:
+def _split_list(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
@@ -252,7 +252,7 @@ def _read_task_value(request: AzkabanRequest, found: FoundKey, value: Property) 
         tasks[kind][field_name] = {**before, places["NAME"]: value.text}
         request.brought[f"tasks.{kind}.{field_name}.{places['NAME']}"] = value.key
     elif key.option.kind.word == "texts":
-        tasks[kind][field_name] = _words(value.text)
+        tasks[kind][field_name] = _split_list(value.text)
     elif key.option.kind.word == "flag":
         tasks[kind][field_name] = request.flag(f"tf.{places['type']}.{field_name}")
     else:

@@ -128,13 +128,13 @@ class Renewals:
         settled = has_launched(application) or int(application.get("elapsedTime") or 0) >= 1000 * _SETTLED
         return self.lease.end(application) if settled and self._clock() >= self._next else None
 
-    def to_note(self) -> Lease | None:
-        """Return the lease if its holder has to be noted after the move; None if that was done."""
+    def to_record(self) -> Lease | None:
+        """Return the lease if its holder has to be recorded after the move; None if that was done."""
         return None if self._recorded == self._application_id else self.lease
 
-    def moved(self, noted: bool = False) -> None:
-        """Note that YARN has taken the new end, and whether the holder is ``noted``."""
-        if noted:
+    def moved(self, recorded: bool = False) -> None:
+        """Note that YARN has taken the new end, and whether the holder is ``recorded``."""
+        if recorded:
             self._recorded = self._application_id
         if self._refusal:
             logger.info("the lease of %s moves again", self._application_id)

@@ -277,13 +277,13 @@ def _renew(renewals: Renewals, application: Mapping[str, Any]) -> Generator[Step
     if end is None:
         return
     try:
-        noted = yield Renew(application["id"], str(application.get("user") or ""), end, renewals.to_note())
+        recorded = yield Renew(application["id"], str(application.get("user") or ""), end, renewals.to_record())
     except SubmissionRejected as error:
         renewals.refused(error)
     except (ApplicationNotFound, ClusterUnreachable) as error:
         renewals.failed(error)
     else:
-        renewals.moved(noted)
+        renewals.moved(recorded)
 
 
 def wait_for(

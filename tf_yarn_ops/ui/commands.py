@@ -50,11 +50,11 @@ def ui(resourcemanager: str | None, user: str, port: int, host: str, user_header
             "pip install 'tf-yarn-ops[ui]'"
         ) from error
     from ..hadoop.cluster import discover
-    from .library import Library
+    from .job_store import JobStore
 
     listener = listen_at(host, port)
     cluster = discover(resourcemanager)
-    library = Library(cluster, user)
+    store = JobStore(cluster, user)
     # It would read with our rights what the view ACLs of a job do not cover.
     boards = None if user_header else Boards(cluster.open_path)
     key = secrets.token_urlsafe(16)
@@ -65,7 +65,7 @@ def ui(resourcemanager: str | None, user: str, port: int, host: str, user_header
             + (f", and everybody who reaches {host} can name any user in {user_header}" if user_header else "")
             + ": listen on 127.0.0.1 behind a reverse proxy with TLS"
         )
-    application = build_application(library, key, user_header, boards, cluster.site.ui_realms)
+    application = build_application(store, key, user_header, boards, cluster.site.ui_realms)
     echo(f"serving {url} until Ctrl-C")
     try:
         with open_browser(url) if browser and not user_header else nullcontext():
@@ -74,7 +74,7 @@ def ui(resourcemanager: str | None, user: str, port: int, host: str, user_header
         listener.close()
         if boards is not None:
             boards.close()
-        library.close()
+        store.close()
 
 
 def listen_at(host: str, port: int) -> socket.socket:

@@ -40,7 +40,7 @@ from ..runtime.tensorboard.tensorboard_program import with_relative_fonts
 from ..validation import parse_since
 from . import figures
 from .boards import Boards
-from .library import Library
+from .job_store import JobStore
 
 #: Jobs on one page of the list, and the most in a comparison.
 PAGE_SIZE, COMPARED = 50, 8
@@ -153,7 +153,7 @@ class _Team:
 
 
 def build_application(
-    library: Library,
+    store: JobStore,
     key: str = "",
     user_header: str = "",
     boards: Boards | None = None,
@@ -164,7 +164,7 @@ def build_application(
 
     Parameters
     ----------
-    library : Library
+    store : JobStore
     key : str, optional
         Lets readers on this machine in that know it.
     user_header : str, optional
@@ -176,7 +176,7 @@ def build_application(
     folder : str, optional
         With a key: where the pages lie, ``/folder``. Default: a random one.
     """
-    pages: dict[str, Callable[[Library, Request], Response]] = {
+    pages: dict[str, Callable[[JobStore, Request], Response]] = {
         "/": _list,
         "/jobs/{application_id}": _job,
         "/jobs/{application_id}/parts.json": _updates,
@@ -186,13 +186,13 @@ def build_application(
         "/reasons": _reasons,
         "/queues": _queues,
     }
-    routes = [Route(path, _page(library, build), methods=["GET"]) for path, build in pages.items()]
+    routes = [Route(path, _page(store, build), methods=["GET"]) for path, build in pages.items()]
     routes += [Route(f"/{name}", functools.partial(_file, name), methods=["GET"]) for name in ("style.css", "page.js")]
     if boards is not None:
         place = "/jobs/{application_id}/tensorboard"
         routes += [
-            Route(place, _with_body(_page(library, _start_board)), methods=["POST"]),
-            Route(place + "/{path:path}", _with_body(_page(library, _forward_to_board)), methods=["GET", "POST"]),
+            Route(place, _with_body(_page(store, _start_board)), methods=["POST"]),
+            Route(place + "/{path:path}", _with_body(_page(store, _forward_to_board)), methods=["GET", "POST"]),
         ]
     # A page of another site must not read jobs by a name of its own for this address.
     hosts = ["127.0.0.1", "localhost", "[::1]"]
@@ -207,10 +207,10 @@ def build_application(
     return application
 
 
-def _page(library: Library, build: Callable[[Library, Request], Response]) -> Callable[[Request], Any]:
+def _page(store: JobStore, build: Callable[[JobStore, Request], Response]) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         try:
-            return await run_in_threadpool(build, library.seen_by(request.scope.get("reader", "")), request)
+            return await run_in_threadpool(build, store.seen_by(request.scope.get("reader", "")), request)
         except _InvalidQuery as error:
             return _render("error.html", 400, text=str(error))
         except TfYarnError as error:
@@ -289,11 +289,11 @@ def _skip(request: Request) -> int:
     return int(text)
 
 
-def _list(library: Library, request: Request) -> Response:
+def _list(store: JobStore, request: Request) -> Response:
     query, form = _query(request)
     skip, cut = _skip(request), set[str]()
-    summaries, more = library.page(query, skip, PAGE_SIZE, cut)
-    live, why = library.live() if not skip else ([], "")
+    summaries, more = store.page(query, skip, PAGE_SIZE, cut)
+    live, why = store.live() if not skip else ([], "")
     live = [job for job in live if query.matches({**vars(job), "finished_at": time.time()})]
 
     def other(number: int) -> str:
@@ -315,9 +315,9 @@ def _list(library: Library, request: Request) -> Response:
     )
 
 
-def _job(library: Library, request: Request) -> Response:
+def _job(store: JobStore, request: Request) -> Response:
     application_id = request.path_params["application_id"]
-    document = library.document(application_id)
+    document = store.document(application_id)
     if document is None:
         return _render("error.html", 404, text=f"Neither the history nor YARN knows {application_id}.")
     links = _environment().get_template("links.html").render()
@@ -327,8 +327,8 @@ def _job(library: Library, request: Request) -> Response:
     return HTMLResponse(page, headers={"Content-Security-Policy": policy})
 
 
-def _updates(library: Library, request: Request) -> Response:
-    document = library.updates(request.path_params["application_id"])
+def _updates(store: JobStore, request: Request) -> Response:
+    document = store.updates(request.path_params["application_id"])
     if document is None:
         return PlainTextResponse("The job does not answer.\n", 503)
     query = request.query_params
@@ -336,8 +336,8 @@ def _updates(library: Library, request: Request) -> Response:
     return JSONResponse(changed_parts(parts, query.get("marks", "")), media_type=DOCUMENT_TYPE)
 
 
-def _log_end(page: str, library: Library, request: Request) -> Response:
-    text = library.log_end(request.path_params["application_id"], request.query_params.get("task", ""), page)
+def _log_end(page: str, store: JobStore, request: Request) -> Response:
+    text = store.log_end(request.path_params["application_id"], request.query_params.get("task", ""), page)
     if text is None:
         return PlainTextResponse("The task has no agent that answers.\n", 404)
     return PlainTextResponse(escape_controls(text))
@@ -363,16 +363,16 @@ def _board_path(request: Request) -> str:
     return f"{_FOLDER.get()}/jobs/{quote(request.path_params['application_id'], safe='')}/tensorboard"
 
 
-def _start_board(library: Library, request: Request) -> Response:
+def _start_board(store: JobStore, request: Request) -> Response:
     application_id = request.path_params["application_id"]
-    document = library.document(application_id)
+    document = store.document(application_id)
     if document is None or not (path := _board(document, request)) or _is_live(document):
         raise _InvalidQuery(f"{application_id} is no ended job with an output path")
     request.app.state.boards.start(application_id, _event_files(document), path)
     return RedirectResponse(f"{path}/", 303)
 
 
-def _forward_to_board(library: Library, request: Request) -> Response:
+def _forward_to_board(store: JobStore, request: Request) -> Response:
     boards: Boards = request.app.state.boards
     board = boards.find(request.path_params["application_id"])
     if board is None:
@@ -401,11 +401,11 @@ def _forward_to_board(library: Library, request: Request) -> Response:
     return Response(with_relative_fonts(found.content) if page else found.content, found.status_code, headers)
 
 
-def _compare(library: Library, request: Request) -> Response:
+def _compare(store: JobStore, request: Request) -> Response:
     chosen = list(dict.fromkeys(request.query_params.getlist("app")))
     if not 2 <= len(chosen) <= COMPARED:
         raise _InvalidQuery(f"{len(chosen)} jobs are chosen; choose 2 to {COMPARED} in the list")
-    records = [library.record(application_id) for application_id in chosen]
+    records = [store.record(application_id) for application_id in chosen]
     found = [record for record in records if record is not None]
     missing = [one for one, record in zip(chosen, records, strict=True) if record is None]
     if missing:
@@ -426,10 +426,10 @@ def _overlay(records: list[dict[str, Any]]) -> list[str]:
     return [draw_curves(name, found, colours, apart=COMPARED) for name, found in sorted(curves.items())[:COMPARED]]
 
 
-def _reasons(library: Library, request: Request) -> Response:
+def _reasons(store: JobStore, request: Request) -> Response:
     query, form = _query(request, PERIOD)
     now, cut = time.time(), set[str]()
-    summaries = library.all(query, cut)
+    summaries = store.all(query, cut)
     begin = query.since or min((float(one.get("finished_at") or now) for one in summaries), default=now)
     return _render(
         "reasons.html",
@@ -441,10 +441,10 @@ def _reasons(library: Library, request: Request) -> Response:
     )
 
 
-def _queues(library: Library, request: Request) -> Response:
+def _queues(store: JobStore, request: Request) -> Response:
     query, form = _query(request, PERIOD)
     cut = set[str]()
-    waits = figures.count_waits(library.all(query, cut))
+    waits = figures.count_waits(store.all(query, cut))
     return _render(
         "queues.html",
         form=form,

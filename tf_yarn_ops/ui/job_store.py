@@ -1,4 +1,4 @@
-"""`Library`: what the pages show, read from the history and from YARN; safe for several threads."""
+"""`JobStore`: what the pages show, read from the history and from YARN; safe for several threads."""
 
 import copy
 import logging
@@ -31,7 +31,7 @@ _OF_YARN = ("application_id", "name", "queue", "user", "tracking_url", "tensorbo
 _PATIENCE = 2.0
 
 
-class Library:
+class JobStore:
     """The jobs that the pages show.
 
     Parameters
@@ -48,8 +48,8 @@ class Library:
         self._live: list[tuple[float, list[JobReport], str]] = [(0.0, [], "")]  # shared by all readers
         self._reader = ""
 
-    def seen_by(self, reader: str) -> "Library":
-        """Return the library as a reader sees it: own jobs, and those that their view ACLs show; all if it is empty."""
+    def seen_by(self, reader: str) -> "JobStore":
+        """Return the store as a reader sees it: own jobs, and those that their view ACLs show; all if it is empty."""
         if not reader:
             return self
         found = copy.copy(self)
