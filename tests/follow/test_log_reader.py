@@ -205,6 +205,21 @@ def test_aggregation_is_waited_for_while_yarn_says_that_it_goes_on(yarn, yarn_pr
     assert "".join(reader.read(ID)) == CONTENT and not list(states)
 
 
+def test_program_yarn_does_not_run_while_yarn_aggregates(yarn, yarn_program):
+    """Behind a firewall that drops RPC it would hang for two minutes, while HDFS has the log after one second."""
+    path, place = f"{yarn_program}:/bin:/usr/bin", {"log_directory": "/tmp/logs", "local_root": str(yarn_program)}
+    reader = logs(yarn, {"PATH": path}, aggregation="RUNNING", **place)
+
+    def sleep(seconds):
+        folder = yarn_program / "tmp" / "logs" / "ann" / "logs" / ID
+        folder.mkdir(parents=True)
+        (folder / "127.0.0.1_1").write_bytes(file_of({CONTAINER: {"worker.log": CONTENT.encode()}}))
+
+    reader._sleep = sleep
+    assert "".join(reader.read(ID)) == CONTENT
+    assert not (yarn_program / "arguments").exists()
+
+
 def test_wait_for_an_aggregation_that_hangs_ends_with_the_tail(yarn, monkeypatch):
     monkeypatch.setattr(tf_yarn_ops.follow.log_reader, "AGGREGATION_TIME", 0.2)
     assert "".join(logs(yarn, aggregation="RUNNING", tail="the tail").read(ID)).startswith("the tail")

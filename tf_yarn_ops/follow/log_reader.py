@@ -280,10 +280,11 @@ class Logs:
         """
         began, last, announced = self._waiting.setdefault(file.application_id, time.monotonic()), not ended, False
         live = self._in_order(self._from_node, self._from_page) if file.page and not ended else (self._from_node,)
-        sources = (*live, self._from_server, self._from_file_system, self._from_yarn)
+        sources = (*live, self._from_server, self._from_file_system)
         with closing(LogSources(self._cluster, self._resourcemanager)) as known:
             while True:
-                for source in sources:
+                # Behind a firewall that drops RPC, the program ``yarn`` hangs: it is the last resort.
+                for source in (*sources, *([self._from_yarn] if last else ())):
                     found = False
                     for chunk in source(file, known, window):
                         if self._cancelled():
