@@ -2,13 +2,15 @@
 
 import os
 import signal
+import sys
+import time
 
 import pytest
 
 from support.faults import Matrix, check
 from support.hadoop.hosts import HostsCluster, missing_for_hosts
 from support.hosts_rig import FOREVER, HostsRig
-from support.programs import YTF
+from support.programs import ROOT, YTF
 from support.waiting import until
 from tf_yarn_ops.minicluster import health
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -207,6 +209,27 @@ def nodemanager_recovers(rig):
     return client.end(began, trained_once)
 
 
+@row("the clock of one node is 10 minutes behind, that of another 9 ahead", Reason.SUCCEEDED, 150)
+def clocks_differ(rig):
+    """YARN lets no container start on a node whose clock is 10 minutes ahead."""
+    clocks = {"n2": -600, "n3": 540}
+    set_clocks(rig, clocks)
+    now = time.time()
+    tests = [f"{{ [ $(hostname -s) != {host} ] || [ $((($(date +%s) - {now + seconds:.0f}) / 120)) = 0 ]; }}"
+             for host, seconds in clocks.items()]  # fmt: skip
+    try:
+        return rig.play("-r", "worker:3", f"{' && '.join(tests)} && sleep 3", expect=on_different_hosts)
+    finally:
+        set_clocks(rig, dict.fromkeys(clocks, 0))
+
+
+def set_clocks(rig, clocks):
+    for host, seconds in clocks.items():
+        rig.cluster.stop_daemon(daemon_of(host, "nm"), signal.SIGKILL)
+        rig.cluster.set_clock(host, seconds)
+        rig.cluster.start_daemon(daemon_of(host, "nm"))
+
+
 def daemon_of(host, kind):
     return f"{kind}{host[1:]}".removesuffix("1")
 
@@ -264,6 +287,20 @@ def worker_cut_off_from_coordinator(rig):
     return client.end(began)
 
 
+@row("a firewall drops what the client sends to NodeManagers", Reason.SUCCEEDED, 150)
+def nodemanagers_unreachable_for_client(rig):
+    """The coordinator serves the log of a running task, HDFS that of an ended one."""
+    for node in NODES:
+        rig.cluster.block(node, "edge", "8042")
+    client = rig.submit(*releasable(rig, "dropped"), "-r", "worker:1", UNTIL_RELEASED)
+    client.running(1)
+    began = rig.clock()
+    log = rig.run(*YTF, "logs", client.application, "--task", "worker:0").stdout
+    assert "step 1\n" in log and client.process.poll() is None, log
+    release(rig, "dropped")
+    return client.end(began, trained_once)
+
+
 @row("the client is cut off for 15 s while it uploads", Reason.SUCCEEDED, 200)
 def client_cut_off_while_it_uploads(rig):
     (rig.cluster.directory / "edge" / "large.bin").write_bytes(os.urandom(20_000_000))
@@ -313,7 +350,19 @@ def test_fault_of_the_network_ends_as_the_matrix_says(row, played):
     check(row, played)
 
 
-def test_tasks_on_different_hosts_reach_each_other_by_name(rig, played):
+def test_tensorflow_trains_on_three_hosts_from_and_to_hdfs(rig, played):
     """The client waits for the fault's rows: they change what names mean."""
-    outcome = rig.play("-r", "chief:1", "-r", "worker:2", RING, expect=on_different_hosts)
+    digits, data = ROOT / "examples" / "digits", "/tmp/digits.npz"
+    prepared = rig.run(sys.executable, str(digits / "prepare.py"), f"webhdfs://root@master.lab.test:9870{data}")
+    assert prepared.returncode == 0, prepared.stderr
+    words = ["-m", "worker:1024", "-r", "worker:3", "-i", f"hdfs://{data}", "-o", "hdfs:///tmp/digits"]
+    files = [word for name in ("multi_worker.py", "digits.py") for word in ("--file", str(digits / name))]
+
+    def expect(report):
+        on_different_hosts(report)
+        assert report["metrics"]["accuracy"] >= 0.95, report
+
+    outcome = rig.play(*words, *files, "python multi_worker.py --batch_size 63 --steps 300", expect=expect)
     assert outcome.reason is Reason.SUCCEEDED, outcome.message
+    place = "/webhdfs/v1/tmp/digits/model/saved_model.pb?op=GETFILESTATUS&user.name=root"
+    health.open_page(rig.cluster.settings, rig.cluster.namenode_url + place, 10).close()

@@ -647,14 +647,6 @@ def test_parameter_server_training_reaches_its_accuracy(run, launcher, digits, m
     assert json.loads(files.read("/tmp/by-ps/eval/accuracy.json"))["step"] == 600
 
 
-def test_multi_worker_training_reads_and_writes_hdfs(run, launcher, digits, minicluster):
-    output = f"{minicluster.default_filesystem}/tmp/multi-worker"
-    report = run(training("multi_worker.py", {"worker": 2}, digits[1], output), timeout=180)
-    assert_trained(report)
-    files = launcher.session.staging(launcher.cluster.user).filesystem
-    assert "saved_model.pb" in [status.name for status in files.list("/tmp/multi-worker/model")]
-
-
 @pytest.mark.timeout(500)  # two trainings, each with a start of TensorFlow in two tasks
 def test_mirrored_training_resumes_from_hdfs_after_a_lost_container(launcher, submitted, digits, minicluster):
     """Checkpoints, event files and the model of a program that opens only local paths; a reader of HDFS meets no halves."""

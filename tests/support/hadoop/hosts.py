@@ -22,6 +22,8 @@ import threading
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 from tf_yarn_ops.errors import MiniClusterError
@@ -43,6 +45,7 @@ _PORTS = {
     "rm-tracker": 8031, "rm-admin": 8033, "rm-web": 8088, "nm": 8041, "nm-localizer": 8040, "nm-web": 8042,
 }  # fmt: skip
 _CLONE_NEWNET = 0x40000000
+_OTHER_CLOCK = Path(__file__).with_name("other_clock.c")
 _UP_SECONDS = 30.0
 
 # Arguments: host, its number, the pid of the switch (0 for the switch itself), the cluster's folder, Python, marks.
@@ -154,6 +157,8 @@ class HostsSettings(HadoopSettings):
             "yarn.nodemanager.log-dirs": f"{disk}/logs",
             "yarn.nodemanager.recovery.dir": f"{disk}/recovery",
             "yarn.scheduler.include-port-in-node-name": "false",
+            # A container has the clock of its NodeManager.
+            "yarn.nodemanager.env-whitelist": f"{yarn['yarn.nodemanager.env-whitelist']},LD_PRELOAD,OTHER_CLOCK",
             "yarn.resourcemanager.nodes.exclude-path": str(self.directory / "excluded"),
             # A node is healthy again at the next look; Hadoop waits for two minutes.
             "yarn.nodemanager.disk-health-checker.interval-ms": "10000",
@@ -197,7 +202,27 @@ class HostsCluster(HadoopCluster):
     def on(self, host: str, words: Sequence[str]) -> list[str]:
         """Return the command that runs a program on a host; it begins in the host's own folder."""
         inside = ["nsenter", "-t", str(self.pid(host)), "--net", "--uts", "--mount"]
-        return [*inside, "env", "-C", str(self.directory / host), f"HOME={self.directory / host}", *words]
+        own = [f"HOME={self.directory / host}", *self._clocks.get(host, ())]
+        return [*inside, "env", "-C", str(self.directory / host), *own, *words]
+
+    @cached_property
+    def _clocks(self) -> dict[str, list[str]]:
+        """Variables of all that starts on a host whose clock is another."""
+        return {}
+
+    def set_clock(self, host: str, seconds: int) -> None:
+        """Set the clock of all that starts on a host from now on.
+
+        Parameters
+        ----------
+        host : str
+        seconds : int
+            Ahead of the clock of this machine; below 0 behind it.
+        """
+        library = self.directory / "other_clock.so"
+        if not library.exists():
+            subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, _OTHER_CLOCK], check=True)
+        self._clocks[host] = [f"LD_PRELOAD={library}", f"OTHER_CLOCK={seconds}"] if seconds else []
 
     def unplug(self, host: str) -> None:
         """Cut a host off from all others."""
