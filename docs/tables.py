@@ -186,7 +186,8 @@ def fill(text: str) -> str:
 #: The module of the operator, and the types of its options by the words of their kinds. Each may be a template.
 OPERATOR_FILE = DOCS.parent / "tf_yarn_ops" / "airflow" / "operator.py"
 STUB_TYPES = {
-    "text": "str", "count": "int | str", "seconds": "float | str", "memory": "int | str", "flag": "bool | str",
+    "text": "str", "count": "int | str", "seconds": "float | str", "factor": "float | str",
+    "memory": "int | str", "flag": "bool | str",
     "texts": "str | Sequence[str]", "codes": "int | str | Sequence[int]", "variables": "str | Mapping[str, Any]",
     "sources": "str | Mapping[str, str]", "amounts": "str | Mapping[str, int | str]",
 }  # fmt: skip

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .validation import (
+    FACTORS,
     parse_memory,
     read_amounts,
     read_choice,
@@ -12,6 +13,7 @@ from .validation import (
     read_count,
     read_env,
     read_exit_codes,
+    read_factor,
     read_flag,
     read_seconds,
     read_source,
@@ -31,9 +33,9 @@ class Kind:
     Attributes
     ----------
     word : str
-        ``text``, ``choice``, ``count`` (a whole number), ``seconds``, ``memory``, ``flag`` or ``part``; of several
-        values: ``texts``, ``codes`` (exit codes), ``variables`` (names to texts), ``amounts`` (names to whole numbers)
-        or ``sources`` (names to paths or URIs).
+        ``text``, ``choice``, ``count`` (a whole number), ``seconds``, ``factor``, ``memory``, ``flag`` or ``part``; of
+        several values: ``texts``, ``codes`` (exit codes), ``variables`` (names to texts), ``amounts`` (names to whole
+        numbers) or ``sources`` (names to paths or URIs).
     read : callable
         Returns the field of what a user gives, or raises SpecInvalid.
     value : str
@@ -70,6 +72,7 @@ _MEMORY = {"type": ["number", "string"], "minimum": 0, "pattern": r"^\s*\d+(\.\d
 MEMORY = Kind("memory", parse_memory, "<memory>", "MiB", schema=_MEMORY)
 _SECONDS = {"type": ["number", "string"], "minimum": 0, "pattern": r"^\s*[+-]?[\d._]+([eE][+-]?\d+)?\s*$"}
 SECONDS = Kind("seconds", read_seconds, "<seconds>", "seconds", schema=_SECONDS)
+FACTOR = Kind("factor", read_factor, "<factor>", schema={**_SECONDS, "maximum": FACTORS[1]})
 TEXT, VERBATIM, SOURCE = Kind("text", read_text), Kind("text", read_text, verbatim=True), Kind("text", read_source)
 COMMAND = Kind("text", read_command, verbatim=True, schema={**STRING, "pattern": r"\S"})
 TEXTS = Kind("texts", read_texts, schema={"type": ["array", "string"], "items": STRING})

@@ -22,6 +22,8 @@ from .runtime.common.masking import MASK, mask_command
 PartType = TypeVar("PartType")
 Reader = Callable[[Any], Any]
 
+#: The least and the largest factor by which something grows.
+FACTORS = (1.1, 10)
 #: The largest number of digits in a number of a job.
 _DIGITS = 20
 
@@ -74,6 +76,7 @@ class ValueFault(FaultCode):
     NOT_A_COUNT = "{given!r} is not a whole number of at least {least}"
     NOT_IN_THE_PAST = "{given!r} is not between 1970 and now"
     NOT_SECONDS = "{given!r} is not a number of seconds of at least 0"
+    NOT_A_FACTOR = "{given!r} is neither a number from {least} to {most} nor 0, which is off"
     NOT_A_TIMESTAMP = "{given!r} is neither an age such as 90s, 10m, 2h or 7d nor a time such as 2026-11-22T17:05"
     NOT_A_FLAG = "{given!r} is neither true nor false"
     NOT_A_TEXT = "{given!r} is not a text"
@@ -282,6 +285,19 @@ def read_seconds(value: Any) -> float:
     if isinstance(value, bool) or not math.isfinite(seconds) or seconds < 0:
         raise invalid(ValueFault.NOT_SECONDS, given=value)
     return seconds
+
+
+def read_factor(value: Any) -> float:
+    """Return a factor of `FACTORS`, or 0."""
+    _text_of_number(value)
+    try:
+        factor = float(value)
+    except (TypeError, ValueError):
+        factor = math.nan
+    least, most = FACTORS
+    if isinstance(value, bool) or not (factor == 0 or least <= factor <= most):
+        raise invalid(ValueFault.NOT_A_FACTOR, given=value, least=least, most=most)
+    return factor
 
 
 def read_flag(value: object) -> bool:

@@ -38,10 +38,11 @@ JOBS = [
          "instances": 1, "environment": "venv:///gpu", "max_restarts": 2, "max_container_losses": 0,
          "resources": {"yarn.io/fpga": 1}, "after": ["a", "b"]}, "a": 1, "b": 1}}),
     ({**RUN, "tf.restart": "cluster", "tf.max_restarts": "5", "tf.retry_exit_codes": "1, 2", "tf.fatal_exit_codes": "3",
-      "tf.max_container_losses": "9", "tf.restart_backoff": "2", "tf.allocation_retries": "4"},
+      "tf.max_container_losses": "9", "tf.restart_backoff": "2", "tf.allocation_retries": "4", "tf.memory_growth": "1.5"},
      {"command": "run", "tasks": {"worker": 1}, "restart": {
          "mode": "cluster", "max_restarts": 5, "retry_exit_codes": [1, 2], "fatal_exit_codes": [3],
-         "max_container_losses": 9, "backoff": 2, "allocation_retries": 4}}),
+         "max_container_losses": 9, "backoff": 2, "allocation_retries": 4,
+         "memory_growth": 1.5}}),
     ({**RUN, **{f"tf.{name}_timeout": "9" for name in ("queue", "allocation", "registration", "heartbeat", "execution",
                                                        "total")}, "tf.stop_grace": "1.5", "tf.evaluator_grace": "60"},
      {"command": "run", "tasks": {"worker": 1}, "deadlines": {

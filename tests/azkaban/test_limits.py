@@ -57,6 +57,14 @@ def test_the_sites_limits_hold(limits, fault, project):
     ).check_job(job)
 
 
+@pytest.mark.parametrize("limits", [{"memory": "8g"}, {"total_memory": "16g"}])
+def test_memory_that_grows_is_refused_under_a_limit_of_memory(limits, project):
+    job = read({"tf.command": "x", "tf.worker.instances": "1", "tf.memory_growth": "1.5"}, project)
+    with pytest.raises(SpecInvalid, match=r"tf.memory_growth: 1.5 could exceed the memory that this site allows"):
+        Limits(**limits).check_job(job)
+    Limits(vcores=4).check_job(job)
+
+
 def test_no_container_is_beyond_the_limits(project):
     job = read(
         {

@@ -23,8 +23,9 @@ import pytest
 from support.faults import FOREVER, Matrix, Rig, check, job, kill
 from support.waiting import until
 from tf_yarn_ops.hadoop.site import PORTS
-from tf_yarn_ops.job.parts import Deadlines, Environment
+from tf_yarn_ops.job.parts import Deadlines, Environment, RestartPolicy
 from tf_yarn_ops.job.spec import TaskSpec
+from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.submit.certificate import mint
 
@@ -75,6 +76,18 @@ def over_memory(rig):
         assert re.search(r"[\d.]+ ?[MG]B of 256 ?MB physical memory", report.message), report.message
 
     return rig.run(job(HOG, losses=3), expect)
+
+
+@MATRIX.row("a container grows over its memory, with memory_growth", Reason.SUCCEEDED, 240)
+def over_memory_with_growth(rig):
+    ids = []
+    begun = rig.folder / "memory"
+    command = f"if mkdir {begun}; then exec {HOG}; fi; exec {HOG.replace('600', '5')}"
+    spec = job(command, restart=RestartPolicy(max_container_losses=0, memory_growth=4))
+    ended = rig.launcher.run(spec, Identity("grows"), on_reserved=ids.append, poll_interval=0.4, timeout=230)
+    assert (len(ids), ended.memory_mib) == (2, {"worker": 1024}), ended
+    assert rig.launcher.report(ids[0]).reason is Reason.OUT_OF_MEMORY
+    return rig.end(ended.application_id)
 
 
 @MATRIX.row("YARN kills a container", Reason.CONTAINER_LOST, 90)

@@ -20,8 +20,9 @@ from tf_yarn_ops.launch.identity import (
     decide_submission,
     deployment_tag,
     generation_of,
+    is_repeatable,
     latest_of,
-    nothing_trained,
+    may_try_again,
     old_tasks_end,
 )
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -165,10 +166,18 @@ def test_an_identity_that_ignores_others_sees_its_own_generation_only():
 
 
 @pytest.mark.parametrize(
-    "reason, nothing", [(Reason.ALLOCATION_TIMEOUT, True), (Reason.TASK_FAILED, False), (Reason.SUCCEEDED, False)]
+    "ended, repeatable",
+    [
+        ({"reason": Reason.ALLOCATION_TIMEOUT}, True),
+        ({"reason": Reason.TASK_FAILED}, False),
+        ({"reason": Reason.SUCCEEDED}, False),
+        ({"reason": Reason.OUT_OF_MEMORY, "first_failure": "worker:0"}, False),
+        ({"reason": Reason.OUT_OF_MEMORY, "first_failure": "worker:0", "memory_mib": {"worker": 1}}, True),
+    ],
 )
-def test_only_a_job_without_containers_has_not_trained(reason, nothing):
-    assert nothing_trained(JobReport(number(1), reason=reason, message="x")) is nothing
+def test_only_a_job_without_training_or_with_growth_is_repeated(ended, repeatable):
+    report = JobReport(number(1), message="x", **ended)
+    assert is_repeatable(report) is may_try_again([report], 1) is repeatable
 
 
 def test_waiting_generation_waits_for_the_oldest():

@@ -57,10 +57,10 @@ def cancel_at(place, launcher, method, start):
     place.yarn.faults.append(lambda m, path: launcher.cancel() if m == method and path.startswith(start) else None)
 
 
-def read_proto(place):
+def read_proto(place, name=ID):
     """Return the specification that Skein's application master reads."""
     from skein import proto
 
     message = proto.ApplicationSpec()
-    message.ParseFromString(next(place.staging.glob(f"{ID}/*/.skein.proto")).read_bytes())
+    message.ParseFromString(next(place.staging.glob(f"{name}/*/.skein.proto")).read_bytes())
     return message

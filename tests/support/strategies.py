@@ -46,7 +46,7 @@ def restarts(draw):
         mode=mode, max_restarts=None if mode == "never" else draw(st.none() | st.integers(0, 9)),
         max_container_losses=draw(st.integers(0, 9)), retry_exit_codes=tuple(retry),
         fatal_exit_codes=tuple(draw(st.sets(codes, max_size=2)) - retry), backoff=draw(seconds),
-        allocation_retries=draw(st.integers(0, 3)), exclude_node_after=draw(st.integers(0, 3)),
+        allocation_retries=draw(st.integers(0, 3)), exclude_node_after=draw(st.integers(0, 3)), memory_growth=draw(st.just(0.0) | st.floats(1.1, 10)),
     )  # fmt: skip
 
 

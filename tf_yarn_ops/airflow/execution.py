@@ -19,7 +19,7 @@ from ..hadoop.resourcemanager import ENDED
 from ..job.document import read_document
 from ..job.request import find_job_warnings
 from ..job.spec import JobSpec
-from ..launch.identity import latest_of, nothing_trained
+from ..launch.identity import is_repeatable, latest_of
 from ..launch.launcher import Launcher
 from ..launch.run import EngineRun
 from ..runtime.common.escaping import escape_controls
@@ -208,7 +208,7 @@ class TaskExecution:
         return follow_in_thread(followed, self.log, program, self._check_killed)
 
     def _finish(self, report: JobReport, submitted: str) -> Any:
-        """End the task with a report; submit again first if no task of the job has run.
+        """End the task with a report; submit again first if that may help, as `Launcher.run` does.
 
         This worker waits for the next application: a second deferral would overwrite the log of the first trigger.
         """
@@ -446,9 +446,9 @@ class TaskExecution:
             return replace(report, message=f"{why}; the application may still run: {error}")
 
     def _try_again(self, report: JobReport) -> JobReport:
-        """Submit again if no task of the job has run; YARN's list of applications shows how often that was done."""
+        """Submit again where `Launcher.run` does; YARN's list of applications shows how often that was done."""
         deadline = self._deadline()
-        if not nothing_trained(report) or (deadline is not None and time.time() >= deadline):
+        if not is_repeatable(report) or (deadline is not None and time.time() >= deadline):
             return report
 
         def train() -> JobReport:

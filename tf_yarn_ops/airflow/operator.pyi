@@ -65,6 +65,7 @@ class TensorFlowYarnOperator(BaseOperator):
     fatal_exit_codes: Any
     restart_backoff: Any
     allocation_retries: Any
+    memory_growth: Any
     exclude_node_after: Any
     lease: Any
     queue_timeout: Any
@@ -164,6 +165,7 @@ class TensorFlowYarnOperator(BaseOperator):
         fatal_exit_codes: int | str | Sequence[int] | Sequence[str] | Mapping[str, Any] | XComArg | None = ...,
         restart_backoff: float | str | XComArg | None = ...,
         allocation_retries: int | str | XComArg | None = ...,
+        memory_growth: float | str | XComArg | None = ...,
         exclude_node_after: int | str | XComArg | None = ...,
         lease: float | str | XComArg | None = ...,
         queue_timeout: float | str | XComArg | None = ...,

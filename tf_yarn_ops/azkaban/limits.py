@@ -36,6 +36,7 @@ class LimitFault(FaultCode):
     TASKS = "{given} tasks; this site allows {most}"
     CONTAINER = "{given}{unit}; this site allows {most}{unit} for a container"
     TOGETHER = "{given}{unit} together; this site allows {most}{unit} for a job"
+    GROWTH = "{given:g} could exceed the memory that this site allows; leave it out"
     TOTAL_TIMEOUT = "{given:g} s; this site allows {most:g}"
     NO_TOTAL_TIMEOUT = "no limit; this site allows {most:g} s"
     NOT_A_VARIABLE = "not a variable with a text; put numbers and true into quotes"
@@ -181,6 +182,8 @@ class Limits(Part):
                 faults.append(
                     Fault(f"tf.<type>.{what}", LimitFault.TOGETHER, {"given": together, "most": total, "unit": unit})
                 )
+        if job.restart.memory_growth and (self.memory, self.total_memory) != (None, None):
+            faults.append(Fault("tf.memory_growth", LimitFault.GROWTH, {"given": job.restart.memory_growth}))
         longest, limit = self.total_timeout, job.deadlines.total
         if longest is not None and (not limit or limit > longest):
             code = LimitFault.TOTAL_TIMEOUT if limit else LimitFault.NO_TOTAL_TIMEOUT

@@ -248,6 +248,12 @@ class RestartPolicy(Part):
         kinds.count(0),
         "How often a waiting client submits the job again, after a pause, when it has missed its allocation deadline.",
     )
+    memory_growth: float = option(
+        0.0,
+        kinds.FACTOR,
+        "After OUT_OF_MEMORY a waiting client submits the job again with so many times the memory for the failed "
+        "task's type, at most the cluster's maximum allocation; 0 for never.",
+    )
     exclude_node_after: int = option(
         0,
         kinds.count(0),

@@ -23,6 +23,7 @@ from ..runtime.common.report import JobReport
 from ..submit.submitter import SubmitMethod, Submitter
 from .claims import Claim, Claims
 from .committed import PlannedOutput
+from .growth import grow_memory, has_grown
 from .identity import (
     IGNORE,
     WAIT,
@@ -34,6 +35,7 @@ from .identity import (
     generation_of,
     may_try_again,
     old_tasks_end,
+    order,
 )
 from .submission import notifying, prepare, reserve, send, set_limits
 
@@ -74,6 +76,7 @@ class _Ensuring:
         self._resourcemanager = session.resourcemanager
         self._user = spec.user or session.cluster.user
         self._submitted = ""
+        self._found: Sequence[Mapping[str, Any]] = ()
         self._logged: set[str] = set()
 
     def run(self) -> JobReport:
@@ -107,6 +110,7 @@ class _Ensuring:
 
     def _decide(self) -> SubmissionDecision:
         found = self._resourcemanager.find(tags=[self._identity.tag], user=self._user)
+        self._found = found
         decision = decide_submission(found, self._identity, self._user, self._spec.restart.allocation_retries)
         if decision.action is Action.SUBMIT and self._old_tasks_run(found):
             return SubmissionDecision(Action.WAIT)
@@ -190,6 +194,8 @@ class _Ensuring:
     def _submit(self) -> JobReport | None:
         """Submit the job; return a report when an application has ended, None to poll again."""
         session, submitter = self._session, self._submitter
+        if (outgrown := self._grow_memory()) is not None:
+            return outgrown
         self._spec = spec = prepare(session, self._spec)
         if submitter.reserves:
             return self._submit_by_claim()
@@ -198,6 +204,20 @@ class _Ensuring:
         application_id = reserve(session, submitter, spec)
         self._submitted = send(session, submitter, spec, application_id, self._identity.tags, self._notify)
         return None
+
+    def _grow_memory(self) -> JobReport | None:
+        """Give the job more memory where this generation ran out of it; return its end if this attempt can't do that.
+
+        A later client, and one that was not there when the application ended, find the same memory in the reports.
+        """
+        generation = self._identity.generation
+        own = (a for a in self._found if a["state"] in ENDED and generation_of(a) == generation)
+        ended = sorted(own, key=lambda application: order(application["id"]))
+        reports = [read_yarn_report(application) for application in ended]
+        self._spec = grow_memory(self._session, self._spec, reports)
+        if not ended or attempt_of(ended[-1]) != self._identity.attempt or has_grown(self._spec, reports[-1]):
+            return None
+        return self._session.report(reports[-1].application_id)
 
     def _check_owner(self) -> None:
         """Kill our application if it runs as another user: no later poll would find it, so each would submit again."""

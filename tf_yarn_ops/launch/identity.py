@@ -27,6 +27,7 @@ from ..runtime.common.contract import APPLICATION_ID
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import VERDICT_TAG, JobReport
 from ..validation import ValueFault, check_faults
+from .growth import outgrew_memory
 
 #: How often a job is submitted again because YARN could not launch its application master.
 LAUNCH_RETRIES = 2
@@ -313,13 +314,13 @@ def latest_of(applications: Iterable[Mapping[str, Any]], identity: Identity) -> 
     return max(own, key=lambda a: order(a["id"]), default=None)
 
 
-def nothing_trained(ended: JobReport) -> bool:
-    """Return whether an application ended before any task ran: without containers, or without its master."""
-    return ended.reason is Reason.ALLOCATION_TIMEOUT or never_launched(ended)
+def is_repeatable(ended: JobReport) -> bool:
+    """Return whether the attempt itself may submit again: no task has run, or more memory may help."""
+    return ended.reason is Reason.ALLOCATION_TIMEOUT or never_launched(ended) or outgrew_memory(ended)
 
 
 def may_try_again(ended: Sequence[JobReport], allocation_retries: int) -> bool:
-    """Return whether an attempt may submit once more, because no task has run.
+    """Return whether an attempt may submit once more, because no task has run, or with more memory.
 
     Parameters
     ----------
@@ -332,4 +333,6 @@ def may_try_again(ended: Sequence[JobReport], allocation_retries: int) -> bool:
     latest = ended[-1]
     if latest.reason is Reason.ALLOCATION_TIMEOUT:
         return sum(report.reason is Reason.ALLOCATION_TIMEOUT for report in ended) <= allocation_retries
+    if outgrew_memory(latest):
+        return True
     return never_launched(latest) and sum(never_launched(report) for report in ended) <= LAUNCH_RETRIES

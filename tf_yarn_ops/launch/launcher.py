@@ -22,6 +22,7 @@ from ..runtime.common.report import JobReport
 from ..submit.submitter import AUTO, SubmitMethod
 from .committed import with_commit
 from .ensure import ensure
+from .growth import grow_memory, has_grown, outgrew_memory
 from .identity import Identity, may_try_again
 from .submission import submit_once
 
@@ -302,7 +303,8 @@ class Launcher:
         """Submit a job, or attach to it, and wait for its end.
 
         When no task has run, the job is submitted again: after ALLOCATION_TIMEOUT ``restart.allocation_retries``
-        times, and twice when YARN could not launch the application master.
+        times, and twice when YARN could not launch the application master. After OUT_OF_MEMORY it is submitted with
+        more memory, with ``restart.memory_growth``.
 
         A job without an identity has a lease unless it says ``lease=0``: YARN ends it when this process is gone. No
         other call would find it.
@@ -315,8 +317,8 @@ class Launcher:
         on_reserved, on_change, on_line, tasks, timeout, poll_interval : optional
             As in `submit` and `wait_for`.
         after : JobReport, optional
-            The report of an ended application of this job. It is returned unchanged, unless no task has run and the
-            job may be submitted again. Default: none.
+            The report of an ended application of this job. It is returned unchanged, unless the job may be submitted
+            again. Default: none.
 
         Returns
         -------
@@ -337,7 +339,15 @@ class Launcher:
         while not ended or may_try_again(ended, spec.restart.allocation_retries):
             if ended:
                 self._pause_after(ended)
-            report = self.ensure(spec, identity, on_reserved) if identity else JobReport(self.submit(spec, on_reserved))
+            if identity:
+                report = self.ensure(spec, identity, on_reserved)
+            else:
+                spec = grow_memory(self.session, spec, ended)
+                if ended and not has_grown(spec, ended[-1]):
+                    break
+                report = JobReport(self.submit(spec, on_reserved))
+            if ended and report.application_id == ended[-1].application_id:
+                break  # more memory is not possible
             if report.reason is None:
                 report = self.wait(
                     report.application_id,
@@ -352,8 +362,10 @@ class Launcher:
         return with_commit(self.session, spec, identity.tags if identity else (), ended[-1])
 
     def _pause_after(self, ended: Sequence[JobReport]) -> None:
-        """Let time pass before the job is submitted again, because no task of it has run."""
+        """Let time pass before the job is submitted again, because no task of it has run; not before more memory."""
         latest = ended[-1]
+        if outgrew_memory(latest):
+            return
         pause = pause_before(len(ended)) if latest.reason is Reason.ALLOCATION_TIMEOUT else LAUNCH_PAUSE
         logger.info("%s: no task has run; submitting again in %.0f s: %s", latest.application_id, pause, latest.message)
         until = time.monotonic() + pause

@@ -104,6 +104,7 @@ def describe(
         "output": report.output_path or "",
         "work": format_work(report.working_path, report.working_bytes) if report.working_path else "",
         "metrics": describe_metrics(report),
+        "memory": ", ".join(f"{name} {mib} MiB" for name, mib in report.memory_mib.items()),
         "usage": describe_usage(report),
         "progress": report.progress,
     }  # fmt: skip

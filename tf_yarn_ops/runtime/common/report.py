@@ -214,6 +214,8 @@ class JobReport:
         ``step 300 of 1000, about 14 min 0 s left``; empty unless the program writes ``step`` and ``steps``.
     excluded_nodes : mapping of str to str
         Why no task starts there any more, by ``host:port`` of the NodeManager's pages; see ``exclude_node_after``.
+    memory_mib : mapping of str to int
+        The memory of the largest task of each type; only of jobs with ``memory_growth``, which may change it.
     versions : mapping of str to str
         Of this package, Skein and Python in the application master.
     """
@@ -250,6 +252,7 @@ class JobReport:
     alerts: Tuple[Alert, ...] = ()
     progress: str = ""
     excluded_nodes: Mapping[str, str] = field(default_factory=dict)
+    memory_mib: Mapping[str, Count] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -477,6 +480,7 @@ def _bare(report: JobReport) -> JobReport:
     return replace(
         report,
         excluded_nodes={},
+        memory_mib={},
         rounds=rounds,
         message=report.message[:200],
         name=report.name[:200],

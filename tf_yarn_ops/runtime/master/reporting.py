@@ -4,10 +4,11 @@ import functools
 import importlib.metadata
 import platform
 import time
-from typing import Mapping, Optional
+from typing import Dict, Mapping, Optional
 
 from ..common.alerts import LEAST_IDLE
 from ..common.report import JobReport, list_names
+from ..common.roles import TENSORBOARD
 from ..common.status import Facts, Waiting
 from . import lifecycle
 from .commit import OutputCommit
@@ -59,6 +60,11 @@ def build_report(
         phases = {task: lifecycle.LOST if phase == lifecycle.RUNNING else phase for task, phase in phases.items()}
     final = "SUCCEEDED" if state.has_succeeded else "FAILED"
     working = output.working_url if output else None
+    memory: Dict[str, int] = {}
+    if job.restart["memory_growth"]:
+        for plan in job.services.values():
+            if plan.type != TENSORBOARD:
+                memory[plan.type] = max(plan.memory, memory.get(plan.type, 0))
     return JobReport(
         application_id=state.application_id,
         name=job.name,
@@ -80,6 +86,7 @@ def build_report(
         working_bytes=output.working_bytes if output and working else None,
         tensorboard_logdir=(board.logdir if board.logdir != job.output else working) if board else None,
         excluded_nodes={node: str(failures) for node, failures in state.excluded.items()},
+        memory_mib=memory,
         versions={"tf_yarn_ops": job.version_of_package, "python": platform.python_version(), **installed_versions()},
         **{"started_at": round(state.started_at, 3), **state.times},
     )
