@@ -11,7 +11,7 @@ from support.fake_yarn import FakeYarn, application, closed_address, serving
 from tf_yarn_ops.airflow import machines as module
 from tf_yarn_ops.airflow.exceptions import TfYarnInfrastructureError
 from tf_yarn_ops.airflow.hook import YarnHook
-from tf_yarn_ops.airflow.machines import MACHINES_VARIABLE, differences, machine_facts, note_machine, read_machines
+from tf_yarn_ops.airflow.machines import MACHINES_VARIABLE, differences, machine_facts, read_machines, record_machine
 from tf_yarn_ops.launch.identity import Identity
 
 pytestmark = pytest.mark.slow
@@ -68,13 +68,13 @@ def test_machine_is_noted_once_an_hour_and_forgotten_after_a_week(site, server, 
     written = []
     for step in (0, 3000, 700, 7 * 86400):
         now[0] += step
-        note_machine(CONNECTION, cluster)
+        record_machine(CONNECTION, cluster)
         written.append(noted(server)["wk1"]["seen"] - 10**9)
     assert written == [0, 0, 3700, 3700 + 7 * 86400]
     for number in range(60):
         on(monkeypatch, f"pod{number}")
         now[0] += 1
-        note_machine(CONNECTION, cluster)
+        record_machine(CONNECTION, cluster)
     assert [*noted(server)] == [f"pod{number}" for number in range(10, 60)]
 
 
@@ -85,12 +85,12 @@ def test_machine_is_noted_once_an_hour_and_forgotten_after_a_week(site, server, 
 def test_variable_that_somebody_has_written_is_begun_anew(site, server, monkeypatch, written):
     server.variables[MACHINES_VARIABLE] = written
     on(monkeypatch, "wk2")
-    assert [*note_machine(CONNECTION, YarnHook().get_cluster())] == ["wk2"] == [*noted(server)]
+    assert [*record_machine(CONNECTION, YarnHook().get_cluster())] == ["wk2"] == [*noted(server)]
 
 
 def test_silent_server_does_not_hold_up_a_submission(site, server, caplog):
     server.fault = ErrorType.API_SERVER_ERROR
-    assert note_machine(CONNECTION, YarnHook().get_cluster()) == {}
+    assert record_machine(CONNECTION, YarnHook().get_cluster()) == {}
     assert "not compared with the others" in caplog.text
 
 

@@ -33,7 +33,7 @@ from .hook import YarnHook
 from .job import operator_job
 from .kill_state import DECIDED, KillOutcome, KillState, TaskSignal
 from .links import urls_of_ended
-from .machines import check_other_clusters, differences, note_machine
+from .machines import check_other_clusters, differences, record_machine
 from .masks import hand_over, job_secrets, masking
 from .outcome import (
     KILLED_BY_AIRFLOW,
@@ -359,7 +359,7 @@ class TaskExecution:
 
     def _compare_machines(self, spec: JobSpec, cluster: Cluster) -> None:
         connection = str(self.operator.tf_yarn_conn_id)
-        machines = note_machine(connection, cluster)
+        machines = record_machine(connection, cluster)
         for sentence in differences(connection, machines):
             self.log.warning("%s", sentence)
         check_other_clusters(cluster.acting_for(spec.user or cluster.user), spec.user or "", self.identity, machines)

@@ -1,6 +1,6 @@
 """Compare the machines of one Airflow: one that finds another cluster, or another user, would train a task again.
 
-Before it submits, each task notes the facts of its machine in Airflow's database, and reads those of the others.
+Before it submits, each task records the facts of its machine in Airflow's database, and reads those of the others.
 """
 
 import json
@@ -28,8 +28,8 @@ logger = logging.getLogger(__name__)
 
 #: The variable in Airflow's database with the facts of its machines.
 MACHINES_VARIABLE = "tf_yarn_machines"
-#: Seconds after which a machine is noted again, and forgotten; machines of a connection, at most.
-_NOTED, _KEPT, _MOST = 3600.0, 7 * DAY, 50
+#: Seconds after which a machine is recorded again, and forgotten; machines of a connection, at most.
+_RECORD_INTERVAL, _KEPT, _MOST = 3600.0, 7 * DAY, 50
 #: Seconds for one request to the cluster that another machine has found, and for all of them.
 _REQUEST, _PATIENCE = 3.0, 6.0
 
@@ -70,20 +70,20 @@ def read_machines() -> dict[str, Machines]:
         document = {}
     since = time.time() - _KEPT
     return {
-        connection: {host: facts for host, facts in machines.items() if _is_noted(facts, since)}
+        connection: {host: facts for host, facts in machines.items() if _is_current(facts, since)}
         for connection, machines in (document.items() if isinstance(document, dict) else ())
         if isinstance(machines, dict)
     }
 
 
-def _is_noted(facts: Any, since: float) -> bool:
+def _is_current(facts: Any, since: float) -> bool:
     seen, addresses = (facts.get("seen"), facts.get("resourcemanagers")) if isinstance(facts, dict) else (None, None)
     texts = isinstance(addresses, list) and all(isinstance(one, str) for one in (facts.get("user"), *addresses))
     return texts and isinstance(seen, int) and seen > since
 
 
-def note_machine(connection: str, cluster: Cluster) -> Machines:
-    """Note the facts of this machine, unless that was done within the hour. Return the machines of a connection.
+def record_machine(connection: str, cluster: Cluster) -> Machines:
+    """Record the facts of this machine, unless that was done within the hour. Return the machines of a connection.
 
     Parameters
     ----------
@@ -96,8 +96,8 @@ def note_machine(connection: str, cluster: Cluster) -> Machines:
     try:
         known = read_machines()
         machines = known.setdefault(connection, {})
-        noted = machines.get(host, {})
-        if noted != {**facts, "seen": noted.get("seen")} or now - noted["seen"] > _NOTED:
+        recorded = machines.get(host, {})
+        if recorded != {**facts, "seen": recorded.get("seen")} or now - recorded["seen"] > _RECORD_INTERVAL:
             machines[host] = {**facts, "seen": now}
             known[connection] = machines = dict(sorted(machines.items(), key=lambda one: one[1]["seen"])[-_MOST:])
             put_variable(MACHINES_VARIABLE, json.dumps(known), "What the machines of this Airflow know of its clusters")
@@ -133,7 +133,7 @@ def check_other_clusters(cluster: Cluster, user: str, identity: Identity, machin
         The user that the job names; empty if it names none.
     identity : Identity
     machines : mapping
-        See `note_machine`.
+        See `record_machine`.
 
     Raises
     ------
