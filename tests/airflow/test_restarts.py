@@ -3,6 +3,7 @@
 One after the other: each row takes away what all the others need.
 """
 
+import re
 import shutil
 import signal
 import time
@@ -103,14 +104,14 @@ def test_frozen_triggerer_leaves_the_training_to_another(site, yarn, outliving):
     finally:
         for process in family:
             process.resume()
-    until(
-        lambda: not yarn.live(outliving.run) or "is left to the triggerer that follows it now" in outliving.run.log(),
-        240,
-        0.5,
-    )
-    outliving.check()
-    frozen.terminate()
-    assert not psutil.wait_procs([frozen], 60)[1]
+    # On a busy machine Airflow's answer may come too late, and then the training is left as well.
+    left = re.compile(r"is left to the triggerer that follows it now|is left: this triggerer stood still")
+    try:
+        until(lambda: not yarn.live(outliving.run) or left.search(outliving.run.log()), 240, 0.5)
+        outliving.check()
+    finally:
+        frozen.terminate()
+        assert not psutil.wait_procs([frozen], 60)[1]
     outliving.check()
 
 
