@@ -207,7 +207,7 @@ def test_aggregation_is_waited_for_while_yarn_says_that_it_goes_on(yarn, yarn_pr
 
 def test_program_yarn_does_not_run_while_yarn_aggregates(yarn, yarn_program):
     """Behind a firewall that drops RPC it would hang for two minutes, while HDFS has the log after one second."""
-    path, place = f"{yarn_program}:/bin:/usr/bin", {"log_directory": "/tmp/logs", "local_root": str(yarn_program)}
+    path, place = f"{yarn_program}:/bin:/usr/bin", {"directory": "/tmp/logs", "local_root": str(yarn_program)}
     reader = logs(yarn, {"PATH": path}, aggregation="RUNNING", **place)
 
     def sleep(seconds):
