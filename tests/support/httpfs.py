@@ -1,8 +1,9 @@
 """A real HttpFS in front of a MiniCluster's HDFS, from Maven's artefacts."""
 
 import os
-import socket
 import subprocess
+import urllib.error
+import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -87,14 +88,22 @@ def running_httpfs(hadoop, folder):
     with (home / "out.log").open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=home)
 
+    url = f"http://{settings.host}:{port}"
+
     def answers():
+        """Return whether a request is answered; an open port is not enough: the first answer takes seconds."""
         assert process.poll() is None, (home / "out.log").read_text()[-3000:]
-        with socket.socket() as probe:
-            return probe.connect_ex((settings.host, port)) == 0
+        try:
+            with urllib.request.urlopen(f"{url}/webhdfs/v1/?op=GETFILESTATUS&user.name={settings.user}", timeout=60):
+                return True
+        except urllib.error.HTTPError:  # with Kerberos it asks for a ticket
+            return True
+        except OSError:
+            return False
 
     try:
         until(answers, 90, 0.2)
-        yield f"http://{settings.host}:{port}"
+        yield url
     finally:
         process.kill()
         process.wait()
