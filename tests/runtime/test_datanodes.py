@@ -1,6 +1,7 @@
 """DataNodes that can't be reached: NameNodes name others, for a client and for a container."""
 
 import contextlib
+import errno
 import io
 import json
 import socket
@@ -264,6 +265,39 @@ def test_new_file_is_sent_again_when_a_datanode_is_lost(files, names, leaving, m
         for at in range(0, len(content), 1000):
             file.write(content[at : at + 1000])
     assert files.files["/x"] == content
+
+
+@pytest.mark.parametrize("error", [errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ETIMEDOUT, errno.EPIPE])
+def test_content_comes_once_however_a_connection_is_lost(files, names, error):
+    names["dn1"] = "127.0.0.1"
+    raw = HdfsWriter(Hdfs([files.url], "ann", {}, seconds=5.0, patience=30.0), "/x")
+
+    def fail(_content):
+        raise OSError(error, "lost")
+
+    raw._upload._connection.send = fail
+    with io.BufferedWriter(raw) as file:
+        file.write(b"sixteen bytes...")
+        file.flush()
+    assert files.files["/x"] == b"sixteen bytes..."
+
+
+def test_refused_content_is_not_sent_again(files, names, monkeypatch):
+    """A buffer offers what was refused again, at its next flush and at its close."""
+    file = io.BufferedWriter(HdfsWriter(Hdfs([files.url], "ann", {}, seconds=5.0, patience=30.0), "/x"))
+    file.write(b"sixteen bytes...")
+    with monkeypatch.context() as patched:
+
+        def refuse(_upload, _content):
+            raise StorageRefused("the quota of /x is used up")
+
+        patched.setattr("tf_yarn_ops.runtime.common.hdfs.Upload.send", refuse)
+        with pytest.raises(StorageRefused, match="quota"):
+            file.flush()
+    for step in (file.flush, file.flush, file.close):
+        with pytest.raises(StorageRefused, match="quota"):
+            step()
+    assert b"sixteen" not in files.files["/x"]
 
 
 @pytest.mark.parametrize("fault", ["it was flushed", "it is too long"])

@@ -8,6 +8,7 @@ import errno
 import functools
 import http.client
 import os
+import ssl
 import time
 from contextlib import contextmanager
 from typing import Callable, Iterator, Mapping, Optional, Sequence, Union
@@ -298,6 +299,7 @@ class Upload:
             for name, value in {**_HEADERS, "Transfer-Encoding": "chunked"}.items():
                 connection.putheader(name, value)
             connection.endheaders()
+            connection.auto_open = 0  # a connection that was lost must not open again in the middle of a content
 
     def send(self, data: memoryview) -> None:
         if data:
@@ -308,30 +310,37 @@ class Upload:
         """End the content, and wait until the DataNodes have it."""
         with self._failing():
             self._connection.send(b"0\r\n\r\n")
-            self._end()
+            refusal = self._read_refusal()
+        if refusal is not None:
+            raise refusal
 
-    def _end(self) -> None:
-        with self._connection.getresponse() as answer:
-            if answer.status >= 300:
-                raise _error_of(Answer(answer.status, read_whole(answer)), self._what)
-        self._connection.close()
+    def _read_refusal(self) -> Optional[OSError]:
+        try:
+            with self._connection.getresponse() as answer:
+                if answer.status < 300:
+                    return None
+                return _error_of(Answer(answer.status, read_whole(answer)), self._what)
+        finally:
+            self._connection.close()
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
         """Turn a lost connection into the DataNode's own words, if it has left some."""
         try:
             yield
+        except ssl.SSLCertVerificationError:
+            self._connection.close()
+            raise
         except (OSError, http.client.HTTPException) as error:
+            refusal = None
             try:
                 if isinstance(error, ConnectionError):
-                    self._end()
-            except (ConnectionError, http.client.HTTPException):
+                    refusal = self._read_refusal()
+            except (OSError, http.client.HTTPException):
                 pass
             finally:
                 self._connection.close()
-            if isinstance(error, OSError) and not isinstance(error, (ConnectionError, TimeoutError)):
-                raise
-            raise StorageAway("%s: %r" % (self._what, error)) from None
+            raise refusal or StorageAway("%s: %r" % (self._what, error)) from None
 
 
 def _error_of(answer: Answer, what: str) -> OSError:

@@ -112,7 +112,7 @@ class HdfsWriter(io.RawIOBase):
     """A file that is written from its start, or from its end on.
 
     What `flush` has ended can be read by everybody. When a DataNode is lost before, a new file of at most `MAX_KEPT`
-    bytes is sent again as a whole; for all others the next call fails.
+    bytes is sent again as a whole; for all others, and after a refusal, this and all later calls fail.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class HdfsWriter(io.RawIOBase):
         self._hdfs, self._path, self._position = hdfs, path, 0
         self._upload: Optional[Upload] = None
         self._unflushed: Optional[bytearray] = None  # the whole content of a new file; None: it is not kept
-        self._failure: Optional[StorageAway] = None
+        self._failure: Optional[OSError] = None  # the file is incomplete: nothing is sent any more
         if append:
             try:
                 self._position = hdfs.status(path).length
@@ -146,6 +146,8 @@ class HdfsWriter(io.RawIOBase):
         self.flush()  # raises what the DataNode refuses
 
     def write(self, data: Any) -> int:
+        if self._failure is not None:  # a buffer above offers its content again
+            raise self._failure
         content = memoryview(data).cast("B")
         self._position += len(content)
         if self._position > MAX_KEPT:
@@ -169,10 +171,12 @@ class HdfsWriter(io.RawIOBase):
             try:
                 step()
                 return
-            except StorageAway as error:
+            except OSError as error:
+                if until is not None:
+                    time.sleep(_PAUSE)
                 until = until or time.monotonic() + self._hdfs.patience
-                if self._unflushed is None or time.monotonic() > until:
-                    self._failure = error
+                if not isinstance(error, StorageAway) or self._unflushed is None or time.monotonic() > until:
+                    self._failure = error.with_traceback(None)  # which refers to the content
                 elif self._upload is not None:
                     self._hdfs.leave_out(self._upload)
                 self._upload, step = None, again
@@ -185,7 +189,7 @@ class HdfsWriter(io.RawIOBase):
 
     def _send_whole(self) -> None:
         self._upload = self._hdfs.open_upload(self._path, "CREATE")
-        self._upload.send(memoryview(self._unflushed or b""))
+        self._upload.send(memoryview(bytes(self._unflushed or b"")))
 
     def _finish(self) -> None:
         assert self._upload is not None

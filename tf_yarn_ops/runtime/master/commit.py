@@ -13,6 +13,7 @@ import asyncio
 import errno
 import logging
 import os
+import socket
 import time
 import uuid
 from functools import partial
@@ -471,7 +472,7 @@ async def persist(step: Callable[[], Found]) -> Union[Found, Expired]:
         except (TakenOver, ResultExists) as error:
             return Expired(Reason.COMMIT_REFUSED, "the result is not committed: %s" % error)
         except OSError as error:
-            away = isinstance(error, (StorageAway, ConnectionError, TimeoutError))
+            away = isinstance(error, (StorageAway, ConnectionError, TimeoutError, socket.timeout))
             patience = AWAY_SECONDS if away else 0.0 if _final(error) else REFUSED_SECONDS
             if time.monotonic() - began > patience:
                 return Expired(
