@@ -7,7 +7,7 @@ import pytest
 from support.fake_yarn import application
 from support.place import ID, USER
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
+from tf_yarn_ops.runtime.common.report import JobReport, Round, TaskReport
 from tf_yarn_ops.runtime.common.status import APPLICATION_HEADER
 
 
@@ -21,6 +21,16 @@ def test_the_live_report_comes_through_the_tracking_url(place):
     asked = [parameters for _, path, parameters, _, _ in place.yarn.requests if path.endswith("/status.json")]
     assert [parameters.get("only") for parameters in asked] == ["report"]  # the rest is large for many tasks
     assert launcher.cluster_spec(ID) == {"worker": ["a:1", "b:2"]}
+
+
+def test_cluster_spec_of_another_round_is_none(place):
+    """A page may be half a second older than the report that names the round."""
+    live = JobReport(ID, rounds=(Round(1, 5.0, ""),))
+    document = live.to_dict() | {"cluster_spec": {"worker": ["a:1"]}}
+    place.yarn.pages["/proxy/x/pages/ytf/status.json"] = ("application/json", json.dumps(document))
+    place.yarn.add(application(1, user=USER, trackingUrl=f"{place.url}/proxy/x/"))
+    specs = [place.launcher().cluster_spec(ID, number) for number in (1, 2, None)]
+    assert specs == [{"worker": ["a:1"]}, None, {"worker": ["a:1"]}]
 
 
 @pytest.mark.parametrize(

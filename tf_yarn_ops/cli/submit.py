@@ -213,7 +213,7 @@ class CommandLineRun:
                     client.start(
                         report.application_id,
                         report.rounds[-1].number,
-                        lambda: launcher.cluster_spec(report.application_id),
+                        lambda: launcher.cluster_spec(report.application_id, report.rounds[-1].number),
                     )
 
             report = self._run.train(

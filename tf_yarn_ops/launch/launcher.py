@@ -174,16 +174,25 @@ class Launcher:
 
             yield on_report
 
-    def cluster_spec(self, application_id: str) -> dict[str, list[str]] | None:
+    def cluster_spec(self, application_id: str, round_number: int | None = None) -> dict[str, list[str]] | None:
         """Return the cluster spec of a running job, per task type one ``host:port`` per task index.
 
         Return None before the coordinator has published it, and after the end.
+
+        Parameters
+        ----------
+        application_id : str
+        round_number : int, optional
+            The round of the cluster spec, from 1; None is returned while another round runs. Default: the latest.
         """
         try:
             document = self.session.live.fetch_document(self.session.resourcemanager.get(application_id))
         except ApplicationNotFound:
             return None
-        return (document or {}).get("cluster_spec") or None
+        rounds = (document or {}).get("rounds") or [{}]
+        if document is None or round_number not in (None, rounds[-1].get("number")):
+            return None
+        return document.get("cluster_spec") or None
 
     def wait(
         self,
