@@ -1,4 +1,4 @@
-"""Poll for the secrets of a job in what others can read: tokens, keys, cookies."""
+"""Find the secrets of a job in what others can read: tokens, keys, cookies."""
 
 import base64
 import re

@@ -48,7 +48,7 @@ class TensorFlowYarnCleanupOperator(BaseOperator):
         self.tf_yarn_conn_id = tf_yarn_conn_id
 
     def execute(self, context: Any) -> list[str]:
-        """Poll at all live applications of this Airflow."""
+        """Check all live applications of this Airflow."""
         from .hook import YarnHook
         from .task_instance import deployment_id
 
@@ -90,7 +90,7 @@ def end_abandoned(
     deployment : str
         See `launch.identity.Identity`.
     most : int, optional
-        Poll at this number of applications, chosen at random. Default: at all.
+        Check this number of applications, chosen at random. Default: all.
     seconds : float, optional
         Limit of the whole call, by which a request in progress may be late. Default: no limit.
     besides : str, optional

@@ -80,7 +80,7 @@ class Symptom(enum.Enum):
         "resourcemanager",
         "the address is not that of a ResourceManager: {states}",
         "Give the address of the ResourceManager's web pages (8088, with https 8090), not that of RPC (8032), of a "
-        "NameNode (9870) or of a proxy. Poll at the answer: curl {url}/ws/v1/cluster/info",
+        "NameNode (9870) or of a proxy. Read the answer: curl {url}/ws/v1/cluster/info",
     )
     RM_NOT_ACTIVE = _fault(
         "resourcemanager",
@@ -337,7 +337,7 @@ class Symptom(enum.Enum):
     REQUEST_FAILED = _fault(
         "every check",
         "{error}",
-        "Poll at each request and its answer: ytf doctor -v. Ask the administrator of Hadoop with this message, or "
+        "Read each request and its answer: ytf doctor -v. Ask the administrator of Hadoop with this message, or "
         "look into the server's log",
     )
     TOO_SLOW = _fault(

@@ -114,7 +114,7 @@ class ArchiveReport:
 def check_archive(
     archive: Path, nodes: str = NODES, *, limit: int | None = None, modules: Iterable[str] | None = ()
 ) -> ArchiveReport:
-    """Poll for what keeps an archive from being the environment of a job.
+    """Find what keeps an archive from being the environment of a job.
 
     Parameters
     ----------

@@ -216,7 +216,7 @@ class Watcher:
             self._loop_task = contextvars.Context().run(loop.create_task, self._run())
 
     async def _run(self) -> None:
-        """Poll for all waiters until none is left; an error of one look does not end the loop."""
+        """Poll for all waiters until none is left; an error of one poll does not end the loop."""
         interval, outage = 0.0, Outage()
         while self._waiters:
             await asyncio.sleep(interval)

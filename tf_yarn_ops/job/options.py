@@ -74,7 +74,7 @@ _ROWS = (
     _shell(
         False,
         kinds.FLAG,
-        "Print the job and the application as YAML. Poll at the files that would travel, but submit nothing and "
+        "Print the job and the application as YAML. Check the files that would travel, but submit nothing and "
         "contact no host.",
         "dry_run",
         doors=(COMMAND_LINE, AZKABAN),

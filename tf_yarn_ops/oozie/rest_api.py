@@ -66,7 +66,7 @@ class StartUnconfirmed(OozieUnreachable):
 
     @property
     def hint(self) -> str:
-        return "Poll for the job before you repeat the command; what has started is found and not started twice."
+        return "Check for the job before you repeat the command; what has started is found and not started twice."
 
 
 class Oozie:
