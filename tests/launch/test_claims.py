@@ -65,6 +65,7 @@ def test_the_claim_of_another_user_is_refused(place):
         (0, [], 60),
         (0, [mine(1)], 60),
         (0, [mine(1, reason=Reason.TASK_FAILED)], None),  # no attempt follows
+        (0, [mine(1, reason=Reason.ALLOCATION_TIMEOUT)], 60),  # the attempt itself submits again
         (1, [mine(1, reason=Reason.SUCCEEDED)], None),
         (1, [mine(1, attempt=1, reason=Reason.SUCCEEDED)], 60),  # of an earlier attempt
     ],

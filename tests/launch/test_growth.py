@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from support.fake_yarn import amount, verdict_text
 from support.own_applications import ME, mine, number
 from support.place import job, read_proto
+from tf_yarn_ops.errors import ResourcesImpossible, SubmissionRejected
 from tf_yarn_ops.hadoop.resourcemanager import LIVE
 from tf_yarn_ops.job.parts import Resources, RestartPolicy
 from tf_yarn_ops.job.spec import TaskSpec
@@ -14,6 +15,7 @@ from tf_yarn_ops.launch.growth import has_grown, outgrew_memory, with_more_memor
 from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport
+from tf_yarn_ops.submit.rest import RestSubmitter
 
 WORKERS, SERVERS = TaskSpec(instances=2, memory=2000), TaskSpec(memory=1000)
 
@@ -126,7 +128,34 @@ def test_job_at_the_maximum_is_not_submitted_again(place, caplog, identity):
     memory = run_out_of_memory(place, OUT, OUT, OUT, OUT)
     report = place.launcher().run(spec, identity, poll_interval=0.01)
     assert (report.reason, [*memory.values()]) == (OUT, [512, 768, 1024])
-    assert f"{number(3)}: not submitted again: worker had 1024 MiB of memory, the most that it can get" in caplog.text
+    assert f"{number(3)}: not submitted again: the largest task of worker had 1024 MiB of memory" in caplog.text
+
+
+@pytest.mark.parametrize("identity", [None, ME])
+def test_scheduler_without_a_maximum_does_not_stop_the_growth(place, monkeypatch, identity):
+    monkeypatch.setattr("tf_yarn_ops.launch.growth.maximum_of", lambda scheduler: None)
+    memory = run_out_of_memory(place, OUT, OUT, DONE)
+    assert place.launcher().run(GROWING, identity, poll_interval=0.01).reason is DONE
+    assert [*memory.values()] == [512, 768, 1152]
+
+
+@pytest.mark.parametrize("identity", [None, ME])
+@pytest.mark.parametrize("refusal", [ResourcesImpossible, SubmissionRejected])
+def test_refusal_of_the_larger_job_leaves_the_report_of_the_smaller(place, monkeypatch, caplog, identity, refusal):
+    caplog.set_level("INFO", "tf_yarn_ops")
+    memory = run_out_of_memory(place, OUT)
+    launcher = place.launcher()
+    reserve = RestSubmitter.reserve
+
+    def refuse(submission, spec, *words):
+        if memory:
+            raise refusal("no node holds 768 MiB")
+        return reserve(submission, spec, *words)
+
+    monkeypatch.setattr(RestSubmitter, "reserve", refuse)
+    report = launcher.run(GROWING, identity, poll_interval=0.01)
+    assert (report.reason, report.memory_mib) == (OUT, {"worker": 512})
+    assert f"{number(1)}: not submitted again: the largest task of worker had 512 MiB of memory: no node" in caplog.text
 
 
 def test_job_without_growth_ends_out_of_memory(place):

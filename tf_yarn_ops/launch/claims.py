@@ -27,7 +27,7 @@ from ..hadoop.resourcemanager import ENDED
 from ..runtime.common.file_storage import FileStatus
 from ..runtime.common.reasons import Reason
 from ..staging.staging_directory import CLAIMS_FOLDER, PASSABLE, StagingDirectory
-from .identity import IGNORE, Identity, attempt_of, generation_of
+from .identity import IGNORE, Identity, attempt_of, generation_of, is_repeatable
 
 logger = logging.getLogger(__name__)
 
@@ -192,9 +192,11 @@ class Claims:
                 for one in found
                 if generation_of(one) == generation and attempt_of(one) >= attempt and one["state"] in ENDED
             ]
-            over = any(read_yarn_report(one).reason in (Reason.SUCCEEDED, Reason.SUPERSEDED) for one in ended)
+            reports = [read_yarn_report(one) for one in ended]
+            over = any(report.reason in (Reason.SUCCEEDED, Reason.SUPERSEDED) for report in reports)
+            goes_on = retries or not ended or any(map(is_repeatable, reports))
             times = [status.modified, *(int(one.get("finishedTime") or 0) for one in ended)]
-            if generation < self._identity.generation and not over and (retries or not ended):
+            if generation < self._identity.generation and not over and goes_on:
                 at = max(times) / 1000 + patience
                 if at > time.time() and not self._folder_is_deleted(name):
                     until[generation] = at

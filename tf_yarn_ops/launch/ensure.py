@@ -9,7 +9,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..errors import ApplicationNotFound, Cancelled, ClusterUnreachable, SubmissionRejected, Superseded
+from ..errors import (
+    ApplicationNotFound,
+    Cancelled,
+    ClusterUnreachable,
+    ResourcesImpossible,
+    SubmissionRejected,
+    Superseded,
+)
 from ..follow.kill import kill_application, take_back
 from ..follow.session import Session
 from ..follow.wait import wait_for
@@ -23,7 +30,7 @@ from ..runtime.common.report import JobReport
 from ..submit.submitter import SubmitMethod, Submitter
 from .claims import Claim, Claims
 from .committed import PlannedOutput
-from .growth import grow_memory, has_grown
+from .growth import grow_memory, has_grown, log_no_growth, outgrew_memory
 from .identity import (
     IGNORE,
     WAIT,
@@ -76,6 +83,7 @@ class _Ensuring:
         self._resourcemanager = session.resourcemanager
         self._user = spec.user or session.cluster.user
         self._submitted = ""
+        self._outgrown: JobReport | None = None  # of this attempt's last application
         self._found: Sequence[Mapping[str, Any]] = ()
         self._logged: set[str] = set()
 
@@ -97,7 +105,13 @@ class _Ensuring:
             if decision.action in (Action.ATTACH, Action.REPORT):
                 return self._attach(decision)
             if decision.action is Action.SUBMIT:
-                report = self._submit()
+                try:
+                    report = self._submit()
+                except (ResourcesImpossible, SubmissionRejected) as error:
+                    if self._outgrown is None:
+                        raise
+                    log_no_growth(self._outgrown, error)
+                    return self._session.report(self._outgrown.application_id)
                 if report is not None:
                     return report
         raise ClusterUnreachable(
@@ -215,9 +229,12 @@ class _Ensuring:
         ended = sorted(own, key=lambda application: order(application["id"]))
         reports = [read_yarn_report(application) for application in ended]
         self._spec = grow_memory(self._session, self._spec, reports)
-        if not ended or attempt_of(ended[-1]) != self._identity.attempt or has_grown(self._spec, reports[-1]):
+        latest = reports[-1] if ended and attempt_of(ended[-1]) == self._identity.attempt else None
+        self._outgrown = latest if latest is not None and outgrew_memory(latest) else None
+        if self._outgrown is None or has_grown(self._spec, self._outgrown):
             return None
-        return self._session.report(reports[-1].application_id)
+        log_no_growth(self._outgrown)
+        return self._session.report(self._outgrown.application_id)
 
     def _check_owner(self) -> None:
         """Kill our application if it runs as another user: no later poll would find it, so each would submit again."""

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -58,8 +59,8 @@ def grow_memory(session: Session, spec: JobSpec, ended: Sequence[JobReport]) -> 
     failed = [report for report in ended if outgrew_memory(report)]
     if not failed or not spec.restart.memory_growth or not isinstance(session.resourcemanager, ResourceManager):
         return spec
-    maximum = maximum_of(session.resourcemanager.scheduler())
-    grown = with_more_memory(spec, failed, maximum.memory if maximum else 0)
+    maximum = maximum_of(session.resourcemanager.scheduler())  # a scheduler without one is asked at the submission
+    grown = with_more_memory(spec, failed, maximum.memory if maximum else sys.maxsize)
     for name, task in grown.tasks.items():
         if task != spec.tasks[name]:
             logger.info(
@@ -74,16 +75,18 @@ def grow_memory(session: Session, spec: JobSpec, ended: Sequence[JobReport]) -> 
 
 
 def has_grown(spec: JobSpec, ended: JobReport) -> bool:
-    """Return whether a job has more memory than an application that ran out of it; log it if not."""
-    if not outgrew_memory(ended):
-        return True
+    """Return whether a job has more memory than an application that ran out of it."""
     name = _failed_type(ended)
-    if name in spec.tasks and _largest(spec.tasks[name]) > ended.memory_mib[name]:
-        return True
+    return not outgrew_memory(ended) or (name in spec.tasks and _largest(spec.tasks[name]) > ended.memory_mib[name])
+
+
+def log_no_growth(ended: JobReport, why: object = "more memory is not possible") -> None:
+    """Log why a job is not submitted again after an application that ran out of memory."""
+    name = _failed_type(ended)
     logger.info(
-        "%s: not submitted again: %s had %d MiB of memory, the most that it can get",
+        "%s: not submitted again: the largest task of %s had %d MiB of memory: %s",
         ended.application_id,
         name,
         ended.memory_mib[name],
+        why,
     )
-    return False

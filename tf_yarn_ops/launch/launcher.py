@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ApplicationNotFound
+from ..errors import ApplicationNotFound, ResourcesImpossible, SubmissionRejected
 from ..follow.kill import KILL_TIMEOUT, kill_application
 from ..follow.lease import lease_of, usual_lease
 from ..follow.session import Session
@@ -22,7 +22,7 @@ from ..runtime.common.report import JobReport
 from ..submit.submitter import AUTO, SubmitMethod
 from .committed import with_commit
 from .ensure import ensure
-from .growth import grow_memory, has_grown, outgrew_memory
+from .growth import grow_memory, has_grown, log_no_growth, outgrew_memory
 from .identity import Identity, may_try_again
 from .submission import submit_once
 
@@ -353,8 +353,15 @@ class Launcher:
             else:
                 spec = grow_memory(self.session, spec, ended)
                 if ended and not has_grown(spec, ended[-1]):
+                    log_no_growth(ended[-1])
                     break
-                report = JobReport(self.submit(spec, on_reserved))
+                try:
+                    report = JobReport(self.submit(spec, on_reserved))
+                except (ResourcesImpossible, SubmissionRejected) as error:
+                    if not ended or not outgrew_memory(ended[-1]):
+                        raise
+                    log_no_growth(ended[-1], error)
+                    break
             if ended and report.application_id == ended[-1].application_id:
                 break  # more memory is not possible
             if report.reason is None:
