@@ -18,7 +18,7 @@ from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import Acls, Environment, Resources, RestartPolicy, TensorBoard
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.contract import ViewersPlan, dump_job, load_job
-from tf_yarn_ops.submit.application import JobContext, build, build_runtime_job, context_of, plan_viewers
+from tf_yarn_ops.submit.application import JobContext, build, build_runtime_job, context_of, plan_history, plan_viewers
 from tf_yarn_ops.submit.certificate import mint
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -194,6 +194,14 @@ def test_nodes_go_past_an_httpfs_to_the_namenodes(site, known, kerberos, urls):
     context = context_of(cluster, JobSpec(output="hdfs:///models/digits", commit="new", mirror="all", **ONE), 1)
     found = (context.namenodes["nn"], context.history.urls, context.mirror.output_namenodes, context.commit.namenodes)
     assert {*found} == {urls}
+
+
+@pytest.mark.parametrize("inside, urls", [(None, ("http://nn:9870",)), (("http://rm:8088",), None)])
+def test_nodes_write_the_history_to_another_scheme_by_the_known_addresses(inside, urls):
+    """Behind a gateway they have no login there."""
+    storage = StorageFacts("viewfs://m", "viewfs://m", "/.skein", webhdfs=("http://nn:9870",))
+    plan = plan_history(Cluster(("http://rm:8088",), "ann", "ann", storage, nodes=NodeFacts(resourcemanagers=inside)))
+    assert (plan and plan.urls) == urls
 
 
 #: Fields of a job that YARN's scripts may hold, with the job that has a text there.

@@ -248,8 +248,8 @@ def plan_history(cluster: Cluster) -> HistoryPlan | None:
 
     Behind a gateway the known addresses are the gateway's, where a node has no login; a client writes the record then.
     """
-    reached = cluster.storage.webhdfs and cluster.nodes.resourcemanagers is None
-    inside = cluster.namenodes_of(cluster.storage.filesystem) if reached else ()
+    reached = cluster.storage.webhdfs if cluster.nodes.resourcemanagers is None else ()
+    inside = reached and (cluster.namenodes_of(cluster.storage.filesystem) or reached)
     if not cluster.site.history_days or not (inside or cluster.storage.local_root):
         return None
     return HistoryPlan(cluster.history, cluster.user, inside, "" if inside else cluster.storage.local_root or "")
