@@ -105,6 +105,7 @@ def test_labels_are_read_and_checked_all_at_once():
         (["--ticket_lifetime", "60"], "needs a cluster with Kerberos (--kerberos)"),
         (["--set", "a.b", "--set", "=c"], "a property is written as NAME=VALUE, not as 'a.b', ''"),
         (["--label", "nm2=gpu"], "there is no node 'nm2', only nm"),
+        (["--hosts", "3", "--kerberos", "--label", "nm1=gpu"], "leave out --label, --kerberos"),
     ],
 )
 def test_options_that_exclude_each_other_are_rejected(tmp_path, words, message):

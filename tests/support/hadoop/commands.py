@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from tf_yarn_ops.minicluster import commands as plain
 from tf_yarn_ops.minicluster.artefacts import VERSION
@@ -81,6 +82,10 @@ _OPTIONS = [
 ]
 
 
+#: The parameters of `up` that a cluster of several hosts takes.
+_WITH_HOSTS = ("hosts", "directory", "properties", "as_json")
+
+
 @click.group(cls=plain.ClusterCommands)
 @click.pass_context
 def hadoop(context: click.Context) -> None:
@@ -100,6 +105,12 @@ def up(context: click.Context, directory: Path | None, hosts: int | None, **opti
     """Start the cluster and wait until it is ready."""
     kind = _use_kind(context, directory, hosts is not None)
     if hosts is not None:
+        others = [option for option in context.command.params if option.name not in _WITH_HOSTS
+                  and context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE]  # fmt: skip
+        if others:
+            raise click.ClickException(
+                f"--hosts goes with --dir, --set and --json alone; leave out {', '.join(one.opts[0] for one in others)}"
+            )
         options = {name: options[name] for name in ("properties", "as_json")} | {"nodes": hosts}
     else:
         options["labels"] = options["labels"] or None
