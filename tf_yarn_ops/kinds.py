@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .validation import (
-    FACTORS,
+    FACTOR_RANGE,
     parse_memory,
     read_amounts,
     read_choice,
@@ -72,7 +72,7 @@ _MEMORY = {"type": ["number", "string"], "minimum": 0, "pattern": r"^\s*\d+(\.\d
 MEMORY = Kind("memory", parse_memory, "<memory>", "MiB", schema=_MEMORY)
 _SECONDS = {"type": ["number", "string"], "minimum": 0, "pattern": r"^\s*[+-]?[\d._]+([eE][+-]?\d+)?\s*$"}
 SECONDS = Kind("seconds", read_seconds, "<seconds>", "seconds", schema=_SECONDS)
-FACTOR = Kind("factor", read_factor, "<factor>", schema={**_SECONDS, "maximum": FACTORS[1]})
+FACTOR = Kind("factor", read_factor, "<factor>", schema={**_SECONDS, "maximum": FACTOR_RANGE[1]})
 TEXT, VERBATIM, SOURCE = Kind("text", read_text), Kind("text", read_text, verbatim=True), Kind("text", read_source)
 COMMAND = Kind("text", read_command, verbatim=True, schema={**STRING, "pattern": r"\S"})
 TEXTS = Kind("texts", read_texts, schema={"type": ["array", "string"], "items": STRING})

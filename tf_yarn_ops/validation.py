@@ -23,7 +23,7 @@ PartType = TypeVar("PartType")
 Reader = Callable[[Any], Any]
 
 #: The least and the largest factor by which something grows.
-FACTORS = (1.1, 10)
+FACTOR_RANGE = (1.1, 10)
 #: The largest number of digits in a number of a job.
 _DIGITS = 20
 
@@ -275,27 +275,27 @@ def read_count(least: int) -> Callable[[Any], int]:
     return lambda value: parse_count(value, least=least)
 
 
-def read_seconds(value: Any) -> float:
-    """Return a number of seconds, 0 or more."""
+def _finite_number(value: Any) -> float:
+    """Return a finite number; NaN, which no range holds, for anything else."""
     _text_of_number(value)
     try:
-        seconds = float(value)
+        number = float(value)
     except (TypeError, ValueError):
-        seconds = math.nan
-    if isinstance(value, bool) or not math.isfinite(seconds) or seconds < 0:
+        return math.nan
+    return math.nan if isinstance(value, bool) or not math.isfinite(number) else number
+
+
+def read_seconds(value: Any) -> float:
+    """Return a number of seconds, 0 or more."""
+    if not (seconds := _finite_number(value)) >= 0:
         raise invalid(ValueFault.NOT_SECONDS, given=value)
     return seconds
 
 
 def read_factor(value: Any) -> float:
-    """Return a factor of `FACTORS`, or 0."""
-    _text_of_number(value)
-    try:
-        factor = float(value)
-    except (TypeError, ValueError):
-        factor = math.nan
-    least, most = FACTORS
-    if isinstance(value, bool) or not (factor == 0 or least <= factor <= most):
+    """Return a factor of `FACTOR_RANGE`, or 0."""
+    least, most = FACTOR_RANGE
+    if not ((factor := _finite_number(value)) == 0 or least <= factor <= most):
         raise invalid(ValueFault.NOT_A_FACTOR, given=value, least=least, most=most)
     return factor
 

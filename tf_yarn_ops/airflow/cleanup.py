@@ -92,7 +92,7 @@ def end_abandoned(
     most : int, optional
         Check this number of applications, chosen at random. Default: all.
     seconds : float, optional
-        Limit of the whole call, by which a request in progress may be late. Default: no limit.
+        Limit of the whole call; one request in progress may exceed it. Default: no limit.
     besides : str, optional
         An application to leave alone: that of the caller.
 

@@ -150,10 +150,10 @@ class TensorFlowYarnOperator(BaseOperator):
     ) -> None:  # fmt: skip
         given = {**locals(), **{option: kwargs.pop(option, None) for option in OPERATOR_OPTIONS}}
         faults = _faults(given, self._needs_job)
-        doubts: list[str] = []
+        job_warnings: list[str] = []
         if self._needs_job and not kwargs.get("_airflow_from_mapped"):  # the values of a mapped task are rendered ones
             named = {fault.partition(":")[0] for fault in faults}
-            found, doubts = _check_job(given)
+            found, job_warnings = _check_job(given)
             faults += [fault for fault in found if not named & {fault.partition(":")[0], _NO_JOB}]
         if faults:
             raise ValueError(f"{kwargs.get('task_id', type(self).__name__)}: " + "; ".join(faults))
@@ -161,8 +161,8 @@ class TensorFlowYarnOperator(BaseOperator):
         if asset is not None:
             kwargs["outlets"] = [*_as_list(kwargs.get("outlets")), asset]
         super().__init__(**kwargs)
-        for doubt in () if _is_parsed_for_another(self) else doubts:
-            warnings.warn(f"{self.task_id}: {doubt}", stacklevel=3)
+        for warning in () if _is_parsed_for_another(self) else job_warnings:
+            warnings.warn(f"{self.task_id}: {warning}", stacklevel=3)
         self.spec = spec
         for option in OPERATOR_OPTIONS:
             setattr(self, option, given[option])
@@ -369,21 +369,21 @@ def _is_parsed_for_another(operator: BaseOperator) -> bool:
 
 
 def _check_job(given: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the faults of a job that needs no template to be known, and what is probably a mistake."""
+    """Return the faults of a job that needs no template to be known, and warnings of probable mistakes."""
     queue, usual = given["kwargs"].get("queue"), conf.get("operators", "default_queue", fallback="default")
-    doubts, options = [], {}
+    job_warnings, options = [], {}
     if queue not in (None, usual) and given["yarn_queue"] is None:
-        doubts.append(f"queue={queue!r} names a queue of Airflow's executor; YARN's queue is yarn_queue")
+        job_warnings.append(f"queue={queue!r} names a queue of Airflow's executor; YARN's queue is yarn_queue")
     for option in ("spec", *OPERATOR_OPTIONS):
         if not _is_rendered_later(given[option]):
             options[option] = given[option]
         elif option in _FREE_TEXT_OPTIONS:
             options[option] = _sample(option, given[option])
         elif option not in _INDEPENDENT_OPTIONS:
-            return [], doubts
+            return [], job_warnings
     spec = options.pop("spec")
     if isinstance(spec, str):  # a file of the worker
-        return [], doubts
+        return [], job_warnings
     from ..errors import SpecInvalid
     from ..job.request import find_job_warnings
     from .job import operator_job
@@ -391,8 +391,8 @@ def _check_job(given: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     try:
         job = operator_job(_by_job_names(options), spec, None, None, names=RENAMED)
     except SpecInvalid as error:
-        return [str(fault) for fault in error.faults], doubts
-    return [], [*doubts, *find_job_warnings(job)]
+        return [str(fault) for fault in error.faults], job_warnings
+    return [], [*job_warnings, *find_job_warnings(job)]
 
 
 def _sample(option: str, value: Any) -> str:

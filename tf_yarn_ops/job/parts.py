@@ -251,8 +251,8 @@ class RestartPolicy(Part):
     memory_growth: float = option(
         0.0,
         kinds.FACTOR,
-        "After OUT_OF_MEMORY a waiting client submits the job again with so many times the memory for the failed "
-        "task's type, at most the cluster's maximum allocation; 0 for never.",
+        "After OUT_OF_MEMORY a waiting client submits the job again and multiplies the memory of the failed task's "
+        "type by this factor, up to the cluster's maximum allocation; 0 for never.",
     )
     exclude_node_after: int = option(
         0,

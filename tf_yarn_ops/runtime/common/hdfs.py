@@ -119,7 +119,7 @@ class Hdfs(WebHdfsCalls):
         return answer
 
     def leave_out(self, lost: Union[http.client.HTTPResponse, "Upload"]) -> None:
-        """Use other DataNodes for a while than that of an answer or an upload, which ended early."""
+        """Exclude for a minute the DataNode whose answer or upload ended early."""
         self._datanodes.add(urlsplit(lost.url).netloc)
 
     def open_upload(self, path: str, operation: str) -> "Upload":
