@@ -17,7 +17,7 @@ from support.cluster_jobs import job, until_it_runs
 from support.gaps import GAPS
 from support.hadoop import HadoopCluster
 from support.identity_rows import client_in, found, live
-from support.waiting import until
+from support.waiting import PATIENCE, until
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.resourcemanager import LIVE
 from tf_yarn_ops.launch.claims import Claims
@@ -155,6 +155,7 @@ def outage(hadoop, tmp_path_factory):
         ended = time.monotonic()
         until(lambda: time.monotonic() - ended > SHUTDOWN_HOOK, 60, 0.5)
         hadoop.start_daemon("rm")
+        launcher.session.resourcemanager.await_active(time.monotonic() + 60 * PATIENCE)
         process.stdin.write("\n")
         process.stdin.flush()
         seen.after = launcher.ensure(job("sleep 0.1"), reserved).application_id
