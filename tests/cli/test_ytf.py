@@ -14,6 +14,7 @@ from tf_yarn_ops import __version__
 from tf_yarn_ops.cli.ytf import ytf
 from tf_yarn_ops.errors import TfYarnError
 from tf_yarn_ops.hadoop.cluster import current_user
+from tf_yarn_ops.runtime.common.reasons import Reason
 
 APP = "application_1700000000000_0001"
 
@@ -101,7 +102,9 @@ def test_of_an_application_that_can_not_be_asked_for_nothing_is_claimed(unanswer
 @pytest.mark.parametrize(
     ("words", "code", "following"),
     [
-        (["-r", "worker:1", "-m", "lots", "true"], 2, "next: ytf-submit -h"),
+        ([], 2, "next: ytf-submit -h"),
+        (["-r", "worker:1"], 2, Reason.SPEC_INVALID.hint),
+        (["-r", "worker:1", "-m", "lots", "true"], 2, Reason.SPEC_INVALID.hint),
         (["-r", "worker:1", "-q", "nowhere", "true"], 3, "next: ytf doctor"),
         (["-r", "worker:1", "-m", "900g", "true"], 3, "next: ytf doctor"),
     ],

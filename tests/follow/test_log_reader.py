@@ -29,7 +29,7 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.record import CLIENT, build_record
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 from tf_yarn_ops.runtime.common.status import Facts, build_status
-from tf_yarn_ops.terminal.summary import describe, next_line
+from tf_yarn_ops.terminal.summary import describe, next_lines
 
 ID = f"application_{STAMP}_0001"
 CONTAINER = f"container_{STAMP}_0001_01_000002"
@@ -319,7 +319,7 @@ def test_logs_that_yarn_does_not_show_are_refused(state):
 ])  # fmt: skip
 def test_a_master_that_died_before_its_coordinator_has_skeins_log(report, task):
     assert default_task(report) == task
-    assert report.reason is None or next_line(report) == f"next: ytf logs {ID} --task {task}"
+    assert report.reason is None or [*next_lines(report)] == [f"next: ytf logs {ID} --task {task}"]
 
 
 def test_an_unknown_application(yarn):

@@ -12,7 +12,7 @@ from tf_yarn_ops.runtime.common.report import Alert, JobReport, TaskReport
 from tf_yarn_ops.runtime.page.page import render_parts
 from tf_yarn_ops.terminal.output_properties import outputs_of
 from tf_yarn_ops.terminal.progress import Lines
-from tf_yarn_ops.terminal.summary import describe, describe_metrics, failure, timeline
+from tf_yarn_ops.terminal.summary import AFTER_REFUSAL, describe, describe_metrics, failure, timeline
 
 
 def test_failure_ends_with_task_exit_code_log_and_next_command():
@@ -47,11 +47,17 @@ def test_next_command_names_no_application_that_was_only_reserved():
 
 
 @pytest.mark.parametrize("reason", [reason for reason in Reason if reason is not Reason.SUCCEEDED])
-def test_every_reason_names_a_next_command(reason):
-    for application_id in ("", APP):
-        *_, last = failure(JobReport(application_id, reason=reason))
-        assert re.match(r"next: ytf", last)
-        assert "{" not in last and ("TASK" not in last)
+@pytest.mark.parametrize("submitter", [True, False])
+@pytest.mark.parametrize("application_id", ["", APP])
+def test_next_line_is_a_command_that_helps_or_none(reason, application_id, submitter):
+    """A request's faults name what to correct; a door that is no command line has no command without an application."""
+    *_, last = failure(JobReport(application_id, reason=reason, first_failure="worker:1"), submitter=submitter)
+    without = {Reason.SPEC_INVALID} if application_id else {Reason.SPEC_INVALID, Reason.ENVIRONMENT_INVALID}
+    elsewhere = not submitter and (not application_id or reason in AFTER_REFUSAL)
+    if reason in without or elsewhere:
+        assert last == reason.hint
+    else:
+        assert re.fullmatch(r"next: ytf (logs|status|list|doctor)( [\w:/.-]+)*", last) and "..." not in last
 
 
 FORGED = "x\n  state         FINISHED SUCCEEDED\rnext: ytf evil\u2028next: ytf evil"

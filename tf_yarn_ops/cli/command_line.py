@@ -20,7 +20,7 @@ from ..runtime.common.report import JobReport
 from ..terminal import shared_options
 from ..terminal.output import configure_logging, echo, print_json, report_without_state
 from ..terminal.signals import Interrupted, Interruption
-from ..terminal.summary import SUBMIT_AGAIN, next_line
+from ..terminal.summary import AFTER_REFUSAL, next_lines
 from ..validation import parse_since, unexpected_position
 
 if TYPE_CHECKING:
@@ -57,8 +57,11 @@ def run_command(command: click.Command, program: str, interruption: Interruption
         elif not isinstance(error, MiniClusterError):
             echo(error.hint)
             # `ytf kill` of an unknown application is no reason to submit another one.
-            if error.command or program == "ytf-submit" or error.reason not in SUBMIT_AGAIN:
-                echo(f"next: {error.command}" if error.command else next_line(JobReport("", reason=error.reason)))
+            if error.command:
+                echo(f"next: {error.command}")
+            elif program == "ytf-submit" or error.reason not in AFTER_REFUSAL:
+                for line in next_lines(JobReport("", reason=error.reason)):
+                    echo(line)
         code = error.reason.exit_code
     except (Interrupted, click.Abort):
         code = 128 + (interruption.number or 2)

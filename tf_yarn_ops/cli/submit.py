@@ -357,7 +357,10 @@ def read_command_line(values: dict[str, Any], offline: bool = False) -> JobSpec:
         return build_job({**options, "task_command": words[0] if words else None}, document)
     except SpecInvalid as error:
         found = [] if offline else _faults_of_files(options)
-        raise SpecInvalid([*error.faults, *found]) from error
+        refused = SpecInvalid([*error.faults, *found])
+        if not (words or path or options):
+            refused.command = "ytf-submit -h"
+        raise refused from error
 
 
 def _faults_of_files(options: Mapping[str, Any]) -> list[Fault]:

@@ -17,18 +17,21 @@ WIDTH, COLUMNS = 32, 100
 #: Lines shown of the failed task's log by default.
 LOG_LINES = 20
 
-#: The next command for reasons after which only a corrected submission helps.
-SUBMIT_AGAIN = {
-    Reason.SPEC_INVALID: "ytf-submit -h",
-    Reason.ENVIRONMENT_INVALID: "ytf-submit --dry_run ...",
+#: The next command after a refusal; empty where the message names the value to correct, and no command knows more.
+AFTER_REFUSAL = {
+    Reason.SPEC_INVALID: "",
     Reason.SUBMISSION_REJECTED: "ytf doctor",
     Reason.RESOURCES_IMPOSSIBLE: "ytf doctor",
 }
 #: The next command where there is no application.
-_WITHOUT_APPLICATION = SUBMIT_AGAIN | {Reason.CLUSTER_UNREACHABLE: "ytf list --resourcemanager http://HOST:8088"}
+_WITHOUT_APPLICATION = AFTER_REFUSAL | {
+    Reason.ENVIRONMENT_INVALID: "",
+    Reason.CLUSTER_UNREACHABLE: "ytf list --resourcemanager http://HOST:8088",
+}
 #: The next command where there is an application, which is ``{app}``; ``{task}`` names the task that failed first.
-_WITH_APPLICATION = SUBMIT_AGAIN | {
+_WITH_APPLICATION = AFTER_REFUSAL | {
     Reason.TASK_FAILED: "ytf logs {app}{task}",
+    Reason.ENVIRONMENT_INVALID: "ytf logs {app}{task}",
     Reason.OUT_OF_MEMORY: "ytf logs {app}{task}",
     Reason.CLUSTER_UNREACHABLE: "ytf status {app}",
     Reason.AM_FAILED: "ytf logs {app} --task {master_log}",
@@ -199,23 +202,25 @@ def failure(report: JobReport, options: str = "", log_lines: int = LOG_LINES, su
             yield from (f"    {line}" for line in lines)
             yield "---"
     yield reason.hint
-    if submitter or (report.application_id and reason not in SUBMIT_AGAIN):
-        yield next_line(report, options)
+    if submitter or (report.application_id and reason not in AFTER_REFUSAL):
+        yield from next_lines(report, options)
 
 
-def next_line(report: JobReport, options: str = "") -> str:
-    """Return the line with the next command to type; ``options`` as in `describe`."""
+def next_lines(report: JobReport, options: str = "") -> Iterator[str]:
+    """Yield the line with the next command to type, if one helps; ``options`` as in `describe`."""
     reason = report.reason or Reason.TASK_FAILED
     # YARN has no state for an id that was reserved only.
     if not report.application_id or (reason is Reason.KILLED and not report.state):
-        return f"next: {_WITHOUT_APPLICATION.get(reason, 'ytf list')}{options}"
-    task = f" --task {shlex.quote(report.first_failure)}" if report.first_failure else ""
-    command = _WITH_APPLICATION.get(reason, "ytf logs {app}").format(
-        app=report.application_id, task=task, master_log=report.master_log
-    )
-    if not options and command == _WITH_APPLICATION[Reason.LOST] and is_local(report.application_id):
-        options = f" --resourcemanager {SCHEME}"
-    return f"next: {command}{options}"
+        command = _WITHOUT_APPLICATION.get(reason, "ytf list")
+    else:
+        task = f" --task {shlex.quote(report.first_failure)}" if report.first_failure else ""
+        command = _WITH_APPLICATION.get(reason, "ytf logs {app}").format(
+            app=report.application_id, task=task, master_log=report.master_log
+        )
+        if not options and command == _WITH_APPLICATION[Reason.LOST] and is_local(report.application_id):
+            options = f" --resourcemanager {SCHEME}"
+    if command:
+        yield f"next: {command}{options}"
 
 
 def describe_metrics(report: JobReport) -> str:
