@@ -143,6 +143,6 @@ def rig(minicluster, tmp_path_factory):
     return rig
 
 
-@pytest.mark.parametrize("row", MATRIX.rows, ids=lambda row: row.fault)
+@pytest.mark.parametrize("row", MATRIX.rows, ids=str)
 def test_a_fault_of_the_client_or_of_time_ends_as_the_matrix_says(row, played):
     check(row, played)

@@ -352,6 +352,6 @@ def rig(hadoop):
     return Rig(hadoop)
 
 
-@pytest.mark.parametrize("row", MATRIX.rows, ids=lambda row: row.fault)
+@pytest.mark.parametrize("row", MATRIX.rows, ids=str)
 def test_a_fault_of_the_cluster_ends_as_the_matrix_says(row, played):
     check(row, played)

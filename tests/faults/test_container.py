@@ -436,6 +436,6 @@ def bare_python(rig):
     return outcome
 
 
-@pytest.mark.parametrize("row", MATRIX.rows, ids=lambda row: row.fault)
+@pytest.mark.parametrize("row", MATRIX.rows, ids=str)
 def test_a_fault_below_the_program_ends_as_the_matrix_says(row, played):
     check(row, played)

@@ -156,6 +156,6 @@ def rig(tmp_path_factory):
     return LocalRig(tmp_path_factory.mktemp("rig"))
 
 
-@pytest.mark.parametrize("row", MATRIX.rows, ids=lambda row: row.fault)
+@pytest.mark.parametrize("row", MATRIX.rows, ids=str)
 def test_a_fault_of_the_program_ends_as_the_matrix_says(row, played):
     check(row, played)

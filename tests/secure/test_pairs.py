@@ -38,7 +38,7 @@ def rig(access, tmp_path_factory):
     return rig
 
 
-@pytest.mark.parametrize("row", MATRIX.rows, ids=lambda row: row.fault)
+@pytest.mark.parametrize("row", MATRIX.rows, ids=str)
 def test_a_fault_of_the_client_ends_as_the_matrix_says(row, played):
     check(row, played)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from support.access import plain
-from support.waiting import until
+from support.waiting import PATIENCE, until
 from tf_yarn_ops.errors import ApplicationNotFound, TfYarnError
 from tf_yarn_ops.hadoop.cluster import local
 from tf_yarn_ops.hadoop.resourcemanager import ENDED
@@ -32,7 +32,7 @@ OURS = Environment("venv", sys.prefix)
 FOREVER = "exec tail -f /dev/null"
 AT_ONCE = 4
 #: What an ending may take to take everything with it, seconds.
-LEFT_SECONDS = 60
+LEFT_SECONDS = 60 * PATIENCE
 
 
 def job(command=FOREVER, losses=0, **fields):
@@ -68,13 +68,23 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Row:
-    """A fault, what it has to end as, and within how many seconds after the fault."""
+    """A fault, what it has to end as, and within how many seconds after the fault, times ``PATIENCE``."""
 
     fault: str
     reason: Reason | None
     limit: float
     play: Callable[["Rig"], Outcome]
     alone: bool = False
+
+    def __str__(self):
+        """Return the name of its test, without blanks: tools cut a test's name at the first one."""
+        return self.fault.replace(" ", "-")
+
+    def check(self, outcome):
+        """Hold an outcome to what the matrix says."""
+        assert outcome.reason is self.reason, outcome
+        assert outcome.left == (), outcome
+        assert outcome.seconds <= self.limit * PATIENCE, f"longer than {self.limit * PATIENCE:g} s: {outcome}"
 
 
 @dataclass
@@ -100,7 +110,7 @@ class Matrix:
         together = [row for row in rows if not row.alone]
         left = threading.Semaphore(0)
         with ThreadPoolExecutor(AT_ONCE) as pool, ThreadPoolExecutor(1) as single:
-            played = {row.fault: pool.submit(_play, row, rig, left) for row in together}
+            played = {row.fault: pool.submit(_play_beside, row, rig, left) for row in together}
             played |= {
                 row.fault: single.submit(_play_alone, row, rig, left, len(together)) for row in rows if row.alone
             }
@@ -110,9 +120,20 @@ class Matrix:
         rig.close()
 
 
-def _play(row, rig, done):
+def _play(row, rig):
+    """Play a row and check it; a failure has all that is known of the row's applications with it."""
     try:
-        return row.play(rig)
+        row.check(outcome := row.play(rig))
+        return outcome
+    except Exception as error:
+        with contextlib.suppress(Exception):  # the failure counts, not what the cluster answers afterwards
+            error.add_note(rig.evidence(str(error)))
+        raise
+
+
+def _play_beside(row, rig, done):
+    try:
+        return _play(row, rig)
     finally:
         done.release()
 
@@ -121,7 +142,7 @@ def _play_alone(row, rig, done, before):
     for _ in range(before):
         done.acquire()
     try:
-        return row.play(rig)
+        return _play(row, rig)
     finally:
         for _ in range(before):
             done.release()
@@ -135,10 +156,7 @@ def wanted(request):
 
 def check(row: Row, played: dict[str, "Future[Outcome]"]) -> None:
     """Hold a row's outcome to what the matrix says."""
-    outcome = played[row.fault].result()
-    assert outcome.reason is row.reason, outcome.message
-    assert outcome.left == (), outcome
-    assert outcome.seconds <= row.limit, outcome
+    played[row.fault].result()
 
 
 class Rig:
@@ -166,6 +184,11 @@ class Rig:
         for report in self.launcher.list():
             self.launcher.kill(report.application_id, "its test ended")
         self.launcher.close()
+
+    def evidence(self, text):
+        """Return the reports of the applications that a text names."""
+        found = sorted({*re.findall(r"application_\d+_\d+", text)})
+        return "\n".join(str(self.launcher.report(application)) for application in found)
 
     # -- playing ------------------------------------------------------------------------------
 

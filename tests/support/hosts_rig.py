@@ -10,7 +10,7 @@ import urllib.request
 
 from support.faults import Outcome, Rig, processes_of
 from support.programs import ROOT, SUBMIT, YTF
-from support.waiting import until
+from support.waiting import PATIENCE, until
 from tf_yarn_ops.hadoop.resourcemanager import ENDED
 from tf_yarn_ops.minicluster import health
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -33,9 +33,11 @@ class EdgeClient:
     def __init__(self, rig, number, words):
         self.rig = rig
         self.log = rig.cluster.directory / "edge" / f"client-{number}.log"
-        words = ["--wait", "--json", "-m", "256", "--environment", f"venv://{sys.prefix}", "--stop_grace", "2", *words]
+        # No two tasks fit on one node, which each may share with the application master.
+        memory = rig.cluster.settings.memory // 2 + 1
+        words = ["--wait", "--json", "-m", memory, "--environment", f"venv://{sys.prefix}", "--stop_grace", "2", *words]
         with self.log.open("w") as log:
-            self.process = rig.popen(*SUBMIT, *words, stderr=log)
+            self.process = rig.popen(*SUBMIT, *map(str, words), stderr=log)
 
     @property
     def application(self):
@@ -73,7 +75,7 @@ class EdgeClient:
 
     def end(self, since, expect=None):
         """Wait for the end; return the outcome and hold the report to `expect`."""
-        out, _ = self.process.communicate(timeout=280)
+        out, _ = self.process.communicate(timeout=280 * PATIENCE)
         seen = self.rig.clock()
         assert "Traceback" not in self.lines(), self.lines()
         assert out.strip(), self.lines()
@@ -100,12 +102,22 @@ class HostsRig(Rig):
         """Start a program on edge; its output is text."""
         return self.cluster.start("edge", words, env=self._environ(), **options)
 
-    def run(self, *words, timeout=120):
+    def run(self, *words):
         """Run a program on edge to its end."""
-        return self.cluster.run("edge", words, timeout=timeout, env=self._environ())
+        return self.cluster.run("edge", words, timeout=120 * PATIENCE, env=self._environ())
 
     def _environ(self):
         return {**os.environ, **self.cluster.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def evidence(self, text):
+        """Return the last client's lines, and report and logs of all applications that they, or a text, name."""
+        text += self.clients[-1].lines() if self.clients else ""
+        found = [text]
+        for application in sorted({*re.findall(r"application_\d+_\d+", text)}):
+            for words in (["status", "--json"], ["logs"], ["logs", "--task", "master"]):
+                ran = self.run(*YTF, *words, application)
+                found.append(f"--- {' '.join(words)} {application}\n{ran.stdout[-20_000:]}{ran.stderr[-2000:]}")
+        return "\n".join(found)
 
     def submit(self, *words):
         """Return a client that submits and waits."""

@@ -27,7 +27,7 @@ from support.celery_site import installed_servers
 from support.hadoop.hosts import HostsCluster
 from support.hosts_rig import HostsRig
 from support.packages import product_wheel
-from support.programs import ROOT, SUBMIT, YTF
+from support.programs import ROOT, SUBMIT
 from support.waiting import until
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.hadoop.resourcemanager import ENDED
@@ -82,13 +82,7 @@ class HostsSoak:
 
     def evidence(self, key):
         """Return the report and the logs of a training's applications."""
-        found = []
-        for app in self.rig.applications():
-            if app["name"] == key:
-                calls = [("status", "--json", app["id"]), ("logs", app["id"]), ("logs", app["id"], "--task", "master")]
-                found += [f"--- {' '.join(words)}\n{ran.stdout[-20_000:]}{ran.stderr[-2000:]}" for words in calls
-                          for ran in [self.rig.run(*YTF, *words)]]  # fmt: skip
-        return "\n".join(found)
+        return self.rig.evidence(" ".join(app["id"] for app in self.rig.applications() if app["name"] == key))
 
     def train(self, key, expected, command):
         words = ["--wait", "--json", "--run_id", key, "--name", key, "-m", "256", "-r", "worker:2", "--stop_grace", "2",
