@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import click
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,9 @@ from support.fake_yarn import FakeYarn, application, serving
 from support.hostile_words import DOORS
 from support.http_server import Handler, running
 from support.programs import ROOT, SUBMIT, YTF, run
-from tf_yarn_ops.cli import submit_main
+from tf_yarn_ops.cli import main, submit_main
+from tf_yarn_ops.cli.submit import submit
+from tf_yarn_ops.cli.ytf import ytf
 
 APP = "application_1700000000000_0001"
 
@@ -127,6 +130,40 @@ def test_a_variable_that_is_not_utf8_is_one_clear_fault():
             done = run(program, *words, env=env)
             said = done.stdout + done.stderr
             assert done.returncode == 2 and says in said and "Traceback" not in said, said
+
+
+def commands_below(command, words=()):
+    """Yield the words of each command with its options; those of a group come before the commands below it."""
+    ctx = click.Context(command)
+    yield words, [option for option in command.get_params(ctx) if isinstance(option, click.Option)]
+    for name in command.list_commands(ctx) if isinstance(command, click.Group) else ():
+        yield from commands_below(command.get_command(ctx, name), (*words, name))
+
+
+@pytest.mark.parametrize(("program", "command"), [("ytf", ytf), ("ytf-submit", submit)])
+def test_no_option_is_the_value_of_another_one(program, command, monkeypatch, capsys):
+    """``ytf logs --task -f APP`` would follow nothing, and print the log of a task called ``-f``."""
+    seen = 0
+    for words, options in commands_below(command):
+        names = [name for option in options for name in (*option.opts, *option.secondary_opts)]
+        for number, name in enumerate(name for option in options if not option.is_flag for name in option.opts):
+            for other in (names[number - 1], names[-1], name.replace("_", "-")):
+                monkeypatch.setattr(sys, "argv", [program, *words, name, other, APP])
+                with pytest.raises(SystemExit) as ended:
+                    (main if program == "ytf" else submit_main)()
+                shown = capsys.readouterr()
+                assert (ended.value.code, shown.out) == (2, "")
+                assert shown.err.endswith(f"\nError: {name!r} needs a value, and {other!r} is an option.\n"), shown.err
+                seen += 1
+    assert seen > 200
+
+
+def test_value_that_is_an_option_can_be_written_behind_equals(monkeypatch, capsys):
+    for words in (["logs", "--grep=-f", "x"], ["logs", "--grep", "-x", "x"], ["logs", "--", "--task", "-f"]):
+        monkeypatch.setattr(sys, "argv", ["ytf", *words])
+        with pytest.raises(SystemExit):
+            main()
+        assert "needs a value" not in capsys.readouterr().err
 
 
 @pytest.mark.slow

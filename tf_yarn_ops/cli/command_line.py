@@ -40,6 +40,7 @@ def run_command(command: click.Command, program: str, interruption: Interruption
         sys.stdout.reconfigure(errors="backslashreplace")  # as stderr: a locale without a letter must not end us
     try:
         check_arguments(sys.argv[1:])
+        check_option_values(command, sys.argv[1:], program)
         result = command.main(sys.argv[1:], prog_name=program, standalone_mode=False, obj=interruption)
         code = result if isinstance(result, int) else 0
         sys.stdout.flush()
@@ -80,6 +81,35 @@ def check_arguments(words: Sequence[str]) -> None:
                 f"character {position} of word {number} is not UTF-8: convert the script or file that holds it; if it "
                 "is UTF-8, set LC_ALL=C.UTF-8, as the locale of this shell is another one"
             )
+
+
+def check_option_values(command: click.Command, words: Sequence[str], program: str) -> None:
+    """Raise UsageError for an option in the place of another option's value: the parser takes ``-f`` of ``--task -f``.
+
+    A value that looks like an option can be written behind ``=``.
+    """
+    ctx = click.Context(command, info_name=program, **command.context_settings)
+    rest = iter(words)
+    for word in rest:
+        options = _options_of(ctx)
+        option = options.get(word.replace("_", "-"))
+        if option is not None and not option.is_flag:
+            value = next(rest, "")
+            if value.replace("_", "-") in options:
+                raise click.UsageError(f"{word!r} needs a value, and {value!r} is an option.", ctx)
+        elif word == "--" or (not word.startswith("-") and not ctx.allow_interspersed_args):
+            below = None
+            if isinstance(ctx.command, click.Group) and word != "--":
+                below = ctx.command.get_command(ctx, word)
+            if below is None:
+                return
+            ctx = click.Context(below, parent=ctx, info_name=word, **below.context_settings)
+
+
+def _options_of(ctx: click.Context) -> dict[str, click.Option]:
+    """Return the options of a command by each of their names, with dashes."""
+    options = [option for option in ctx.command.get_params(ctx) if isinstance(option, click.Option)]
+    return {name.replace("_", "-"): option for option in options for name in (*option.opts, *option.secondary_opts)}
 
 
 def _minicluster() -> str:

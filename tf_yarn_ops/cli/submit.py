@@ -55,7 +55,7 @@ class CommandLineFault(FaultCode):
 
 
 class ManualCommand(click.Command):
-    """A command whose help is the manual page; an unknown option, and one in place of a value, is an error."""
+    """A command whose help is the manual page; an unknown option is an error about quoting."""
 
     def get_help(self, ctx: click.Context) -> str:
         return manual_page()
@@ -65,22 +65,13 @@ class ManualCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
-            rest = super().parse_args(ctx, args)
+            return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             names = {option.name.removeprefix("task_"): option.name for option in ALL}
             near = difflib.get_close_matches(error.option_name.lstrip("-"), names, n=1, cutoff=0.7)
             hint = f" (did you mean '--{names[near[0]]}'?)" if near else ""
             raise click.UsageError(f"No such option {error.option_name!r}{hint}. Options of your own program belong "
                                    "to the task_command: quote it as one word.", ctx) from error  # fmt: skip
-        options = [option for option in self.params if isinstance(option, click.Option)]
-        known = {name for option in options for name in option.opts}
-        for option in options:
-            value = ctx.params.get(option.name or "")
-            for text in value if isinstance(value, tuple) else (value,):
-                if isinstance(text, str) and text in known:
-                    message = f"{option.opts[-1]!r} needs a value, and {text!r} is an option."
-                    raise click.UsageError(message, ctx)
-        return rest
 
 
 def _submit(**values: Any) -> int:
