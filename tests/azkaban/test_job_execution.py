@@ -45,11 +45,12 @@ def test_each_job_of_each_server_is_its_own():
         {},
         {"azkaban.url": "http://other"},
         {"azkaban.flow.projectname": "p"},
+        {"azkaban.flow.projectid": "8"},
         {"azkaban.flow.flowid": "f"},
         {"azkaban.job.metadata.file": "_job.43.train.meta"},
         {"azkaban.job.metadata.file": "_job.42.sub._.train.meta"},
     ]
     found = [JobExecution.read({**AZKABAN, **change}).identity() for change in changes]
     assert set(Counter((identity.tag, identity.generation) for identity in found).values()) == {1}
-    assert (found[0].tag, found[0].generation, found[4].generation) == (found[4].tag, 42, 43)
+    assert (found[0].tag, found[0].generation, found[5].generation) == (found[5].tag, 42, 43)
     assert JobExecution.read({**AZKABAN, "ytf.backfill.date": "2026-11-01"}).identity().tag != found[0].tag

@@ -16,9 +16,9 @@ FIRST = ID
 RETRY = {"azkaban.job.attempt": "1", "azkaban.job.metadata.file": "_job.42.1.train.meta"}
 
 
-def add(yarn, execution="41", job="train", server="azkaban.example.org", user=USER, date="", **fields):
+def add(yarn, execution="41", job="train", server="azkaban.example.org", user=USER, date="", project="7", **fields):
     """Add a live application of an execution, as the launcher of that execution has submitted it."""
-    other = JobExecution(server, "My Project", "digits", execution, job, 0, date=date)
+    other = JobExecution(server, "My Project", "digits", execution, job, 0, date=date, project_id=project)
     yarn.next_number = 2
     return yarn.add(application(1, user=user, applicationTags=",".join((*other.tags, *other.identity().tags))) | fields)
 
@@ -44,7 +44,7 @@ def test_another_execution_that_goes_on_is_named_with_its_kill(azkaban, yarn):
     "fields",
     [
         {"job": "evaluate"},
-        {"server": "another.example.org"},
+        {"server": "another.example.org", "project": "8"},
         {"user": "bob"},
         {"state": "FINISHED"},
         {"date": "2026-11-01"},
@@ -80,6 +80,30 @@ def test_an_earlier_execution_is_killed_before_anything_is_submitted(azkaban, ya
     assert seen == ["KILLED"]
     assert "Superseded by execution 42 of the same training" in yarn.apps[FIRST]["diagnostics"]
     assert '"reason":"SUPERSEDED"' in yarn.apps[FIRST]["diagnostics"]
+
+
+OTHERS = [("kill", "41"), ("wait", "41"), ("kill", "43"), ("ignore", "42")]
+
+
+@pytest.mark.parametrize(("policy", "execution"), OTHERS)
+def test_executors_that_differ_in_the_server_never_train_twice(azkaban, yarn, policy, execution):
+    add(yarn, execution)
+    job = azkaban({"tf.previous": policy, "azkaban.url": "http://10.0.0.7:8081"}).start()
+    assert job.end() == Reason.SUBMISSION_REJECTED.exit_code
+    assert job.lines[-1] == (
+        f"SUBMISSION_REJECTED: '{FIRST}' of execution {execution} of this job is RUNNING. An executor has submitted it "
+        "that names Azkaban's server otherwise than this one, '10.0.0.7'. Nothing was submitted: set the same "
+        "azkaban.webserver.url on all executors"
+    )
+    assert set(yarn.apps) == {FIRST} and yarn.apps[FIRST]["state"] == "RUNNING"
+
+
+@pytest.mark.parametrize(("policy", "fields"), [("ignore", {}), ("kill", {"state": "FINISHED"})], ids=["live", "ended"])
+def test_another_name_of_the_server_leaves_parallel_executions(azkaban, yarn, policy, fields):
+    add(yarn, **fields)
+    job = azkaban({"tf.previous": policy, "azkaban.url": ""}).start()
+    end(yarn, job)
+    assert any("execution 41 of this job has an application" in line for line in job.lines) == (policy == "ignore")
 
 
 def test_a_kill_that_yarn_refuses_fails_the_job_and_submits_nothing(azkaban, yarn):

@@ -15,7 +15,7 @@ from tf_yarn_ops.runtime.common.report import JobReport
 #: What Azkaban 3.58 adds to every job.
 AZKABAN = {
     "type": "tensorflow-yarn", "azkaban.job.id": "train", "azkaban.job.attempt": "0", "azkaban.flow.execid": "42",
-    "azkaban.flow.flowid": "digits", "azkaban.flow.projectname": "My Project",
+    "azkaban.flow.flowid": "digits", "azkaban.flow.projectname": "My Project", "azkaban.flow.projectid": "7",
     "azkaban.job.metadata.file": "_job.42.train.meta", "azkaban.url": "https://azkaban.example.org:8443",
     "azkaban.flow.submituser": "ann",
 }  # fmt: skip

@@ -43,6 +43,8 @@ class JobExecution:
         Seconds before a retry.
     date : str
         The past date that it runs for; empty for other executions.
+    project_id : str
+        The number of the project in the server's database.
     """
 
     server: str
@@ -54,6 +56,7 @@ class JobExecution:
     retries: int = 0
     backoff: float = 0.0
     date: str = ""
+    project_id: str = ""
 
     @classmethod
     def read(cls, properties: Mapping[str, str]) -> "JobExecution":
@@ -91,6 +94,7 @@ class JobExecution:
             retries=_count(properties, "retries"),
             backoff=_count(properties, "retry.backoff") / 1000,
             date=properties.get(BACKFILL_DATE, ""),
+            project_id=properties.get("azkaban.flow.projectid", ""),
         )
 
     def __str__(self) -> str:
@@ -104,6 +108,9 @@ class JobExecution:
     def identity(self, previous: str = IGNORE, lease: float = 0.0, folder: Path | None = None) -> Identity:
         """Return the identity of the training, whose generations are the executions.
 
+        The executors of one Azkaban may name its server differently. No property is the same on all of them and in no
+        other Azkaban, so the deployment is what they share, and `check_previous` compares.
+
         Parameters
         ----------
         previous : str, optional
@@ -113,11 +120,11 @@ class JobExecution:
         folder : Path, optional
             The execution's folder, which Azkaban deletes when the flow ends. A folder of another name is ignored.
         """
-        key = "\n".join(["azkaban", self.project, self.flow, self.job, self.date])
+        shared = "\n".join(["azkaban", self.project_id, self.project, self.flow, self.job, self.date])
         generation = int(self.execution_id) if self.execution_id.isdecimal() else 0
         own = folder if folder and folder.name == self.execution_id else None
         run = Run(max(0, self.retries - self.attempt), self.backoff + lease, own)
-        return Identity(key, generation, self.attempt, f"azkaban {self.server}", previous=previous, run=run)
+        return Identity(self.server or "azkaban", generation, self.attempt, shared, previous=previous, run=run)
 
     @property
     def tags(self) -> tuple[str, ...]:

@@ -118,7 +118,7 @@ class JobRun:
         from ..launch.claims import Claims
         from ..launch.launcher import Launcher
         from ..submit.preflight import check_environment
-        from .previous import log_previous
+        from .previous import check_previous
         from .project import project_folder
 
         properties = read_job_properties(self._environ)
@@ -152,7 +152,7 @@ class JobRun:
                 raise Cancelled(self._ending.why)
             patience = job.lease or usual_lease(cluster.site.unreachable_timeout)
             identity = execution.identity(request.previous, patience, folder)
-            log_previous(launcher.session, identity, job.user or cluster.user, self._echo)
+            check_previous(launcher.session, identity, job.user or cluster.user, self._echo)
             over = not execution.may_retry
             try:
                 report = self._run.train(launcher, job, identity)

@@ -1,6 +1,6 @@
-"""Lines for the log about what earlier attempts and other executions of a job have left in YARN.
+"""What earlier attempts and other executions of a job have left in YARN: lines for the log, and the check of executors.
 
-The identity of the training decides about them, see `launch.ensure`.
+The identity of the training decides about these applications, see `launch.ensure`.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from ..follow.lease import with_holder
 from ..follow.session import Session
 from ..follow.yarn_report import read_yarn_report
 from ..hadoop.resourcemanager import ENDED
-from ..launch.identity import IGNORE, Identity, attempt_of, generation_of, order
+from ..launch.identity import IGNORE, Identity, attempt_of, deployment_tag, generation_of, order, tags_of
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 
@@ -18,8 +18,8 @@ from ..runtime.common.report import JobReport
 _LONGEST = 400
 
 
-def log_previous(session: Session, identity: Identity, user: str, echo: Callable[[str], object]) -> None:
-    """Say what became of the previous attempt, and which other executions an execution runs beside.
+def check_previous(session: Session, identity: Identity, user: str, echo: Callable[[str], object]) -> None:
+    """Log what became of the previous attempt, and which other executions an execution runs beside.
 
     Parameters
     ----------
@@ -28,14 +28,22 @@ def log_previous(session: Session, identity: Identity, user: str, echo: Callable
         That of this attempt.
     user : str
         The user of the applications.
-    say : callable
+    echo : callable
         Writes a line into the job's log.
+
+    Raises
+    ------
+    SubmissionRejected
+        An executor with another name for the server has submitted an application that this job would have to follow,
+        kill or wait for. It may be another Azkaban's, so this job leaves it alone, and does not train beside it.
     """
     try:
-        found = sorted(session.resourcemanager.find([identity.tag], user=user), key=lambda one: order(one["id"]))
+        listed = session.resourcemanager.find([deployment_tag(identity.deployment)], user=user)
     except (ClusterUnreachable, SubmissionRejected) as error:
         echo(f"what earlier attempts and executions have left is not known: {error}")
         return
+    listed.sort(key=lambda one: order(one["id"]))
+    found = [one for one in listed if identity.tag in tags_of(one)]
     if identity.attempt:
         earlier = [
             one for one in found if generation_of(one) == identity.generation and attempt_of(one) < identity.attempt
@@ -45,12 +53,20 @@ def log_previous(session: Session, identity: Identity, user: str, echo: Callable
             if earlier
             else f"attempt {identity.attempt - 1} has left no application in YARN"
         )
-    for one in found if identity.previous == IGNORE else ():
-        if one["state"] not in ENDED and generation_of(one) != identity.generation:
-            echo(
-                f"warning: execution {generation_of(one)} of this job has an application that is {one['state']}, and "
-                f"both go on. To end that one: ytf kill {one['id']} . Next time: tf.previous=kill or wait"
+    for one in listed:
+        beside = identity.previous == IGNORE and generation_of(one) != identity.generation
+        if one["state"] in ENDED or (one in found and not beside):
+            continue
+        if not beside:
+            raise SubmissionRejected(
+                f"{one['id']} of execution {generation_of(one)} of this job is {one['state']}. An executor has "
+                f"submitted it that names Azkaban's server otherwise than this one, {identity.key!r}. Nothing was "
+                "submitted: set the same azkaban.webserver.url on all executors"
             )
+        echo(
+            f"warning: execution {generation_of(one)} of this job has an application that is {one['state']}, and "
+            f"both go on. To end that one: ytf kill {one['id']} . Next time: tf.previous=kill or wait"
+        )
 
 
 def _attempt(attempt: int, report: JobReport) -> str:

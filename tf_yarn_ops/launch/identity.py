@@ -84,8 +84,8 @@ class Identity:
     attempt : int, optional
         At least 0; grows with each retry of the engine. Default 0.
     deployment : str, optional
-        The server that asks. Jobs of one deployment share a tag, so that one list call finds them all.
-        Default: none.
+        The server that asks, or what several servers may share. Jobs of one deployment share a tag, so that one list
+        call finds them all. Default: none.
     watched : bool, optional
         Whether the application must not run without its caller. Then the claim in the staging directory has the key, so
         that a later process of the deployment can find the application of a caller that has ended. Default False.
@@ -217,9 +217,14 @@ def attempt_of(application: Mapping[str, Any]) -> int:
     return _numbers(application)[1]
 
 
+def tags_of(application: Mapping[str, Any]) -> list[str]:
+    """Return the tags of an application."""
+    return [tag.strip() for tag in str(application.get("applicationTags") or "").split(",")]
+
+
 def _numbers(application: Mapping[str, Any]) -> tuple[int, int]:
-    tags = (tag.strip() for tag in str(application.get("applicationTags") or "").split(","))
-    return next(((int(match[1]), int(match[2])) for tag in tags if (match := _NUMBERS.match(tag))), (0, 0))
+    found = (match for tag in tags_of(application) if (match := _NUMBERS.match(tag)))
+    return next(((int(match[1]), int(match[2])) for match in found), (0, 0))
 
 
 def decide_submission(
