@@ -158,7 +158,7 @@ TESTED_IN = {
     "hadoop/test_resourcemanager.py": ["hadoop.security.authentication"],
     "job/test_options.py": ["declaration", "kinds"],
     "minicluster/test_hadoop.py": ["minicluster.health"],
-    "oozie/test_request.py": ["oozie.data"],
+    "oozie/test_request.py": ["oozie.data", "oozie.package_options"],
     "secure/test_oozie.py": ["hadoop.security.container_tokens"],
     "runtime/test_agent.py": ["runtime.common.processes"],
     "runtime/test_coordinator.py": ["runtime.common.mutual_tls", "runtime.entry"],

@@ -44,10 +44,10 @@ def faults_of(place, text=JOB, **options):
 
 def test_a_request_is_the_job_its_files_and_the_application(place):
     request = read(place, schedule="0 2 * * *", data=["hdfs:///clicks/${YEAR}-${MONTH}-${DAY}"], property=["rate=0.1"])
-    assert request.application.trainings[0].document["files"] == {"train.py": "files/files/train.py"}
-    assert request.application.trainings[0].sources == {"files/files/train.py": place / "train.py"}
-    assert (request.application.name, request.warnings) == ("digits", ())
-    assert request.application.properties == {"rate": "0.1"}
+    assert request.trainings[0].document["files"] == {"train.py": "files/files/train.py"}
+    assert request.trainings[0].sources == {"files/files/train.py": place / "train.py"}
+    assert (request.name, request.warnings) == ("digits", ())
+    assert request.properties == {"rate": "0.1"}
 
 
 def test_every_fault_is_reported_at_once(place):
@@ -73,21 +73,20 @@ def test_every_fault_is_reported_at_once(place):
         workflow="nowhere.xml",
     ) == [
         "schedule: '0 2 * *' has 4 fields; give five: minute, hour, day of month, month, day of week, such as '0 2 * * *'",
+        "data_instances: '1' is not a range of instances; give 0 for the newest, -1 for the one before, or -6:0",
+        "timeout: '5' is not a time; give a number and m, h or d, such as 30m or 6h",
+        "concurrency: '0' is not a whole number of at least 1",
+        "execution: 'LASTONLY' is not one of FIFO, LIFO, LAST_ONLY, NONE (did you mean 'LAST_ONLY'?)",
         "property: 'user' is a name of Oozie's or ours; choose another one",
         "property: 'x' is not NAME=VALUE",
+        "retry_max: '-1' is not a whole number of at least 0",
+        "launcher_memory: 'much' is not an amount of memory; write MiB (8192) or a unit (512m, 8 GiB)",
+        "sla_start: needs sla_end",
+        "data: 'dataIn' is given twice; name each with NAME=PATH",
         "data: 'clicks/${YER}' is not an absolute path or a URI such as hdfs:///clicks/${YEAR}-${MONTH}-${DAY}",
         "data 'clicks/${YER}': unknown variable ${YER} (did you mean 'YEAR'?); a URI may use YEAR, MONTH, DAY, HOUR, MINUTE, "
         "nameNode, rate",
-        "data_instances: '1' is not a range of instances; give 0 for the newest, -1 for the one before, or -6:0",
-        "data 'x-y=hdfs:///a': 'dataIn' is given twice; name each with NAME=PATH",
         "data: 'x-y=hdfs:///a' is not an absolute path or a URI such as hdfs:///clicks/${YEAR}-${MONTH}-${DAY}",
-        "data 'hdfs:///b': 'dataIn' is given twice; name each with NAME=PATH",
-        "execution: 'LASTONLY' is not one of FIFO, LIFO, LAST_ONLY, NONE (did you mean 'LAST_ONLY'?)",
-        "timeout: '5' is not a time; give a number and m, h or d, such as 30m or 6h",
-        "concurrency: '0' is not a whole number of at least 1",
-        "sla_start: needs sla_end",
-        "retry_max: '-1' is not a whole number of at least 0",
-        "launcher_memory: 'much' is not an amount of memory; write MiB (8192) or a unit (512m, 8 GiB)",
         "output: ${nominalStmp} has no value (did you mean 'nominalStamp'?); known: workflowId, workflowName, workflowRun, "
         "user, nominalTime, nominalDate, nominalStamp, actualTime, actionId, coordinatorName, dataIn, rate; --property "
         "NAME=VALUE adds one",
@@ -118,7 +117,7 @@ def test_every_fault_is_reported_at_once(place):
      "name: 'this & that' has < or &; Oozie puts the value into its XML as it is, so write it without them"),
     ("command: x\ntasks: {worker: 1}\n", {"property": ["a=\x01"]}, "property a: '\\x01' has a character that XML can't hold"),
     ("command: x\ntasks: {worker: 1}\n", {"schedule": "0 2 * * *", "data": ["/m/${MINUTE}"]},
-     "data '/m/${MINUTE}': the URI has ${MINUTE} and the schedule is cron; say with data_frequency how often the data comes"),
+     "data '${nameNode}/m/${MINUTE}': the URI has ${MINUTE} and the schedule is cron; say with data_frequency how often the data comes"),
     ("command: x\ntasks: {worker: 1}\n", {"name": "x" * 256},
      "name: the name has 256 characters, and Oozie's database holds 255; give a shorter one with --name"),
     ("command: x\ntasks: {worker: 1}\n", {"python": ""},
@@ -130,7 +129,7 @@ def test_every_fault_is_reported_at_once(place):
     ("command: x\ntasks: {worker: 1}\n", {"frequency": "1d", "data": ["a=/x"], "output_data": ["a=/y"]},
      "output_data: 'a' is given twice; name each with NAME=PATH"),
     ("command: x\ntasks: {worker: 1}\n", {"frequency": "1d", "data": ["a=/x"], "property": ["a=1"]},
-     "property: 'a' is given twice; name each with NAME=PATH"),
+     "data: 'a' is given twice; name each with NAME=PATH"),
     ("[]", {}, "job: 'job.yaml' is not a mapping of keys to values; ytf-submit --dry_run prints one"),
 ])  # fmt: skip
 def test_a_fault_names_its_value(place, text, options, fault):
@@ -173,7 +172,7 @@ def test_a_variable_of_the_shell_that_looks_like_a_value_is_doubted(place):
 def test_the_launcher_is_in_the_queue_of_the_job(place):
     text = "command: x\ntasks: {worker: 1}\nqueue: science\n"
     for options, queue in ({}, "science"), ({"launcher_queue": "oozie"}, "oozie"):
-        application = read(place, text, **options).application
+        application = read(place, text, **options)
         assert shell_element(application, application.trainings[0]).findtext(".//{*}queue") == queue
 
 
@@ -196,7 +195,7 @@ def test_no_field_reaches_a_script_of_yarn(place, field):
         except SpecInvalid:
             continue
         taken += 1
-        packed = request.application.trainings[0].document
+        packed = request.trainings[0].document
         assert request_is_plain(lambda packed=packed: JobSpec.from_dict(packed))
     assert taken > 10 or field == "environment"  # few of them are names of images
 
@@ -204,9 +203,7 @@ def test_no_field_reaches_a_script_of_yarn(place, field):
 def test_commands_of_the_action_are_no_text_of_the_user(place):
     request = read(place, JOB.replace("train.py: train.py", '"$(touch pwned)": train.py'), property=["rate=$(touch pwned)"],
                    schedule="0 2 * * *")  # fmt: skip
-    texts = [
-        element.text or "" for element in shell_element(request.application, request.application.trainings[0]).iter()
-    ]
+    texts = [element.text or "" for element in shell_element(request, request.trainings[0]).iter()]
     assert not [text for text in texts if "pwned" in text]
 
 
@@ -224,7 +221,7 @@ def test_paths_of_listed_jobs_begin_in_their_own_folders(place):
         "{tasks: {chiefworker: {environment: cpu.zip}}, command: x, files: {t: train.py}}"
     )
     (place / "flow" / "all.yaml").write_text("jobs: [{name: model, job: jobs/model.yaml}]")
-    (training,) = read_oozie_request("flow/all.yaml", {}, NOW).application.trainings
+    (training,) = read_oozie_request("flow/all.yaml", {}, NOW).trainings
     assert list(training.sources.values()) == [place / "flow" / "jobs" / name for name in ("train.py", "cpu.zip")]
     assert training.document["tasks"]["chiefworker"]["environment"] in training.sources
 

@@ -4,12 +4,12 @@ from datetime import datetime, timezone
 
 import pytest
 
+from tf_yarn_ops.oozie.package_options import read_options
 from tf_yarn_ops.oozie.schedule import (
     Frequency,
     Schedule,
     find_schedule_warnings,
-    moving_day_fault,
-    read_minutes,
+    moving_day_faults,
     read_schedule,
     utc_days,
 )
@@ -19,7 +19,9 @@ NOW = datetime(2026, 11, 21, 10, 7, 33, tzinfo=timezone.utc)
 
 def read(cron=None, frequency=None, zone=None, start=None, end=None):
     faults = []
-    return read_schedule(cron, frequency, zone, start, end, NOW, faults), [str(fault) for fault in faults]
+    words = {"schedule": cron, "frequency": frequency, "timezone": zone, "start": start, "end": end}
+    schedule = read_schedule(read_options(words, faults), NOW, faults)
+    return schedule, [str(fault) for fault in faults]
 
 
 @pytest.mark.parametrize("cron", [
@@ -55,8 +57,8 @@ def test_cron_of_oozie_is_taken(cron):
     ("0 0 31/2 FEB/12 *", "schedule: '0 0 31/2 FEB/12 *' never comes"),
 ])  # fmt: skip
 def test_invalid_cron_is_rejected(cron, fault):
-    schedule, faults = read(cron)
-    assert schedule is None and len(faults) == 1 and faults[0].startswith(fault), faults
+    _, faults = read(cron)
+    assert len(faults) == 1 and faults[0].startswith(fault), faults
 
 
 @pytest.mark.parametrize(("text", "expression"), [
@@ -84,13 +86,11 @@ def test_a_frequency_is_a_number_and_a_unit(text, expression):
         "start: '2026-13-01' is not a time; give 2026-11-21T02:00Z, or with an offset 2026-11-21T02:00+01:00",
         "end: '2026-11-31' is not a time; give 2026-11-21T02:00Z, or with an offset 2026-11-21T02:00+01:00"]),
     ({"frequency": "1d", "end": "2026-11-21T10:07Z"}, ["end: 2026-11-21T10:07Z is not after the start 2026-11-21T10:07Z"]),
-    ({"start": "2026-11-21", "zone": "UTC"}, ["timezone: needs schedule or frequency: only a coordinator has it",
-                                              "start: needs schedule or frequency: only a coordinator has it"]),
 ])  # fmt: skip
 def test_invalid_schedule_is_rejected(given, faults):
     if "end" in given and "start" not in given:
         given = {**given, "start": "2026-11-21T10:07Z"}
-    assert read(**given) == (None, faults)
+    assert read(**given)[1] == faults
 
 
 @pytest.mark.parametrize(("text", "utc"), [
@@ -114,17 +114,26 @@ def test_a_time_is_written_in_utc(text, utc):
 def test_utc_days_are_the_dates_beside_those_of_the_zone(frequency, zone, start, days):
     schedule, faults = read(frequency=frequency, zone=zone, start=start)
     assert not faults and utc_days(schedule) == days
-    assert (moving_day_fault(schedule, "data") is not None) == (len(days) == 2)
+    assert bool(list(moving_day_faults(schedule, "data"))) == (len(days) == 2)
     warned = [text for text in find_schedule_warnings(schedule, NOW) if text.startswith("timezone: the day in UTC")]
     assert bool(warned) == bool(days - {0})
 
 
 def test_minutes_are_a_number_with_its_unit():
     faults = []
-    assert [read_minutes("timeout", text, faults) for text in ("30m", "6h", "2d", None)] == [30, 360, 2880, None]
-    assert read_minutes("timeout", "5", faults) is None
+    words = {"timeout": "30m", "sla_end": "6h", "sla_start": "2d", "sla_duration": "5"}
+    options = read_options(words, faults)
+    assert [options[name] for name in words] == [30, 360, 2880, None]
+    assert read_options({"timeout": "-1"}, faults)["timeout"] == -1
     assert [str(fault) for fault in faults] == [
-        "timeout: '5' is not a time; give a number and m, h or d, such as 30m or 6h"
+        "sla_duration: '5' is not a time; give a number and m, h or d, such as 30m or 6h"
+    ]
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00+05:00", "9999-12-31T23:59-05:00"])
+def test_time_outside_of_the_calendar_in_utc_is_rejected(time):
+    assert read(frequency="1d", start=time)[1] == [
+        f"start: {time!r} is not a time; give 2026-11-21T02:00Z, or with an offset 2026-11-21T02:00+01:00"
     ]
 
 

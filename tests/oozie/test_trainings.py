@@ -61,7 +61,7 @@ def test_faults_of_a_list_come_together():
         "nam: unknown key (did you mean 'name'?); known: name, jobs",
         "jobs.6.need: unknown key (did you mean 'needs'?); known: name, job, needs, delete, mkdir",
         "none.job: missing; give the path of the job's YAML",
-        "odd.delete: 3 is neither a text nor a list of texts",
+        "odd.delete: 3 is not a list of texts",
         "name: two jobs have the name 'wide'",
         "name: 'fork-1' is the name of another node of the workflow; choose another one",
         "name: 'a b' is not the name of an action; use a letter or _, then letters, digits, _ and -, at most 120",

@@ -4,12 +4,14 @@ Oozie fills ``${YEAR}``, ``${MONTH}``, ``${DAY}``, ``${HOUR}`` and ``${MINUTE}``
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ..errors import Fault, FaultCode
-from .packed_job import COORDINATOR_NAMES, DATA_OUT, WORKFLOW_NAMES
-from .schedule import Frequency, Schedule
+from ..validation import invalid, noting, read_text
+from .packed_job import COORDINATOR_NAMES, WORKFLOW_NAMES
+from .schedule import Frequency, Schedule, moving_day_faults
 
 #: Instances of all data sets are counted from here; Oozie knows none before it.
 FIRST_INSTANCE = "2000-01-01T00:00Z"
@@ -26,7 +28,7 @@ FIXED = ("nameNode", "resourceManager", "appPath", "start", "end")
 #: A name of a value, which is also a variable of the tasks and an identifier of Oozie.
 VALUE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,38}\Z")
 _TAKEN = (*FIXED, *(name.name for name in (*WORKFLOW_NAMES, *COORDINATOR_NAMES)), *_VARIABLES)
-_NAMED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)\Z", re.DOTALL)
+_NAMED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _USE = re.compile(r"\$\{([^{}]*)\}")
 _INSTANCES = re.compile(r"(-?\d{1,5})(?::(-?\d{1,5}))?\Z")
 
@@ -40,6 +42,7 @@ class DataSetFault(FaultCode):
     NOT_A_URI = "{given!r} is not an absolute path or a URI such as hdfs:///clicks/${{YEAR}}-${{MONTH}}-${{DAY}}"
     UNKNOWN_VARIABLE = "unknown variable ${{{given}}}{hint}; a URI may use {allowed}"
     NO_FREQUENCY = "the URI has ${{MINUTE}} and the schedule is cron; say with {other} how often the data comes"
+    NOT_A_FILE = "{given!r} is not the name of a file; give one such as _SUCCESS, or '' for the folder itself"
     NOT_INSTANCES = "{given!r} is not a range of instances; give 0 for the newest, -1 for the one before, or -6:0"
 
 
@@ -70,94 +73,80 @@ class DataSet:
     output: bool
 
 
-def read_data(
-    path: str,
-    texts: Iterable[str],
-    default: str,
-    schedule: Schedule | None,
-    frequency: Frequency | None,
-    done_flag: str,
-    instances: str | None,
-    properties: Iterable[str],
-    faults: list[Fault],
-) -> list[DataSet]:
-    """Return the data sets of texts ``[NAME=]URI``.
-
-    Parameters
-    ----------
-    path : str
-        The option's name.
-    texts : iterable of str
-    default : str
-        The name of a data set without a name, ``dataIn`` or ``dataOut``.
-    schedule : Schedule or None
-    frequency : Frequency or None
-        None: by the finest variable of each URI.
-    done_flag : str
-    instances : str or None
-        ``-6:0``. None: ``0``.
-    properties : iterable of str
-        The names of the request's own properties, which URIs may use too.
-    faults : list of Fault
-        Every fault is added to it.
-    """
-    found: list[DataSet] = []
-    output = default == DATA_OUT
-    allowed = (*_VARIABLES, "nameNode", *properties)
-    for text in texts:
-        match = _NAMED.match(text)
-        name, uri = (match[1], match[2]) if match else (default, text)
-        item = {"item": text}
-        faults += [
-            Fault(path, fault.code, {**fault.values, **item})
-            for fault in name_faults(path, name, [one.name for one in found])
-        ]
-        uri = read_uri(path, uri, faults)
-        used = _USE.findall(uri)
-        faults += [
-            Fault(path, DataSetFault.UNKNOWN_VARIABLE, {"given": one, "allowed": allowed, **item})
-            for one in used
-            if one not in allowed
-        ]
-        finest = next((one for one in reversed(_VARIABLES) if one in used), "DAY")
-        every = frequency or _VARIABLES[finest] or (schedule.frequency if schedule else None)
-        if every is None and schedule is not None:
-            faults.append(Fault(path, DataSetFault.NO_FREQUENCY, {"other": "data_frequency", **item}))
-        found.append(
-            DataSet(
-                name,
-                uri,
-                every or Frequency(1, "days"),
-                done_flag,
-                (0, 0) if output else _read_instances(instances, faults),
-                output,
-            )
-        )
-    return found
+def read_named_uri(default: str, value: object) -> tuple[str, str]:
+    """Return the name and the URI of a text ``[NAME=]URI``; ``default`` is the name of a text without one."""
+    text = read_text(value)
+    name, uri = text.split("=", 1) if _NAMED.match(text) else (default, text)
+    return read_name(name), uri
 
 
-def read_uri(path: str, text: str, faults: list[Fault]) -> str:
+def read_uri(text: str) -> str:
     """Return a URL for an absolute path in the cluster's file system, or for a URI."""
     if not re.match(r"(/|[A-Za-z][A-Za-z0-9+.-]*:/|\$\{)", text) or re.search(r"\s", text):
-        faults.append(Fault(path, DataSetFault.NOT_A_URI, {"given": text}))
+        raise invalid(DataSetFault.NOT_A_URI, given=text)
     return f"${{nameNode}}{text}" if text.startswith("/") else text
 
 
-def name_faults(path: str, name: str, others: Iterable[str]) -> list[Fault]:
-    """Return the faults of the name of a value."""
+def read_name(name: str) -> str:
+    """Return the name of a value; refuse one that Oozie or we use."""
     if not VALUE_NAME.match(name):
-        return [Fault(path, DataSetFault.BAD_NAME, {"given": name})]
+        raise invalid(DataSetFault.BAD_NAME, given=name)
     if name in _TAKEN or name.startswith(("oozie", "YTF_", "DTF_", "SKEIN_")):
-        return [Fault(path, DataSetFault.TAKEN, {"given": name})]
-    return [Fault(path, DataSetFault.TWICE, {"given": name})] if name in others else []
+        raise invalid(DataSetFault.TAKEN, given=name)
+    return name
 
 
-def _read_instances(text: str | None, faults: list[Fault]) -> tuple[int, int]:
-    match = _INSTANCES.match((text or "0").strip())
+def read_instances(value: object) -> tuple[int, int]:
+    """Return the first and the last instance of a text such as ``-6:0``."""
+    match = _INSTANCES.match(read_text(value).strip())
     first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
     if not first <= last <= 0:
-        fault = Fault("data_instances", DataSetFault.NOT_INSTANCES, {"given": text})
-        if fault not in faults:
-            faults.append(fault)
-        return 0, 0
+        raise invalid(DataSetFault.NOT_INSTANCES, given=value)
     return first, last
+
+
+def read_done_flag(value: object) -> str:
+    """Return the name of a file, or an empty text for the folder itself."""
+    if re.search(r"[\s/$]", read_text(value)):
+        raise invalid(DataSetFault.NOT_A_FILE, given=value)
+    return str(value)
+
+
+def read_data(options: Mapping[str, Any], schedule: Schedule | None, faults: list[Fault]) -> list[DataSet]:
+    """Return the data sets of the options.
+
+    Parameters
+    ----------
+    options : mapping of str to value
+        Those of ``ytf oozie package``, as their readers return them.
+    schedule : Schedule or None
+    faults : list of Fault
+        Faults of several options together are added to it.
+    """
+    found: list[DataSet] = []
+    named = [(path, name) for path in ("property", "data", "output_data") for name, _ in options[path]]
+    names = [name for _, name in named]
+    faults += [
+        Fault(path, DataSetFault.TWICE, {"given": name}) for at, (path, name) in enumerate(named) if name in names[:at]
+    ]
+    allowed = (*_VARIABLES, "nameNode", *dict(options["property"]))
+    for path in ("data", "output_data"):
+        for name, uri in options[path]:
+            with noting(faults, path):
+                uri = read_uri(uri)
+            used = _USE.findall(uri)
+            faults += [
+                Fault(path, DataSetFault.UNKNOWN_VARIABLE, {"given": one, "allowed": allowed, "item": uri})
+                for one in used
+                if one not in allowed
+            ]
+            finest = next((one for one in reversed(_VARIABLES) if one in used), "DAY")
+            every = options["data_frequency"] or _VARIABLES[finest] or (schedule and schedule.frequency)
+            if schedule and not every:
+                faults.append(Fault(path, DataSetFault.NO_FREQUENCY, {"other": "data_frequency", "item": uri}))
+            output = path == "output_data"
+            instances = (0, 0) if output else options["data_instances"]
+            found.append(DataSet(name, uri, every or Frequency(1, "days"), options["done_flag"], instances, output))
+            if schedule and found[-1].frequency.unit in ("days", "months"):
+                faults += moving_day_faults(schedule, path)
+    return found

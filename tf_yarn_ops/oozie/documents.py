@@ -6,6 +6,7 @@ Texts of the request stand in the XML as data; Oozie evaluates ``${...}`` in the
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from .data import FIRST_INSTANCE, DataSet
@@ -41,7 +42,7 @@ _WHY = (
 
 
 @dataclass(frozen=True)
-class Application:
+class OozieRequest:
     """A checked request.
 
     Attributes
@@ -68,6 +69,11 @@ class Application:
         Empty: that of the job, or the server's default.
     has_pex : bool
     trainings : tuple of TrainingAction
+    flow : str
+        The text of the user's own workflow; empty for one with only the actions that train.
+    extra : mapping of str to Path
+        More files of the application by their names, for other actions of the workflow.
+    warnings : tuple of str
     """
 
     name: str
@@ -84,6 +90,9 @@ class Application:
     has_pex: bool = False
     trainings: tuple[TrainingAction, ...] = ()
     workflow_name: str = ""
+    flow: str = ""
+    extra: Mapping[str, Path] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
     @property
     def handed_over(self) -> dict[str, str]:
@@ -95,13 +104,13 @@ class Application:
         return named | {one.name: f"${{coord:{function[one.output]}('{one.name}')}}" for one in self.data}
 
 
-def build_workflow(application: Application) -> Any:
+def build_workflow(request: OozieRequest) -> Any:
     """Return the root of the workflow of the trainings."""
-    root = _root(WORKFLOW_SCHEMA, "workflow-app", name=application.name)
+    root = _root(WORKFLOW_SCHEMA, "workflow-app", name=request.name)
     parameters = _add(root, "parameters")
-    for name in ("nameNode", "resourceManager", *application.handed_over, *application.properties):
+    for name in ("nameNode", "resourceManager", *request.handed_over, *request.properties):
         _add(_add(parameters, "property"), "name", name)
-    nodes = _sequence_nodes(application, nest({one.name: one.needs for one in application.trainings}), _END)
+    nodes = _sequence_nodes(request, nest({one.name: one.needs for one in request.trainings}), _END)
     _add(root, "start", to=nodes[0].get("name"))
     root.extend(nodes)
     _add(_add(root, "kill", name=_FAILED), "message", _WHY)
@@ -110,13 +119,13 @@ def build_workflow(application: Application) -> Any:
     return root
 
 
-def _sequence_nodes(application: Application, steps: "list[str | Fork]", to: str) -> list[Any]:
+def _sequence_nodes(request: OozieRequest, steps: "list[str | Fork]", to: str) -> list[Any]:
     """Return the nodes of a sequence that leads to a node."""
     nodes: list[Any] = []
     for step in reversed(steps):
         if isinstance(step, Fork):
             join = f"join-{step.number}"
-            branches = [_sequence_nodes(application, branch, join) for branch in step.branches]
+            branches = [_sequence_nodes(request, branch, join) for branch in step.branches]
             made = [
                 _root(WORKFLOW_SCHEMA, "fork", name=f"fork-{step.number}"),
                 *chain(*branches),
@@ -125,12 +134,12 @@ def _sequence_nodes(application: Application, steps: "list[str | Fork]", to: str
             for branch in branches:
                 _add(made[0], "path", start=branch[0].get("name"))
         else:
-            made = _training_nodes(application, next(one for one in application.trainings if one.name == step), to)
+            made = _training_nodes(request, next(one for one in request.trainings if one.name == step), to)
         nodes, to = [*made, *nodes], made[0].get("name")
     return nodes
 
 
-def _training_nodes(application: Application, training: TrainingAction, to: str) -> list[Any]:
+def _training_nodes(request: OozieRequest, training: TrainingAction, to: str) -> list[Any]:
     nodes = []
     if training.delete or training.mkdir:
         # Not <prepare>: the launcher runs that again in each of its attempts, when the training may go on.
@@ -143,40 +152,40 @@ def _training_nodes(application: Application, training: TrainingAction, to: str)
     attributes = {
         key.replace("_", "-"): str(value)
         for key in ("retry_max", "retry_interval")
-        if (value := getattr(application, key)) is not None
+        if (value := getattr(request, key)) is not None
     }
     nodes.append(_root(WORKFLOW_SCHEMA, "action", {}, name=training.name, **attributes))
-    nodes[-1].append(shell_element(application, training))
+    nodes[-1].append(shell_element(request, training))
     _add(nodes[-1], "ok", to=to)
     for node in nodes:
         _add(node, "error", to=_FAILED)
     return nodes
 
 
-def shell_element(application: Application, training: TrainingAction, read: Iterable[str] = ()) -> Any:
+def shell_element(request: OozieRequest, training: TrainingAction, read: Iterable[str] = ()) -> Any:
     """Return the ``shell`` element of an action that trains, whose outputs of these names the workflow reads."""
     shell = _root(SHELL_SCHEMA, "shell")
     _add(shell, "resource-manager", "${resourceManager}")
     _add(shell, "name-node", "${nameNode}")
-    queue = application.launcher_queue or training.queue
-    if application.launcher_memory or queue:
+    queue = request.launcher_queue or training.queue
+    if request.launcher_memory or queue:
         launcher = _add(shell, "launcher")
-        if application.launcher_memory:
-            _add(launcher, "memory.mb", str(application.launcher_memory))
+        if request.launcher_memory:
+            _add(launcher, "memory.mb", str(request.launcher_memory))
         if queue:
             _add(launcher, "queue", queue)
     # Oozie cuts the path of exec to its last part.
     _add(shell, "exec", "bash")
-    for argument in (LAUNCH, application.python):
+    for argument in (LAUNCH, request.python):
         _add(shell, "argument", argument)
     for name in WORKFLOW_NAMES:
         _add(shell, "env-var", f"{name.variable}={name.expression}")
-    for passed in (*application.handed_over, *application.properties):
+    for passed in (*request.handed_over, *request.properties):
         _add(shell, "env-var", f"{VARIABLE_PREFIX}{passed}=${{{passed}}}")
     if first := " ".join(dict.fromkeys(read)):
         _add(shell, "env-var", f"{FIRST_OUTPUTS}={first}")
     files = {LAUNCH: LAUNCH, training.document_file: PACKED_JOB_FILE}
-    for file, link in (files | ({PEX: PEX} if application.has_pex else {})).items():
+    for file, link in (files | ({PEX: PEX} if request.has_pex else {})).items():
         _add(shell, "file", f"{file}#{link}")
     if training.sources:
         _add(shell, "archive", f"{training.archive_file}#{FILES_FOLDER}")
@@ -184,24 +193,24 @@ def shell_element(application: Application, training: TrainingAction, read: Iter
     return shell
 
 
-def build_coordinator(application: Application, schedule: Schedule) -> Any:
+def build_coordinator(request: OozieRequest, schedule: Schedule) -> Any:
     """Return the root of the coordinator that runs the workflow."""
     root = _root(
         COORDINATOR_SCHEMA,
         "coordinator-app",
-        {"sla": SLA_SCHEMA} if application.sla else {},
-        name=application.name,
+        {"sla": SLA_SCHEMA} if request.sla else {},
+        name=request.name,
         frequency=schedule.expression,
         start="${start}",
         end="${end}",
         timezone=schedule.timezone,
     )
     controls = _add(root, "controls")
-    for name, text in application.controls.items():
+    for name, text in request.controls.items():
         _add(controls, name, text)
-    if application.data:
+    if request.data:
         datasets = _add(root, "datasets")
-        for one in application.data:
+        for one in request.data:
             # The variables of the URI are in UTC, so a day of the data set is a day in UTC too.
             dataset = _add(
                 datasets,
@@ -214,7 +223,7 @@ def build_coordinator(application: Application, schedule: Schedule) -> Any:
             _add(dataset, "uri-template", one.uri)
             _add(dataset, "done-flag", one.done_flag)
     for output, events, event in ((False, "input-events", "data-in"), (True, "output-events", "data-out")):
-        chosen = [one for one in application.data if one.output is output]
+        chosen = [one for one in request.data if one.output is output]
         holder = _add(root, events) if chosen else root
         for one in chosen:
             element = _add(holder, event, name=one.name, dataset=one.name)
@@ -228,30 +237,30 @@ def build_coordinator(application: Application, schedule: Schedule) -> Any:
     workflow = _add(action, "workflow")
     _add(workflow, "app-path", "${appPath}")
     configuration = _add(workflow, "configuration")
-    for name, expression in application.handed_over.items():
+    for name, expression in request.handed_over.items():
         pair = _add(configuration, "property")
         _add(pair, "name", name)
         _add(pair, "value", expression)
-    if application.sla:
+    if request.sla:
         info = _add(action, f"{{{SLA_SCHEMA}}}info")
-        for name, text in application.sla.items():
+        for name, text in request.sla.items():
             _add(info, name, text)
     lxml().indent(root, "    ")
     return root
 
 
-def job_properties(application: Application, path: str, name_node: str, resource_manager: str) -> dict[str, str]:
+def job_properties(request: OozieRequest, path: str, name_node: str, resource_manager: str) -> dict[str, str]:
     """Return the pairs of ``job.properties``.
 
     Parameters
     ----------
-    application : Application
+    request : OozieRequest
     path : str
         The application's folder in the cluster's file system.
     name_node, resource_manager : str
         ``hdfs://host:8020``, ``host:8032``.
     """
-    schedule = application.schedule
+    schedule = request.schedule
     times = {"start": schedule.start, "end": schedule.end} if schedule else {}
     return {
         "nameNode": name_node,
@@ -260,7 +269,7 @@ def job_properties(application: Application, path: str, name_node: str, resource
         COORDINATOR_PATH if schedule else WORKFLOW_PATH: path,
         "oozie.use.system.libpath": "true",
         **times,
-        **application.properties,
+        **request.properties,
     }
 
 

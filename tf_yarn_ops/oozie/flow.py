@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import Fault, FaultCode
 from ..validation import check_faults
-from .documents import SHELL_SCHEMA, WORKFLOW_SCHEMA, Application, shell_element
+from .documents import SHELL_SCHEMA, WORKFLOW_SCHEMA, OozieRequest, shell_element
 from .packed_job import WORKFLOW
 from .schemas import lxml, parse_xml
 
@@ -66,7 +66,7 @@ class WorkflowFault(FaultCode):
     NO_FUNCTION = "line {line}: {given!r} is not a function of Oozie's workflows{hint}"
 
 
-def fill_workflow(text: str, application: Application) -> Any:
+def fill_workflow(request: OozieRequest) -> Any:
     """Return the root of the user's workflow with the actions that train.
 
     Raises
@@ -74,11 +74,11 @@ def fill_workflow(text: str, application: Application) -> Any:
     SpecInvalid
         The text is not XML, or has not one empty action for each training.
     """
-    root = parse_xml("workflow", text)
-    if application.workflow_name:
-        root.set("name", application.workflow_name)
+    root = parse_xml("workflow", request.flow)
+    if request.workflow_name:
+        root.set("name", request.workflow_name)
     faults = []
-    for training in application.trainings:
+    for training in request.trainings:
         actions = [one for one in root.iter(f"{{{WORKFLOW_SCHEMA}}}action") if one.get("name") == training.name]
         shells = [shell for action in actions for shell in action.findall(_SHELL) if not len(shell)]
         if len(actions) != 1 or len(shells) != 1:
@@ -90,7 +90,7 @@ def fill_workflow(text: str, application: Application) -> Any:
                 )
             )
             continue
-        filled = shell_element(application, training, re.findall(_READ.format(re.escape(training.name)), text))
+        filled = shell_element(request, training, re.findall(_READ.format(re.escape(training.name)), request.flow))
         lxml().indent(filled, "    ", level=2)
         filled.tail = shells[0].tail
         shells[0].getparent().replace(shells[0], filled)

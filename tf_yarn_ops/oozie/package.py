@@ -11,7 +11,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -27,8 +27,9 @@ from ..hadoop.filesystem import FileSystem
 from ..job.document import format_yaml
 from ..runtime.common.file_storage import Content
 from ..staging.archive import pack
+from ..staging.staging_directory import LocalContent
 from ..validation import check_faults
-from .documents import build_coordinator, build_workflow, job_properties
+from .documents import OozieRequest, build_coordinator, build_workflow, job_properties
 from .flow import fill_workflow, flow_faults
 from .packed_job import (
     APP_PATH,
@@ -43,13 +44,11 @@ from .packed_job import (
     WORKFLOW_PATH,
 )
 from .pex import write_pex
-from .request import OozieRequest
-from .schedule import read_time
+from .schedule import format_time, read_time
 from .schemas import document_faults, parse_xml, to_text
 
 #: The job's document may hold secrets in its variables, so other users do not read the application.
 _FOLDER_MODE, _FILE_MODE = 0o750, 0o640
-_PIECE = 1 << 20
 _PATHS = (APP_PATH, COORDINATOR_PATH, WORKFLOW_PATH)
 #: An expression of a document, and a name in it.
 _EXPRESSION, _NAME = re.compile(r"\$\{(.*?)\}", re.DOTALL), re.compile(r"[A-Za-z_]\w*")
@@ -111,15 +110,14 @@ def documents_of(request: OozieRequest, place: Place) -> dict[str, str]:
     SchemasMissing
         The library that checks them is not installed.
     """
-    application = request.application
-    pairs = job_properties(application, place.path, place.name_node, place.resource_manager)
-    roots = {WORKFLOW: fill_workflow(request.flow, application) if request.flow else build_workflow(application)}
-    if application.schedule:
-        roots[COORDINATOR] = build_coordinator(application, application.schedule)
+    pairs = job_properties(request, place.path, place.name_node, place.resource_manager)
+    roots = {WORKFLOW: fill_workflow(request) if request.flow else build_workflow(request)}
+    if request.schedule:
+        roots[COORDINATOR] = build_coordinator(request, request.schedule)
     check_faults([*document_faults(roots), *flow_faults(roots[WORKFLOW])])
     texts = {name: to_text(root) for name, root in roots.items()}
     texts[PROPERTIES] = format_oozie_properties(pairs)
-    texts |= {one.document_file: format_yaml(one.document) for one in application.trainings}
+    texts |= {one.document_file: format_yaml(one.document) for one in request.trainings}
     texts[LAUNCH] = (Path(__file__).parent / LAUNCH).read_text(encoding="utf-8")
     return texts
 
@@ -161,7 +159,7 @@ def _make(request: OozieRequest, documents: Mapping[str, str], folder: Path) -> 
     for name, source in request.extra.items():
         shutil.copy(source, folder / name)
         names.append(name)
-    for training in request.application.trainings:
+    for training in request.trainings:
         if not training.sources:
             continue
         with tempfile.TemporaryDirectory() as gathered:
@@ -174,7 +172,7 @@ def _make(request: OozieRequest, documents: Mapping[str, str], folder: Path) -> 
                     shutil.copy(source, link)
             pack(Path(gathered), folder / training.archive_file)
         names.append(training.archive_file)
-    if request.application.has_pex:
+    if request.has_pex:
         write_pex(folder / PEX)
         names.append(PEX)
     return names
@@ -268,12 +266,14 @@ class Packed:
 
     def overlapping(self, coordinators: Iterable[Mapping[str, Any]]) -> list[str]:
         """Return the ids of coordinators, as Oozie lists them, whose time overlaps with that of this one."""
-        start, end = (read_time(name, self.properties.get(name, ""), []) for name in ("start", "end"))
+        start, end = "", "9999"  # all of time, where the properties have no times that we can read
+        with suppress(SpecInvalid):
+            start, end = (read_time(self.properties.get(name)) for name in ("start", "end"))
         return [
             job["coordJobId"]
             for job in coordinators
-            if not (start and end)
-            or (parsedate_to_datetime(job["startTime"]) < end and start < parsedate_to_datetime(job["endTime"]))
+            if format_time(parsedate_to_datetime(job["startTime"])) < end
+            and start < format_time(parsedate_to_datetime(job["endTime"]))
         ]
 
     def at(self, path: str) -> dict[str, str]:
@@ -286,10 +286,7 @@ def content_version(folder: Path) -> str:
     digest = hashlib.sha256()
     for path in sorted(folder.iterdir()):
         if path.is_file() and path.name != PROPERTIES:
-            content = _File(path)
-            digest.update(f"{path.name}\0{content.size}\n".encode())
-            for piece in content:
-                digest.update(piece)
+            digest.update(f"{path.name}\0{LocalContent(path).digest()}\n".encode())
     return digest.hexdigest()[:12]
 
 
@@ -334,7 +331,9 @@ class Folder:
         self.delete()
         self._files.makedirs(self.path, _FOLDER_MODE)
         contents: dict[str, bytes | Content] = {
-            path.name: _File(path) for path in sorted(source.iterdir()) if path.is_file() and path.name != PROPERTIES
+            path.name: LocalContent(path)
+            for path in sorted(source.iterdir())
+            if path.is_file() and path.name != PROPERTIES
         }
         contents[PROPERTIES] = format_oozie_properties(properties).encode()
         for name, content in contents.items():
@@ -372,16 +371,3 @@ class Folder:
     def delete(self) -> None:
         """Delete the folder."""
         self._files.delete(self.path)
-
-
-class _File(Content):
-    """The content of a local file."""
-
-    def __init__(self, path: Path):
-        self._path = path
-        self.size = path.stat().st_size
-
-    def __iter__(self) -> Iterator[bytes]:
-        with self._path.open("rb") as file:
-            while piece := file.read(_PIECE):
-                yield piece

@@ -5,10 +5,9 @@ Every fault is reported at once, with the name of its option, or with its path i
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,29 +19,27 @@ from ..job.request import find_job_warnings
 from ..job.requirement import canonical_type
 from ..job.spec import JobSpec
 from ..submit.preflight import CLIENT_CONFIG, check_files, local_sources
-from ..validation import check_faults, noting, parse_count, parse_memory
-from .data import DataSet, name_faults, read_data, read_uri
-from .documents import Application
+from ..validation import check_faults, noting
+from .data import read_data, read_uri
+from .documents import OozieRequest
 from .fields import commands, fill, uses
 from .flow import fill_workflow
-from .packed_job import COORDINATOR_NAMES, DATA_IN, DATA_OUT, FILES_FOLDER, OWN_FILE, WORKFLOW_NAMES
-from .schedule import (
-    Schedule,
-    ScheduleFault,
-    find_schedule_warnings,
-    moving_day_fault,
-    read_frequency,
-    read_minutes,
-    read_schedule,
-)
+from .package_options import OptionFault, read_options
+from .packed_job import COORDINATOR_NAMES, FILES_FOLDER, OWN_FILE, WORKFLOW_NAMES
+from .schedule import ScheduleFault, find_schedule_warnings, read_schedule
 from .trainings import TrainingAction, read_trainings
 
-EXECUTIONS = ("FIFO", "LIFO", "LAST_ONLY", "NONE")
 #: The options about the times of a run, and the elements of ``sla:info`` that they give.
 _SLA = {"sla_start": "should-start", "sla_end": "should-end", "sla_duration": "max-duration"}
-#: Options that only a coordinator has.
-_SCHEDULED = ("data", "output_data", "timeout", "concurrency", "throttle", "execution", "sla_contact", *_SLA)
-_OF_DATA = ("data_frequency", "data_instances", "done_flag")
+_CONTROLS = ("timeout", "concurrency", "execution", "throttle")
+_OF_SCHEDULE = ("timezone", "start", "end", "data", "output_data", *_CONTROLS, "sla_contact", *_SLA)
+#: Options that need one of others.
+_NEEDS = (
+    (_OF_SCHEDULE, ("schedule", "frequency"), ScheduleFault.NEEDS_SCHEDULE),
+    (("data_instances", "done_flag"), ("data",), OptionFault.NEEDS),
+    (("data_frequency",), ("data", "output_data"), OptionFault.NEEDS),
+    (("sla_contact", *_SLA), ("sla_end",), OptionFault.NEEDS),
+)
 #: Values with a colon, which HDFS allows in no path.
 _WITH_COLON = ("nominalTime", "actualTime")
 #: A file system itself.
@@ -64,7 +61,6 @@ class OozieRequestFault(FaultCode):
         "{given!r} can't travel with the application, whose files others may read in HDFS; leave it out, and let the "
         "engines of the nodes log in"
     )
-    NOT_A_PAIR = "{given!r} is not NAME=VALUE"
     BAD_CHARACTER = "{given!r} has a character that XML can't hold"
     MARKUP = "{given!r} has < or &; Oozie puts the value into its XML as it is, so write it without them"
     EXPRESSION = "{given!r} holds ${{, which Oozie would evaluate; write the name as it is"
@@ -72,41 +68,20 @@ class OozieRequestFault(FaultCode):
     NO_FILE = "there is no file {given} on this machine"
     EMPTY = "'' is not {what}; {instead}"
     LONG_NAME = "the name has {length} characters, and Oozie's database holds {most}; give a shorter one with --name"
-    NOT_A_FILE = "{given!r} is not the name of a file; give one such as _SUCCESS, or '' for the folder itself"
     ROOT = "{given!r} is a whole file system; name a folder in it"
     OWN_FLOW = "the workflow of --workflow says what comes before a training; leave this away"
     NOT_THE_JOBS_USER = "the user of the workflow submits the job; leave this away"
 
 
-@dataclass(frozen=True)
-class OozieRequest:
-    """A checked request.
-
-    Attributes
-    ----------
-    application : Application
-    flow : str
-        The text of the user's own workflow; empty for one with only the actions that train.
-    extra : mapping of str to Path
-        More files of the application by their names, for other actions of the workflow.
-    warnings : tuple of str
-    """
-
-    application: Application
-    flow: str
-    extra: Mapping[str, Path]
-    warnings: tuple[str, ...]
-
-
-def read_oozie_request(job: str, options: Mapping[str, Any], now: datetime) -> OozieRequest:
+def read_oozie_request(job: str, words: Mapping[str, Any], now: datetime) -> OozieRequest:
     """Return the request of a job's file and of the options.
 
     Parameters
     ----------
     job : str
         The path of the job's YAML, or of a list of jobs.
-    options : mapping of str to value
-        Those of ``ytf oozie package`` by their names. None, and an absent name, mean not given.
+    words : mapping of str to value
+        The options of ``ytf oozie package`` by their names. None, and an absent name, mean not given.
     now : datetime
         With a time zone.
 
@@ -116,52 +91,26 @@ def read_oozie_request(job: str, options: Mapping[str, Any], now: datetime) -> O
         With every fault of the request.
     """
     faults: list[Fault] = []
-    given = {name: value for name, value in options.items() if value not in (None, (), [])}
-    schedule = read_schedule(
-        given.get("schedule"),
-        given.get("frequency"),
-        given.get("timezone"),
-        given.get("start"),
-        given.get("end"),
-        now,
-        faults,
-    )
-    scheduled = "schedule" in given or "frequency" in given
-    if not scheduled:
-        faults += [
-            Fault(name, ScheduleFault.NEEDS_SCHEDULE, {"other": "schedule or frequency"})
-            for name in _SCHEDULED
-            if name in given
-        ]
-    if "data" not in given:
-        faults += [
-            Fault(name, ScheduleFault.NEEDS, {"other": "data"})
-            for name in _OF_DATA
-            if name in given and not ("output_data" in given and name == "data_frequency")
-        ]
-    if re.search(r"[\s/$]", given.get("done_flag", "")):
-        faults.append(Fault("done_flag", OozieRequestFault.NOT_A_FILE, {"given": given["done_flag"]}))
-    properties = _read_properties(given.get("property", ()), faults)
-    data = _read_data(given, schedule, properties, faults)
-    application = Application(
-        name="",
-        python=given.get("python", "python3"),
-        properties=properties,
-        data=tuple(data),
-        schedule=schedule,
-        controls=_read_controls(given, faults),
-        sla=_read_sla(given, faults),
-        retry_max=_read_number(given, "retry_max", partial(parse_count, least=0), faults),
-        retry_interval=read_minutes("retry_interval", given.get("retry_interval"), faults),
-        launcher_memory=_read_number(given, "launcher_memory", parse_memory, faults),
-        launcher_queue=given.get("launcher_queue", ""),
-        has_pex=bool(given.get("pex")),
-    )
+    options = read_options(words, faults)
+    given = {name for name, value in words.items() if value not in (None, (), [])}
+    for names, others, code in _NEEDS:
+        if not given & {*others}:
+            faults += [Fault(name, code, {"other": " or ".join(others)}) for name in names if name in given]
+    schedule = read_schedule(options, now, faults)
+    data, properties = read_data(options, schedule, faults), dict(options["property"])
+    minutes = {element: options[name] for name, element in _SLA.items() if options[name] is not None}
+    sla = {
+        "nominal-time": "${coord:nominalTime()}",
+        **{element: f"${{{value} * MINUTES}}" for element, value in minutes.items()},
+        "alert-events": "start_miss,end_miss,duration_miss",
+        **({"alert-contact": options["sla_contact"]} if options["sla_contact"] else {}),
+    }
     known = {
         **{name.name: "" for name in (*WORKFLOW_NAMES, *COORDINATOR_NAMES)},
         **{one.name: one.uri for one in data},
         **properties,
     }
+    scheduled = bool(given & {"schedule", "frequency"})
     document: dict[str, Any] = {}
     trainings: list[TrainingAction] = []
     warnings: list[str] = []
@@ -171,14 +120,24 @@ def read_oozie_request(job: str, options: Mapping[str, Any], now: datetime) -> O
             found: list[Fault] = []
             trainings.append(_read_training(training, document, known, scheduled, found, warnings))
             faults += [fault.below(training.name) if training.suffix else fault for fault in found]
-    application = replace(
-        application,
-        name=given.get("name") or _name_of(document, job),
+    request = OozieRequest(
+        name=options["name"] or _name_of(document, job),
+        python=options["python"],
+        properties=properties,
+        data=tuple(data),
+        schedule=schedule,
+        controls={name: str(options[name]) for name in _CONTROLS if options[name] is not None},
+        sla=sla if minutes else {},
+        retry_max=options["retry_max"],
+        retry_interval=options["retry_interval"],
+        launcher_memory=options["launcher_memory"],
+        launcher_queue=options["launcher_queue"] or "",
+        has_pex=options["pex"],
         trainings=tuple(trainings),
-        workflow_name=given.get("name", ""),
+        workflow_name=options["name"] or "",
     )
-    flow, extra = _read_flow(given, application, faults)
-    faults += _text_faults(application)
+    request = _read_files(request, options, faults)
+    faults += _text_faults(request)
     check_faults(dict.fromkeys(faults))
     if schedule:
         warnings += find_schedule_warnings(schedule, now)
@@ -187,7 +146,7 @@ def read_oozie_request(job: str, options: Mapping[str, Any], now: datetime) -> O
             "output_data: Oozie deletes this folder when a person runs the coordinator's action again "
             "without -nocleanup; a path in the job's output is kept"
         )
-    return OozieRequest(application, flow, extra, tuple(warnings))
+    return replace(request, warnings=tuple(warnings))
 
 
 def _read_training(
@@ -199,7 +158,11 @@ def _read_training(
     warnings: list[str],
 ) -> TrainingAction:
     """Return a training with its document, which is the given one if the job is not in a list."""
-    folders = {tag: [read_uri(tag, text, faults) for text in getattr(training, tag)] for tag in ("delete", "mkdir")}
+    folders: dict[str, list[str]] = {"delete": [], "mkdir": []}
+    for tag, urls in folders.items():
+        for text in getattr(training, tag):
+            with noting(faults, tag):
+                urls.append(read_uri(text))
     faults += _field_faults(folders, {**known, "nameNode": ""}, scheduled)
     faults += [
         Fault(tag, OozieRequestFault.ROOT, {"given": uri})
@@ -229,114 +192,30 @@ def _read_training(
     return replace(training, document=packed, sources=sources, queue="" if spec.queue == "default" else spec.queue)
 
 
-def _read_flow(given: Mapping[str, Any], application: Application, faults: list[Fault]) -> tuple[str, dict[str, Path]]:
-    """Return the text of the user's own workflow, and the other files of the application by their names."""
-    text, extra = "", {}
-    if "workflow" in given:
+def _read_files(request: OozieRequest, options: Mapping[str, Any], faults: list[Fault]) -> OozieRequest:
+    """Return the request with the text of the user's own workflow, and with the other files by their names."""
+    file, extra = options["workflow"], dict[str, Path]()
+    if file is not None:
         try:
-            text = Path(given["workflow"]).read_text(encoding="utf-8")
+            request = replace(request, flow=Path(file).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            faults.append(
-                Fault("workflow", GeneralFault.UNREADABLE_FILE, {"file": given["workflow"], "error": str(error)})
-            )
+            faults.append(Fault("workflow", GeneralFault.UNREADABLE_FILE, {"file": file, "error": str(error)}))
         else:
             with noting(faults):
-                fill_workflow(text, application)
+                fill_workflow(request)
         faults += [
             Fault(f"{one.name}.{key}", OozieRequestFault.OWN_FLOW)
-            for one in application.trainings
+            for one in request.trainings
             for key in ("needs", "delete", "mkdir")
             if getattr(one, key)
         ]
-    for path in map(Path, given.get("include", ())):
+    for path in map(Path, options["include"]):
         if OWN_FILE.fullmatch(path.name) or path.name in extra:
             faults.append(Fault("include", OozieRequestFault.NAME_TAKEN, {"given": path.name}))
         elif not os.path.isfile(path):  # Path.is_file raises for a name that is too long
             faults.append(Fault("include", OozieRequestFault.NO_FILE, {"given": str(path)}))
         extra[path.name] = path.absolute()
-    return text, extra
-
-
-def _read_properties(texts: Any, faults: list[Fault]) -> dict[str, str]:
-    pairs: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = str(text).partition("=")
-        if not equals:
-            faults.append(Fault("property", OozieRequestFault.NOT_A_PAIR, {"given": text}))
-            continue
-        found = name_faults("property", name, pairs)
-        if not value:  # the shell action refuses a variable without a value
-            found.append(
-                Fault("property", OozieRequestFault.EMPTY, {"item": text, "what": "a value", "instead": "omit it"})
-            )
-        faults += found
-        if not found:
-            pairs[name] = value
-    return pairs
-
-
-def _read_data(
-    given: Mapping[str, Any], schedule: Schedule | None, properties: Mapping[str, str], faults: list[Fault]
-) -> list[DataSet]:
-    frequency = read_frequency("data_frequency", given["data_frequency"], faults) if "data_frequency" in given else None
-    data: list[DataSet] = []
-    for path, default in (("data", DATA_IN), ("output_data", DATA_OUT)):
-        data += read_data(
-            path,
-            given.get(path, ()),
-            default,
-            schedule,
-            frequency,
-            given.get("done_flag", "_SUCCESS"),
-            given.get("data_instances"),
-            properties,
-            faults,
-        )
-        daily = any(one.output == (default == DATA_OUT) and one.frequency.unit in ("days", "months") for one in data)
-        if schedule and daily and (fault := moving_day_fault(schedule, path)):
-            faults.append(fault)
-    names = [one.name for one in data]
-    faults += [fault for name in {*properties} & {*names} for fault in name_faults("property", name, names)]
-    both = {one.name for one in data if one.output} & {one.name for one in data if not one.output}
-    faults += [fault for name in sorted(both) for fault in name_faults("output_data", name, names)]
-    return data
-
-
-def _read_controls(given: Mapping[str, Any], faults: list[Fault]) -> dict[str, str]:
-    if given.get("execution", "FIFO") not in EXECUTIONS:
-        faults.append(
-            Fault("execution", GeneralFault.NOT_A_CHOICE, {"given": given["execution"], "allowed": EXECUTIONS})
-        )
-    timeout = given.get("timeout")
-    controls = {
-        "timeout": -1 if timeout == "-1" else read_minutes("timeout", timeout, faults),
-        "concurrency": _read_number(given, "concurrency", parse_count, faults) or 1,
-        "execution": given.get("execution", "FIFO"),
-        "throttle": _read_number(given, "throttle", parse_count, faults),
-    }
-    return {name: str(value) for name, value in controls.items() if value is not None}
-
-
-def _read_sla(given: Mapping[str, Any], faults: list[Fault]) -> dict[str, str]:
-    minutes = {element: read_minutes(name, given.get(name), faults) for name, element in _SLA.items()}
-    if "sla_end" not in given:
-        faults += [
-            Fault(name, ScheduleFault.NEEDS, {"other": "sla_end"}) for name in (*_SLA, "sla_contact") if name in given
-        ]
-        return {}
-    return {
-        "nominal-time": "${coord:nominalTime()}",
-        **{element: f"${{{value} * MINUTES}}" for element, value in minutes.items() if value is not None},
-        "alert-events": "start_miss,end_miss,duration_miss",
-        **({"alert-contact": given["sla_contact"]} if given.get("sla_contact") else {}),
-    }
-
-
-def _read_number(given: Mapping[str, Any], name: str, read: Callable[[Any], int], faults: list[Fault]) -> int | None:
-    if name in given:
-        with noting(faults, name):
-            return read(given[name])
-    return None
+    return replace(request, extra=extra)
 
 
 def _field_faults(document: Mapping[str, Any], known: Mapping[str, str], scheduled: bool) -> Iterator[Fault]:
@@ -415,17 +294,15 @@ def _name_of(document: Mapping[str, Any], job: str) -> str:
     return name if isinstance(name, str) and name.strip() and "${" not in name else Path(job).stem
 
 
-def _text_faults(application: Application) -> Iterator[Fault]:
+def _text_faults(request: OozieRequest) -> Iterator[Fault]:
     """Yield the faults of texts that stand in the XML."""
     texts = {
-        "name": application.name,
-        "python": application.python,
-        "launcher_queue": application.launcher_queue,
-        **{f"property {name}": value for name, value in application.properties.items()},
+        "name": request.name,
+        "python": request.python,
+        "launcher_queue": request.launcher_queue,
+        **{f"property {name}": value for name, value in request.properties.items()},
         **{
-            f"{one.name}.{tag}": " ".join(getattr(one, tag))
-            for one in application.trainings
-            for tag in ("delete", "mkdir")
+            f"{one.name}.{tag}": " ".join(getattr(one, tag)) for one in request.trainings for tag in ("delete", "mkdir")
         },
     }
     for path, text in texts.items():
@@ -433,11 +310,11 @@ def _text_faults(application: Application) -> Iterator[Fault]:
             yield Fault(path, OozieRequestFault.BAD_CHARACTER, {"given": text})
         if re.search("[<&]", text):
             yield Fault(path, OozieRequestFault.MARKUP, {"given": text})
-    if "${" in application.name:
-        yield Fault("name", OozieRequestFault.EXPRESSION, {"given": application.name})
-    if len(application.name) > _LONGEST_NAME:
-        yield Fault("name", OozieRequestFault.LONG_NAME, {"length": len(application.name), "most": _LONGEST_NAME})
-    if not application.python.strip():
+    if "${" in request.name:
+        yield Fault("name", OozieRequestFault.EXPRESSION, {"given": request.name})
+    if len(request.name) > _LONGEST_NAME:
+        yield Fault("name", OozieRequestFault.LONG_NAME, {"length": len(request.name), "most": _LONGEST_NAME})
+    if not request.python.strip():
         yield Fault(
             "python",
             OozieRequestFault.EMPTY,

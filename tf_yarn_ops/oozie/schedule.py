@@ -8,13 +8,14 @@ of the coordinator counts for ``coord:days`` and ``coord:months`` only.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
 from ..errors import Fault, FaultCode
+from ..validation import check_faults, invalid, read_text
 
 #: The end of a schedule that names none.
 NO_END = "2099-12-31T00:00Z"
@@ -50,7 +51,6 @@ class ScheduleFault(FaultCode):
         "Oozie names data by the day in UTC. At {time} in {zone} that is one day in summer and another in winter, so "
         "that data of one day would be missed and of another taken twice; start at another hour, or without timezone"
     )
-    NEEDS = "needs {other}"
     NEEDS_SCHEDULE = "needs {other}: only a coordinator has it"
 
 
@@ -111,88 +111,79 @@ _OFFSET_ZONE = re.compile(r"(GMT|UTC)([+-](0?[0-9]|1[0-4])(:?[0-5][0-9])?)?\Z")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:00)?)?(Z|[+-]\d{2}:?\d{2})?\Z", re.ASCII)
 
 
-def read_schedule(
-    cron: str | None,
-    frequency: str | None,
-    zone: str | None,
-    start: str | None,
-    end: str | None,
-    now: datetime,
-    faults: list[Fault],
-) -> Schedule | None:
-    """Return the schedule of the options; None if there is none, or if it has faults.
+def read_schedule(options: Mapping[str, Any], now: datetime, faults: list[Fault]) -> Schedule | None:
+    """Return the schedule of the options; None if there is none.
 
     Parameters
     ----------
-    cron, frequency, zone, start, end : str, optional
-        The options ``schedule``, ``frequency``, ``timezone``, ``start`` and ``end``.
+    options : mapping of str to value
+        Those of ``ytf oozie package``, as their readers return them.
     now : datetime
         With a time zone; the default start, cut to the minute.
     faults : list of Fault
-        Every fault is added to it.
+        Faults of several options together are added to it.
     """
-    before = len(faults)
-    if cron is None and frequency is None:
-        faults += [
-            Fault(name, ScheduleFault.NEEDS_SCHEDULE, {"other": "schedule or frequency"})
-            for name, value in (("timezone", zone), ("start", start), ("end", end))
-            if value is not None
-        ]
+    cron, frequency, zone = options["schedule"], options["frequency"], options["timezone"]
+    if not (cron or frequency):
         return None
-    if cron is not None and frequency is not None:
+    if cron and frequency:
         faults.append(Fault("frequency", ScheduleFault.TWO_SCHEDULES, {"other": "schedule"}))
-    if cron is not None:
-        faults += cron_faults(cron)
-        if zone not in (None, "UTC", "GMT"):
-            faults.append(Fault("timezone", ScheduleFault.ZONE_OF_CRON, {"other": "frequency"}))
-    fixed = read_frequency("frequency", frequency, faults) if frequency is not None else None
-    if zone is not None and not _OFFSET_ZONE.match(zone) and zone not in available_timezones():
-        faults.append(
-            Fault("timezone", ScheduleFault.NO_ZONE, {"given": zone, "allowed": tuple(sorted(available_timezones()))})
-        )
-    begins = read_time("start", start, faults) if start is not None else now.astimezone(timezone.utc)
-    ends = read_time("end", end if end is not None else NO_END, faults)
-    if begins and ends and ends <= begins:
-        faults.append(
-            Fault("end", ScheduleFault.ENDS_FIRST, {"given": format_time(ends), "start": format_time(begins)})
-        )
-    if len(faults) > before or begins is None or ends is None:
-        return None
-    return Schedule(" ".join((cron or "").split()), fixed, format_time(begins), format_time(ends), zone or "UTC")
+    if cron and zone not in ("UTC", "GMT"):
+        faults.append(Fault("timezone", ScheduleFault.ZONE_OF_CRON, {"other": "frequency"}))
+    start, end = options["start"] or format_time(now), options["end"]
+    if end <= start:
+        faults.append(Fault("end", ScheduleFault.ENDS_FIRST, {"given": end, "start": start}))
+    return Schedule(cron or "", frequency, start, end, zone)
 
 
-def read_frequency(path: str, text: str, faults: list[Fault]) -> Frequency | None:
-    """Return the frequency of a text such as ``12h``; None, and a fault, for any other text."""
-    match = _FREQUENCY.match(text.strip())
+def read_cron(value: object) -> str:
+    """Return a cron expression of Oozie, its fields separated by single blanks."""
+    text = read_text(value)
+    check_faults(cron_faults(text))
+    return " ".join(text.split())
+
+
+def read_frequency(value: object) -> Frequency:
+    """Return the frequency of a text such as ``12h``."""
+    match = _FREQUENCY.match(read_text(value).strip())
     if not match:
-        faults.append(Fault(path, ScheduleFault.NOT_A_FREQUENCY, {"given": text}))
-        return None
+        raise invalid(ScheduleFault.NOT_A_FREQUENCY, given=value)
     word = match[2].lower()
     unit, factor = _UNITS["mo" if word.startswith("mo") else word[0]]
     return Frequency(int(match[1]) * factor, unit)
 
 
-def read_minutes(path: str, text: str | None, faults: list[Fault]) -> int | None:
-    """Return the minutes of a text such as ``6h``; None if it is not given or has a fault."""
-    if text is None:
-        return None
-    match = _FREQUENCY.match(text.strip())
+def read_minutes(value: object) -> int:
+    """Return the minutes of a text such as ``6h``."""
+    match = _FREQUENCY.match(read_text(value).strip())
     if not match or match[2].lower().startswith("mo"):
-        faults.append(Fault(path, ScheduleFault.NOT_A_PERIOD, {"given": text}))
-        return None
+        raise invalid(ScheduleFault.NOT_A_PERIOD, given=value)
     return int(match[1]) * {"m": 1, "h": 60, "d": 1440, "w": 10080}[match[2][0].lower()]
 
 
-def read_time(path: str, text: str, faults: list[Fault]) -> datetime | None:
-    """Return a moment in UTC; a text without an offset is in UTC. Return None, and add a fault, for any other text."""
+def read_timeout(value: object) -> int:
+    """Return the minutes of a text such as ``6h``; -1, for ever, for ``-1``."""
+    return -1 if value == "-1" else read_minutes(value)
+
+
+def read_zone(value: object) -> str:
+    """Return the name of a time zone."""
+    zone = read_text(value)
+    if not _OFFSET_ZONE.match(zone) and zone not in available_timezones():
+        raise invalid(ScheduleFault.NO_ZONE, given=zone, allowed=tuple(sorted(available_timezones())))
+    return zone
+
+
+def read_time(value: object) -> str:
+    """Return a moment as Oozie writes it; a text without an offset is in UTC."""
+    text = read_text(value).strip()
     try:
-        if not _TIME.match(text.strip()):
+        if not _TIME.match(text):
             raise ValueError(text)
-        moment = datetime.fromisoformat(re.sub(r"([+-]\d{2})(\d{2})\Z", r"\1:\2", text.strip().replace("Z", "+00:00")))
-    except ValueError:
-        faults.append(Fault(path, ScheduleFault.NOT_A_TIME, {"given": text}))
-        return None
-    return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
+        moment = datetime.fromisoformat(re.sub(r"([+-]\d{2})(\d{2})\Z", r"\1:\2", text.replace("Z", "+00:00")))
+        return format_time(moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc))
+    except (ValueError, OverflowError):  # a day before the first year in UTC
+        raise invalid(ScheduleFault.NOT_A_TIME, given=value) from None
 
 
 def format_time(moment: datetime) -> str:
@@ -231,12 +222,11 @@ def utc_days(schedule: Schedule) -> set[int]:
     return {(day.astimezone(timezone.utc).date() - day.date()).days for day in days}
 
 
-def moving_day_fault(schedule: Schedule, path: str) -> Fault | None:
-    """Return the fault of daily data for a schedule whose day in UTC changes with the clock; None if it is well."""
-    if len(utc_days(schedule)) < 2:
-        return None
-    values = {"time": f"{local_start(schedule):%H:%M}", "zone": schedule.timezone}
-    return Fault(path, ScheduleFault.MOVING_DAY, values)
+def moving_day_faults(schedule: Schedule, path: str) -> Iterator[Fault]:
+    """Yield the fault of daily data for a schedule whose day in UTC changes with the clock."""
+    if len(utc_days(schedule)) > 1:
+        values = {"time": f"{local_start(schedule):%H:%M}", "zone": schedule.timezone}
+        yield Fault(path, ScheduleFault.MOVING_DAY, values)
 
 
 class _Field(NamedTuple):
@@ -268,7 +258,7 @@ def cron_faults(text: str) -> Iterator[Fault]:
     """Yield the faults of a cron expression of Oozie."""
     fields = text.split()
     if len(fields) != len(_FIELDS):
-        yield Fault("schedule", ScheduleFault.NOT_FIVE, {"given": text, "count": len(fields)})
+        yield Fault("", ScheduleFault.NOT_FIVE, {"given": text, "count": len(fields)})
         return
     faults = [fault for value, field in zip(fields, _FIELDS, strict=True) for fault in _field_faults(value, field)]
     yield from faults
@@ -276,7 +266,7 @@ def cron_faults(text: str) -> Iterator[Fault]:
         return
     days, months = (_values(fields[index], _FIELDS[index]) for index in (2, 3))
     if days and months and min(days) > max(_LONGEST[month] for month in months):
-        yield Fault("schedule", ScheduleFault.NO_SUCH_DAY, {"given": text})
+        yield Fault("", ScheduleFault.NO_SUCH_DAY, {"given": text})
 
 
 #: The days of each month, at most.
@@ -286,10 +276,10 @@ _LONGEST = dict(zip(range(1, 13), (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 3
 def _field_faults(value: str, field: _Field) -> Iterator[Fault]:
     for item in value.upper().split(","):
         if field.names == DAYS and re.search(r"\d", item.partition("#")[0].partition("/")[0]):
-            yield Fault("schedule", ScheduleFault.NUMBERED_DAY, {"given": item})
+            yield Fault("", ScheduleFault.NUMBERED_DAY, {"given": item})
         elif not _is_item(item, field):
             values = {"given": item, "field": field.name, "allowed": field.allowed}
-            yield Fault("schedule", ScheduleFault.NOT_IN_FIELD, values)
+            yield Fault("", ScheduleFault.NOT_IN_FIELD, values)
 
 
 def _values(value: str, field: _Field) -> set[int]:

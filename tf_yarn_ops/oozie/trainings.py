@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import Fault, FaultCode, GeneralFault
+from ..validation import noting, read_texts
 from .packed_job import ACTION_NAME
 
 #: The keys of a list, and of a job in it.
@@ -33,7 +34,6 @@ class TrainingFault(FaultCode):
 
     NOT_A_LIST = "{given!r} is not a list of jobs; write each as a mapping with {allowed}"
     NO_JOB = "missing; give the path of the job's YAML"
-    NOT_NAMES = "{given!r} is neither a text nor a list of texts"
     NOT_A_NODE = "{given!r} is not the name of an action; use a letter or _, then letters, digits, _ and -, at most 120"
     NODE_TAKEN = "{given!r} is the name of another node of the workflow; choose another one"
     TWO_JOBS = "two jobs have the name {given!r}"
@@ -128,8 +128,11 @@ def read_trainings(path: str, document: Mapping[str, Any], faults: list[Fault]) 
             continue
         job = os.path.join(os.path.dirname(path), one["job"])
         name = str(one.get("name") or Path(job).stem)
-        lists = {key: _read_texts(f"{where}.{key}", one.get(key), faults) for key in ("needs", "delete", "mkdir")}
-        trainings.append(TrainingAction(name, job, lists["needs"], lists["delete"], lists["mkdir"], f"-{name}"))
+        lists: dict[str, Any] = {}
+        for key in ("needs", "delete", "mkdir"):
+            with noting(faults, f"{where}.{key}"):
+                lists[key] = read_texts(one.get(key) or ())
+        trainings.append(TrainingAction(name, job, suffix=f"-{name}", **lists))
     names = [one.name for one in trainings]
     for name in dict.fromkeys(names):
         if not _NODE.match(name):
@@ -200,11 +203,3 @@ def _key_faults(parent: str, given: Mapping[Any, Any], allowed: tuple[str, ...])
     for key in given:
         if key not in allowed:
             yield Fault(f"{parent}{key}", GeneralFault.UNKNOWN_KEY, {"given": str(key), "allowed": allowed})
-
-
-def _read_texts(path: str, given: Any, faults: list[Fault]) -> tuple[str, ...]:
-    texts = [given] if isinstance(given, str) else given or []
-    if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
-        return tuple(texts)
-    faults.append(Fault(path, TrainingFault.NOT_NAMES, {"given": given}))
-    return ()

@@ -277,9 +277,12 @@ class StagingDirectory:
         for _ in range(_TRIES):
             try:
                 return self._store(
-                    directory, _Bytes(source) if isinstance(source, bytes) else _File(source, checkpoint), name, public
+                    directory,
+                    _Bytes(source) if isinstance(source, bytes) else LocalContent(source, checkpoint),
+                    name,
+                    public,
                 )
-            except (_Changed, FileNotFoundError):
+            except (FileChanged, FileNotFoundError):
                 logger.warning("%s has changed while it was uploaded; reading it again", name)
         raise SpecInvalid(
             f"{name} was changed or removed {_TRIES} times while it was uploaded; submit again when the "
@@ -287,7 +290,7 @@ class StagingDirectory:
         )
 
     def _store(
-        self, directory: ApplicationDirectory, source: "_Bytes | _File", name: str, public: bool
+        self, directory: ApplicationDirectory, source: "_Bytes | LocalContent", name: str, public: bool
     ) -> LocalResource:
         digest = source.digest()
         for cache in filter(None, [self.cluster.site.shared_cache, self.cache]):
@@ -307,7 +310,7 @@ class StagingDirectory:
         return self._upload(directory, source, digest, name, public)
 
     def _upload(
-        self, directory: ApplicationDirectory, source: "_Bytes | _File", digest: str, name: str, public: bool
+        self, directory: ApplicationDirectory, source: "_Bytes | LocalContent", digest: str, name: str, public: bool
     ) -> LocalResource:
         folder = f"{self.cache}/{digest}"
         path, passing = f"{folder}/{name}", f"{folder}/.{uuid.uuid4().hex}"
@@ -321,8 +324,8 @@ class StagingDirectory:
         try:
             self.filesystem.replace(passing, source, _PUBLIC_FILE if public else _PRIVATE_FILE)
             if source.read_digest != digest:
-                raise _Changed
-        except (_Changed, Cancelled):
+                raise FileChanged(name)
+        except (FileChanged, Cancelled):
             self.filesystem.delete(passing)
             raise
         if not self.filesystem.rename(passing, path):
@@ -395,18 +398,18 @@ class StagingDirectory:
         return replace(self._resource(split.path, status, False), type=kind)
 
 
-class _Changed(Exception):
+class FileChanged(SubmissionRejected):
     """A file has changed its length or content since it was digested."""
 
 
-class _File(Content):
+class LocalContent(Content):
     """A local file with the length that it had at first; digests the content while it is read.
 
     The request announces the length before the content. So leave out the rest of a file that has grown, and raise
-    `_Changed` for a file that has shrunk: the other side would wait for the missing bytes.
+    `FileChanged` for a file that has shrunk: the other side would wait for the missing bytes.
     """
 
-    def __init__(self, path: Path, checkpoint: Callable[[], None]):
+    def __init__(self, path: Path, checkpoint: Callable[[], None] = lambda: None):
         self._path = path
         self._checkpoint = checkpoint
         self.size = path.stat().st_size
@@ -417,12 +420,12 @@ class _File(Content):
         try:
             stream = self._path.open("rb")
         except FileNotFoundError as error:
-            raise _Changed from error
+            raise FileChanged(f"{self._path} has been removed") from error
         with stream:
             while left:
                 piece = stream.read(min(left, _PIECE))
                 if not piece:
-                    raise _Changed
+                    raise FileChanged(f"{self._path} has changed while it was uploaded; try again")
                 self._checkpoint()
                 found.update(piece)
                 left -= len(piece)
