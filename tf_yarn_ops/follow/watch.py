@@ -241,7 +241,13 @@ class Watcher:
 
     async def _poll(self) -> None:
         """List the live applications once, and ask for each awaited application that is missing in the list."""
-        looking = [(waiter.application_id, waiter.seen) for waiter in self._waiters if waiter.seen is not None]
+        looking = [
+            (waiter.application_id, waiter.seen)
+            for waiter in self._waiters
+            if waiter.seen is not None and not waiter.seen.done()
+        ]
+        if not looking:  # all are at another step: an end, a kill
+            return
         found = await asyncio.to_thread(self._backend.find_live, self._tag, self._cluster.user)
         live = {item["id"]: item for item in found}
         missing = [application_id for application_id, _ in looking if application_id not in live]
