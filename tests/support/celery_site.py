@@ -53,6 +53,14 @@ import uvicorn
 run = uvicorn.run
 uvicorn.run = lambda app, **options: run(app, **{**options, "host": options["host"] or os.environ["OWN_ADDRESS"]})
 
+if "triggerer" in sys.argv:  # it is as slow as on a busy machine
+    import time
+
+    from airflow.jobs.triggerer_job_runner import TriggerRunnerSupervisor
+
+    load_triggers = TriggerRunnerSupervisor.load_triggers
+    TriggerRunnerSupervisor.load_triggers = lambda self: (time.sleep(1.1), load_triggers(self))
+
 if "worker" in sys.argv:  # what every task imports is imported before the pool is forked
     import airflow.dag_processing.bundles.local
     import airflow.sdk.execution_time.supervisor

@@ -5,8 +5,13 @@ ended and the reason, see `outcome`.
 """
 
 import asyncio
+import contextlib
 import contextvars
+import fcntl
 import logging
+import os
+import socket
+import termios
 import time
 from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +27,8 @@ _KILLERS = ThreadPoolExecutor(32, thread_name_prefix="tf-yarn-kill")
 #: Seconds for a kill, less than Airflow's ``[triggerer] on_kill_timeout`` of 30; of them, after a pause of the
 #: triggerer, for Airflow's answer: for its first one a triggerer builds an API server in itself.
 _KILLED, _ANSWERED = 28.0, 20.0
+#: Seconds for Airflow to read the last lines of a trigger.
+_READ = 30.0
 
 
 class TensorFlowYarnTrigger(BaseTrigger):
@@ -98,6 +105,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
             raise
         from .outcome import build_event
 
+        await _await_read_log()
         yield TriggerEvent(build_event(self.application_id, report))  # type: ignore[no-untyped-call]
 
     def _is_over(self) -> bool:
@@ -174,3 +182,28 @@ class TensorFlowYarnTrigger(BaseTrigger):
             cluster_from_dict(self.cluster), self.application_id, Identity(**self.identity), self.deadline,
             self.queue_timeout, self.poll_interval, kill=self.kill_policy == "kill",
             lease=None if self.lease is None else Lease(**self.lease, holder=client_name(HOLDER)))  # fmt: skip
+
+
+async def _await_read_log() -> None:
+    """Return when Airflow has read the lines that its triggerer has logged.
+
+    Since 3.0 they pass a socket to another process, which closes the log of a trigger that has ended. What it reads
+    later, as on a busy machine, is not in the log of the task (apache/airflow#66158).
+    """
+    until = time.monotonic() + _READ
+    while _has_unread_bytes() and time.monotonic() < until:
+        await asyncio.sleep(0.05)
+
+
+def _has_unread_bytes() -> bool:
+    """Return whether this process has written to another one of this machine what that one has not read yet."""
+    for number in map(int, os.listdir("/proc/self/fd")):
+        try:
+            one = socket.socket(fileno=number)
+        except OSError:  # it is no socket
+            continue
+        family, _ = one.family, one.detach()
+        with contextlib.suppress(OSError):  # another thread has closed it
+            if family == socket.AF_UNIX and any(fcntl.ioctl(number, termios.TIOCOUTQ, bytes(4))):
+                return True
+    return False
