@@ -10,6 +10,14 @@ from tf_yarn_ops.runtime.master.lifecycle import Exited, Lost
 from tf_yarn_ops.runtime.master.registry import Registry
 
 KERAS = "ValueError: can't convert <class 'tensorflow...values.PerReplica'>) to a Tensor"
+#: What TensorFlow 2.21 and Keras 3.15 print.
+PARAMETER_SERVERS = """\
+  File "/v/lib/python3.11/site-packages/keras/src/utils/traceback_utils.py", line 122, in error_handler
+    raise e.with_traceback(filtered_tb) from None
+  File "/v/lib/python3.11/site-packages/tensorflow/python/distribute/input_lib.py", line 984, in __iter__
+    raise ValueError("To use this dataset, you need to pass this dataset to "
+ValueError: To use this dataset, you need to pass this dataset to ClusterCoordinator.create_per_worker_dataset.
+"""
 HDFS = "UnimplementedError: File system scheme 'hdfs' not implemented"
 
 
@@ -40,6 +48,9 @@ def test_exit_has_the_code_of_a_shell_and_the_last_line(fields, code, cause):
     "printed, words, lacks",
     [
         (KERAS, "install tf_keras of TensorFlow's version", "PerReplica"),
+        (PARAMETER_SERVERS, "Keras 3's model.fit can't train with parameter servers: install tf_keras", "dataset"),
+        (PARAMETER_SERVERS.replace("/keras/src", "/mine"), "ClusterCoordinator.create_per", "tf_keras"),
+        (PARAMETER_SERVERS.replace("/keras/src", "/tf_keras/src"), "ClusterCoordinator.create_per", "tf_keras"),
         (HDFS, "set mirror to chief", "tf_keras"),
         ("OSError: [Errno 98] Address already in use", "set hold_port to false", "mirror"),
         ("EADDRINUSE", "Its reserved port 2000 stays bound", "mirror"),

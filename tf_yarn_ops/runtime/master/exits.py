@@ -14,8 +14,12 @@ from .registry import Peer
 FULL = 0.9
 #: The words of a program that has found its port bound; like the next three, they only add advice to a message.
 _PORT_BOUND = ("address already in use", "eaddrinuse")
-#: The words of TensorFlow when Keras 3's ``model.fit`` runs in several workers.
-_KERAS_FIT = "values.perreplica'>) to a tensor"
+#: The words of TensorFlow when Keras 3's ``model.fit`` runs under a strategy of several tasks; what it can't do there.
+#: A program's own loop gets the second words, too, so they count only below a line of Keras 3.
+_KERAS_FIT = {
+    re.compile(r"values\.PerReplica'>\) to a Tensor", re.I): "train with TensorFlow in several workers",
+    re.compile(r"/keras/src/.*ClusterCoordinator\.create_per_worker_dataset", re.S): "train with parameter servers",
+}
 #: The words of TensorFlow where it can't open a path in HDFS.
 _NO_HDFS = "File system scheme 'hdfs' not implemented"
 #: The words of CUDA and cuDNN, PyTorch, TensorFlow, and JAX where the memory of a GPU is full.
@@ -56,9 +60,9 @@ def read_exit(job: Job, peer: Peer, message: Mapping[str, Any], node: str) -> Un
         killed = f"{cause}: {describe_kill(message['out_of_memory'])}"
         return event._replace(cause=killed, reason=Reason.OUT_OF_MEMORY)
     printed, last = tail.lower(), last_line_of(tail)
-    if _KERAS_FIT in printed:
+    if keras := [what for words, what in _KERAS_FIT.items() if words.search(tail)]:
         cause += (
-            ": Keras 3's model.fit can't train with TensorFlow in several workers: install tf_keras of TensorFlow's "
+            f": Keras 3's model.fit can't {keras[0]}: install tf_keras of TensorFlow's "
             "version, and add --env TF_USE_LEGACY_KERAS=1 (a variable of the job)"
         )
     elif last:
