@@ -46,9 +46,10 @@ def says(*words):
 # -- containers -----------------------------------------------------------------------------------
 
 
-@MATRIX.row("an agent gets SIGKILL, no losses allowed", Reason.CONTAINER_LOST, 90)
+@MATRIX.row("the agent of a ps gets SIGKILL, only workers may be lost", Reason.CONTAINER_LOST, 90)
 def agent_sigkill(rig):
-    return rig.strike(job(), lambda application: kill(rig.agents(application)), expect=says("worker:0 was lost"))
+    spec = job(losses=3, tasks={"worker": TaskSpec(**SMALL), "ps": TaskSpec(**SMALL, max_container_losses=0)})
+    return rig.strike(spec, lambda application: kill(rig.agents(application, "ps")), expect=says("ps:0 was lost"))
 
 
 @MATRIX.row("an agent gets SIGKILL, one loss allowed", Reason.SUCCEEDED, 120)
