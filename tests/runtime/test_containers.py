@@ -86,9 +86,13 @@ def test_restart_begins_another_round_in_the_same_containers(launcher):
     assert (report.reason, len(report.rounds), report.tasks[0].starts) == (Reason.SUCCEEDED, 2, 2)
 
 
-def test_job_that_stands_still_is_ended(launcher):
-    report = launcher.run(job(FOREVER, deadlines=Deadlines(stall=4, stop_grace=1)), poll_interval=0.1)
+def test_job_that_stands_still_is_ended_and_its_log_shows_where(launcher):
+    hanging = "import time\ndef wait_for_the_others():\n    time.sleep(600)\nwait_for_the_others()"
+    report = launcher.run(
+        job(f"exec python3 -c '{hanging}'", deadlines=Deadlines(stall=4, stop_grace=1)), poll_interval=0.1
+    )
     assert report.reason is Reason.STALLED and "running: worker:0 (on " in report.message, report.message
+    assert "line 3 in wait_for_the_others" in "".join(launcher.log(report.application_id, "worker:0"))
 
 
 def test_lost_container_is_replaced(launcher, tmp_path):

@@ -96,7 +96,7 @@ OUTCOMES = {
     Reason.OUT_OF_MEMORY: Outcome(6, False, "Raise the memory of the task type in the message."),
     Reason.EXECUTION_TIMEOUT: Outcome(7, False, "Raise execution_timeout, or find out why the training hangs."),
     Reason.STALLED: Outcome(
-        7, False, "Find the hang with ytf stack while the next run stands still, or raise stall_timeout."
+        7, False, "Find the hang in the Python stacks at the end of each task's log, or raise stall_timeout."
     ),
     Reason.TOTAL_TIMEOUT: Outcome(7, False, "Raise total_timeout, or find out why the job takes so long."),
     Reason.LEASE_EXPIRED: Outcome(

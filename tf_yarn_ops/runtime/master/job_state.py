@@ -517,6 +517,8 @@ class JobState:
 
     def _stop(self, peer: Peer) -> None:
         if peer.running:
+            if self.lifecycle.verdict is not None and self.lifecycle.verdict.reason is Reason.STALLED:
+                self._send(peer, "stack", id=0)  # nobody awaits the answer: the stacks are in the log then
             self._send(peer, "stop", grace=self.job.deadlines["stop_grace"])
 
     def _take_effects(self) -> Effects:
