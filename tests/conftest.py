@@ -27,6 +27,7 @@ from support.shared import (
     read_test,
     share,
 )
+from support.waiting import PATIENCE
 
 REAPER, LEFT_OUT = pytest.StashKey(), pytest.StashKey()
 FOLDER = Path(__file__).parent
@@ -110,9 +111,12 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_itemcollected(item):
-    """Mark what opens a browser: only `./dev test all` installs one."""
+    """Mark what opens a browser: only `./dev test all` installs one. Scale each limit, as `until` does its deadlines."""
     if {"browsing", "browser"} & set(item.fixturenames):
         item.add_marker(pytest.mark.matrix)
+    limit = item.get_closest_marker("timeout") or pytest.mark.timeout(item.config.getoption("timeout"))
+    if limit.args[0] and PATIENCE != 1:
+        item.add_marker(pytest.mark.timeout(limit.args[0] * PATIENCE, **limit.kwargs), append=False)
 
 
 @pytest.hookimpl(trylast=True)
@@ -120,11 +124,12 @@ def pytest_collection_modifyitems(config, items):
     """Begin with the files that take longest; workers of xdist take them in this order."""
     seconds = collections.Counter()
     takes = {"cluster": 10, "matrix": 10, "slow": 3}
+    default = config.getoption("timeout") * PATIENCE
     for item in items:
         # About the seconds of a test, by its markers; a limit of its own is some twenty times as long.
-        limit = item.get_closest_marker("timeout")
+        limit = next((mark for mark in item.iter_markers("timeout") if mark.args[0] != default), None)
         marked = [takes[mark] for mark in takes if item.get_closest_marker(mark)]
-        seconds[item.path] += max(0.05, *marked, limit.args[0] / 20 if limit else 0)
+        seconds[item.path] += max(0.05, *marked, limit.args[0] / PATIENCE / 20 if limit else 0)
     # Airflow's first test uses the secured cluster too, which ends behind the last of them.
     places = drives_airflow, may_use_secure_cluster, may_use_minicluster
     items.sort(key=lambda item: (*(not uses(item.path) for uses in places), -seconds[item.path]))

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import psutil
 
+from support import waiting
 from support.waiting import until
 from tf_yarn_ops.minicluster.artefacts import cache_folder, find_maven
 from tf_yarn_ops.minicluster.java import find_java
@@ -159,7 +160,7 @@ class AzkabanServer:
             Azkaban threw.
         """
         self._send(**request)
-        answer = self.answers.get(timeout=PATIENCE)
+        answer = self.answers.get(timeout=PATIENCE * waiting.PATIENCE)
         if answer["event"] == "error":
             raise AzkabanError(f"{answer['message']} <- {answer['cause']}")
         return answer

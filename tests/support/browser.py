@@ -6,10 +6,12 @@ A page with a content security policy can't use ``page.wait_for_function``; poll
 import contextlib
 import shutil
 
+from support.waiting import PATIENCE
+
 #: The names of the program in Debian, Fedora and others.
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 #: Milliseconds for one step in the browser; a loaded machine needs some.
-PATIENCE = 60_000
+MILLISECONDS = 60_000 * PATIENCE
 #: As root Chromium runs only without its sandbox. Small containers have a small /dev/shm. The machine's proxy is not for us.
 ARGUMENTS = ("--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-proxy-server")
 
@@ -59,8 +61,8 @@ def browsing(browser=None, *, dark=False, width=1280, height=900, scripts=True, 
         )
         try:
             page = context.new_page()
-            page.set_default_timeout(PATIENCE)
-            page.set_default_navigation_timeout(PATIENCE)
+            page.set_default_timeout(MILLISECONDS)
+            page.set_default_navigation_timeout(MILLISECONDS)
             page.complaints = []
             page.on(
                 "console",

@@ -16,6 +16,7 @@ from xml.sax.saxutils import escape
 
 import httpx
 
+from support import waiting
 from support.azkaban_site import made_once
 from support.hadoop.class_archive import DAEMONS, class_path, use_archive
 from support.waiting import until
@@ -218,7 +219,7 @@ class OozieServer:
         """End the server; its database stays."""
         if self.process is not None:
             self.process.send_signal(number)
-            self.process.wait(PATIENCE)
+            self.process.wait(PATIENCE * waiting.PATIENCE)
             self.process = None
 
     def log(self):
