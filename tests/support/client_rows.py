@@ -20,6 +20,14 @@ GAPS = {
     "after": "just after the submission",
     "waiting": "while it waits",
 }
+#: What tickets or HTTPS change, of the rows below: a kill, an attach and the lease; files; proxies.
+ON_SECURED = {
+    "the client gets SIGTERM while it waits",
+    "the client gets SIGKILL while it waits and is called again",
+    "the client gets SIGKILL while it waits and is not called again, lease of 20 s",
+    "the disk of the client's working directory is full",
+    "http_proxy leads to nowhere",
+}
 BY_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
