@@ -1,4 +1,8 @@
-"""The DAGs of dags_examples by a real scheduler: catch-up, a pool, and a DAG that a model's asset schedules."""
+"""The DAGs of dags_examples by a real scheduler: catch-up, a pool, and a DAG that a model's asset schedules.
+
+The last trains and predicts with TensorFlow, the others with a stand-in; the options of the search are also those of
+tests/launch/test_jobs_cluster.py::test_a_single_task_trains.
+"""
 
 import json
 from collections import Counter
@@ -97,8 +101,8 @@ def test_search_fills_the_slots_of_the_pool_and_takes_the_best(airflow):
     accuracies = [report["metrics"]["accuracy"] for report in reports]
     assert best["accuracy"] == max(accuracies) >= 0.93
     assert best["model"] == reports[accuracies.index(max(accuracies))]["metrics"]["model"]
-    assert "saved_model.pb" in lake.files(best["model"])
-    assert accuracies[-1] < 0.6  # a learning rate of 0.00001 gets nowhere in so few steps
+    assert lake.files(best["model"]) == ["weights.npz"]
+    assert accuracies[-1] < min(accuracies[:-1])  # a learning rate of 0.00001 gets nowhere in so few steps
     assert at_once(airflow.minicluster, reports) == SLOTS
 
 
