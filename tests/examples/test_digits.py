@@ -1,9 +1,9 @@
-"""The digits example in jobs of this machine: each training to its accuracy, through losses, kills and restarts."""
+"""The digits example in jobs of this machine: trainings to their accuracy, through kills and restarts.
 
-import json
-import os
+With a parameter server: test_demo.py and tests/launch/test_jobs_cluster.py.
+"""
+
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.faults import processes_of
 from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import local
-from tf_yarn_ops.job.parts import Deadlines, Environment, RestartPolicy
-from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.job.parts import Deadlines, Environment
+from tf_yarn_ops.job.spec import JobSpec
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.contract import RESULT_FILE
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -79,15 +78,6 @@ class Trainings:
         found = re.match(r'model_checkpoint_path: "ckpt-(\d+)"', state.read_text()) if state.exists() else None
         return int(found[1]) if found else 0
 
-    def processes(self, application_id, task):
-        """Return the command lines of a task's own processes and of its agent, by process id."""
-        service = f"SKEIN_CONTAINER_ID={task}".encode()
-        return {
-            pid: words
-            for pid, words in processes_of(application_id)
-            if service in Path(f"/proc/{pid}/environ").read_bytes()
-        }
-
     def assert_trained(self, report, *, steps, resumed_from_step):
         """The metrics say what was asked for, and the exported model does what they say."""
         import tensorflow as tf
@@ -115,48 +105,6 @@ def data(tmp_path_factory):
     target = tmp_path_factory.mktemp("data") / "digits.npz"
     subprocess.run([sys.executable, EXAMPLE / "prepare.py", target], check=True, timeout=DEADLINE)
     return target
-
-
-@pytest.mark.matrix
-@pytest.mark.timeout(600)
-def test_parameter_server_survives_a_lost_container_and_a_killed_worker(trainings):
-    """`tests/examples/test_demo.py` trains from nothing, with two workers."""
-    server = TaskSpec(command="ytf-server")
-    tasks = {"chief": 1, "worker": server, "ps": server, "evaluator": 1}
-    application_id = trainings.start(
-        "parameter_server.py --steps 800 --checkpoint_steps 50 --step_delay 0.01",
-        tasks,
-        restart=RestartPolicy("task", max_restarts=1, max_container_losses=1),
-    )
-    trainings.wait_for_checkpoint(application_id, 100)
-    (agent,) = (
-        pid for pid, words in trainings.processes(application_id, "worker_0").items() if " agent worker " in words
-    )
-    os.kill(agent, signal.SIGKILL)
-    # The only worker: whatever is trained after its death is trained by the one that comes back.
-    trainings.wait_for_checkpoint(application_id, trainings.latest_checkpoint() + 100)
-    (trained,) = (pid for pid, words in trainings.processes(application_id, "worker_1").items() if " server " in words)
-    os.kill(trained, signal.SIGKILL)
-    assert trainings.latest_checkpoint() < 800
-    report = trainings.wait(application_id)
-    assert len(report.rounds) == 1
-    trainings.assert_trained(report, steps=800, resumed_from_step=0)
-    assert {task.task: task.state for task in report.tasks} == {
-        "chief:0": "succeeded",
-        "evaluator:0": "succeeded",
-        "worker:0": "stopped",
-        "ps:0": "stopped",
-    }
-    assert {task.signal for task in report.tasks if task.state == "stopped"} == {signal.SIGTERM}, "it ends them at once"
-    assert {task.task: task.starts for task in report.tasks} == {
-        "chief:0": 1,
-        "evaluator:0": 1,
-        "worker:0": 3,
-        "ps:0": 1,
-    }
-    measured = json.loads((trainings.output / "eval" / "accuracy.json").read_text())
-    assert (measured["step"], measured["accuracy"]) == (800, report.metrics["accuracy"])
-    assert list((trainings.output / "logs" / "eval").glob("events.*"))
 
 
 @pytest.mark.slow

@@ -630,23 +630,6 @@ SERVER = TaskSpec(memory=1024, command="ytf-server")
 PARAMETER_SERVER = {"chief": 1, "worker": replace(SERVER, instances=2), "ps": SERVER, "evaluator": 1}
 
 
-def test_parameter_server_training_reaches_its_accuracy(run, launcher, digits, minicluster):
-    """On mirrored paths: the evaluator measures the chief's checkpoints, and both write."""
-    spec = training(
-        "parameter_server.py",
-        PARAMETER_SERVER,
-        digits[1],
-        f"{minicluster.default_filesystem}/tmp/by-ps",
-        mirror="chief",
-        mirror_input="1 GiB",
-    )
-    report = run(spec, timeout=180)
-    assert_trained(report)
-    files = launcher.session.staging(launcher.cluster.user).filesystem
-    assert files.status("/tmp/by-ps/model/saved_model.pb")
-    assert json.loads(files.read("/tmp/by-ps/eval/accuracy.json"))["step"] == 600
-
-
 @pytest.mark.timeout(500)  # two trainings, each with a start of TensorFlow in two tasks
 def test_mirrored_training_resumes_from_hdfs_after_a_lost_container(launcher, submitted, digits, minicluster):
     """Checkpoints, event files and the model of a program that opens only local paths; a reader of HDFS meets no halves."""
@@ -712,6 +695,7 @@ def single(launcher, digits, tmp_path_factory):
         {"worker": 1},
         digits[0],
         folder / "out",
+        "--learning_rate 0.01 --batch_size 128 --checkpoint_steps 300",
         before=f"command -v python > {folder}/python; ",
         environment=Environment.parse(f"python://{sys.executable}"),
     )
@@ -736,8 +720,11 @@ def command_of(agent):
     return int(children[0])
 
 
-def test_training_survives_a_killed_and_a_lost_worker(launcher, submitted, digits, minicluster):
-    """On paths of HDFS. Of two workers one is started again, the other in a new container."""
+def test_parameter_server_training_survives_lost_workers(launcher, submitted, digits, minicluster):
+    """Of two workers one is started again, the other in a new container.
+
+    On mirrored paths: the evaluator measures the chief's checkpoints, and both write.
+    """
     files = launcher.session.staging(launcher.cluster.user).filesystem
     spec = training(
         "parameter_server.py",
@@ -746,9 +733,11 @@ def test_training_survives_a_killed_and_a_lost_worker(launcher, submitted, digit
         f"{minicluster.default_filesystem}/tmp/struck",
         "--steps 800 --checkpoint_steps 50 --step_delay 0.01",
         restart=RestartPolicy("task", max_restarts=2),
+        mirror="chief",
+        mirror_input="1 GiB",
     )
     application = submitted(spec)
-    until(lambda: files.status("/tmp/struck/checkpoints/ckpt-50.index"), 90, what="the first checkpoint")
+    until(lambda: files.status("/tmp/struck/checkpoints/ckpt-50.index"), 180, what="the first checkpoint")
     killed, lost = agent_of(application, "worker")
     os.kill(command_of(killed), signal.SIGKILL)
     os.kill(lost, signal.SIGKILL)
@@ -756,5 +745,13 @@ def test_training_survives_a_killed_and_a_lost_worker(launcher, submitted, digit
     assert_trained(report, 800)
     assert sorted(t.starts for t in report.tasks) == [1, 1, 1, 2, 2]
     assert len(report.rounds) == 1
+    assert {t.task: t.state for t in report.tasks} == {
+        "chief:0": "succeeded",
+        "evaluator:0": "succeeded",
+        "worker:0": "stopped",
+        "worker:1": "stopped",
+        "ps:0": "stopped",
+    }
+    assert files.status("/tmp/struck/model/saved_model.pb") and files.list("/tmp/struck/logs/eval")
     measured = json.loads(files.read("/tmp/struck/eval/accuracy.json"))
     assert (measured["step"], measured["accuracy"]) == (800, report.metrics["accuracy"])

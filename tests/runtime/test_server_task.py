@@ -1,4 +1,4 @@
-"""The command ``ytf-server`` where it can't serve; tests/examples/test_digits.py trains on it."""
+"""The command ``ytf-server`` where it can't serve; tests/launch/test_jobs_cluster.py trains on it."""
 
 import subprocess
 import sys
