@@ -1,4 +1,7 @@
-"""Two ResourceManagers and two NameNodes, whose active ones are killed at every step of a job."""
+"""Two ResourceManagers and two NameNodes, whose active one is killed at every step of a job.
+
+A ResourceManager is killed in tests/secure/test_pairs.py, where tokens must survive it too.
+"""
 
 import os
 import subprocess
@@ -13,7 +16,7 @@ from support.hadoop import HadoopCluster
 from support.httpfs import running_httpfs
 from support.programs import YTF
 from support.tls import Authority
-from support.two_nodes import launcher_by, launcher_on
+from support.two_nodes import launcher_by
 from support.wire_proxy import Proxy
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.runtime.common.committed_output import CommitPlan, read_success
@@ -28,12 +31,6 @@ def hadoop(tmp_path_factory):
         yield cluster
 
 
-@pytest.fixture
-def launcher(hadoop):
-    with launcher_on(hadoop) as made:
-        yield made
-
-
 def test_one_address_is_enough(hadoop):
     failover_rows.one_address_is_enough(plain(hadoop))
 
@@ -44,10 +41,6 @@ def test_gateway_that_asks_the_standby_works(hadoop, tmp_path):
 
 def test_gateway_with_a_path_for_each_works(hadoop, tmp_path):
     failover_rows.a_gateway_with_a_path_for_each_works(hadoop, Authority(tmp_path), tmp_path)
-
-
-def test_nothing_is_lost_when_the_resourcemanager_is_killed(hadoop, launcher):
-    failover_rows.nothing_is_lost_when_the_resourcemanager_is_killed(plain(hadoop), launcher)
 
 
 def test_commit_survives_a_failover_inside_its_last_rename(hadoop):
