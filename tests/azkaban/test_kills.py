@@ -139,7 +139,7 @@ def test_cancelled_the_moment_it_starts_nothing_is_left(site, tmp_path):
         site.assert_nothing_left(execution)
 
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(one, (0.0, 0.1, 0.2, 0.3, 0.5, 0.8, 1.2, 2.0)))
+        list(pool.map(one, (0.0, 0.2, 0.6, 1.5)))
 
 
 def test_cancel_while_training_or_queued_leaves_nothing(site, tmp_path):
