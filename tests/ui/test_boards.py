@@ -1,5 +1,6 @@
 """The TensorBoards that ``ytf ui`` starts for ended jobs, with a small program in place of TensorBoard."""
 
+import contextlib
 import os
 import re
 import signal
@@ -9,12 +10,14 @@ import sys
 import httpx
 import pytest
 
+from support.fake_webhdfs import serving_files
 from support.fake_yarn import application
 from support.programs import ROOT, SUBMIT, YTF
 from support.records import application_id, keep, record
 from support.records_served import FOLDER, serving_pages
 from support.staging_place import USER
 from support.waiting import lives, until
+from tf_yarn_ops.hadoop.cluster import Cluster, StorageFacts
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
 from tf_yarn_ops.ui.boards import Boards
 
@@ -89,7 +92,7 @@ def job(place, tmp_path):
 
 @pytest.fixture
 def boards(place):
-    made = Boards(place.open_path)
+    made = Boards(place)
     yield made
     made.close()
 
@@ -155,12 +158,52 @@ def test_job_without_event_files_or_end_has_no_button(browser, place, yarn, prog
     assert not program.pids
 
 
-def test_readers_of_a_team_start_no_tensorboard(place, job, program):
-    """It would read files with the rights of the one who runs ytf ui."""
-    with serving_pages(place, "X-User") as pages:
-        client = httpx.Client(base_url=pages.partition("?")[0], trust_env=False, headers={"X-User": USER, **OURS})
-        assert application_id(1) in client.get(PAGE).text and "Start TensorBoard" not in client.get(PAGE).text
-        assert client.post(BOARD).status_code == 404
+@pytest.fixture
+def team(yarn):
+    """Return a function that gives a client of a team's pages for a reader, and the file system, whose user is ann."""
+    with serving_files() as files, contextlib.ExitStack() as stack:
+        storage = StorageFacts("hdfs://mini", "hdfs://mini", "/user/{user}/.skein", webhdfs=(files.url,))
+        cluster = Cluster((yarn.url,), "ytf", "ytf", storage)
+        own = cluster.acting_for("ann")
+        places = ("hdfs:///models", "hdfs://mini/models", "hdfs://other:8020/models", "file:///models", "/models")
+        for number, place in enumerate(places, 1):
+            made = record(number, user="ann", options={"acls": {"view_users": ["bob"]}})
+            keep(StagingDirectory(own).filesystem, own.history, {**made, "output_path": place})
+        files.files["/models/events.out.tfevents.1"] = b"x"
+        files.requests.clear()
+        boards = stack.enter_context(contextlib.closing(Boards(cluster, team=True)))
+        pages = stack.enter_context(serving_pages(cluster, "X-User", boards)).partition("?")[0]
+
+        def reader(name):
+            return stack.enter_context(httpx.Client(base_url=pages, trust_env=False, headers={"X-User": name, **OURS}))
+
+        yield reader, files
+
+
+def test_tensorboard_of_a_team_reads_as_the_owner_of_the_job(team, program):
+    """The owner names the path, so the rights of the one who runs ytf ui must not count."""
+    reader, files = team
+    bob, eve = reader("bob"), reader("eve")
+    assert "Start TensorBoard" in bob.get(PAGE).text
+    assert eve.post(BOARD).status_code == 400 and not program.pids
+    assert bob.post(BOARD).status_code == 303
+    shown = until(lambda: None if (found := bob.get(f"{BOARD}/")).headers.get("refresh") else found)
+    assert "events.out.tfevents.1" in shown.text
+    opened = [(at["user.name"], at.get("doas")) for _, _, path, at in files.requests if path.startswith("/models")]
+    assert len(opened) >= 2 and set(opened) == {("ytf", "ann")}
+    for path in (f"{BOARD}/", f"{BOARD}/events.out.tfevents.1"):
+        assert eve.get(path).status_code == 303 and "tfevents" not in eve.get(path).text
+
+
+def test_tensorboard_of_a_team_opens_the_hdfs_of_the_cluster_only(team, program):
+    """Of other places this machine's rights count, or a NameNode that the owner of the job has chosen."""
+    bob = team[0]("bob")
+    offered = [
+        number for number in range(1, 6) if "Start TensorBoard" in bob.get(f"/jobs/{application_id(number)}").text
+    ]
+    assert offered == [1, 2]
+    for number in (3, 4, 5):
+        assert bob.post(f"/jobs/{application_id(number)}/tensorboard").status_code == 400
     assert not program.pids
 
 
@@ -191,15 +234,15 @@ def test_tensorboard_that_does_not_start_is_reported(browser, program, tmp_path,
 
 
 def test_tensorboard_that_nobody_looks_at_ends(place, job, program):
-    boards = Boards(place.open_path, idle_seconds=0.2)
-    boards.start(application_id(1), "viewfs://mini/models", BOARD)
+    boards = Boards(place, idle_seconds=0.2)
+    boards.start(application_id(1), USER, "viewfs://mini/models", BOARD)
     until(lambda: program.pids and program.ended() and boards.find(application_id(1)) is None)
     boards.close()
 
 
 def test_few_tensorboards_run_at_the_same_time(place, job, boards, program):
     for number in range(5):
-        boards.start(application_id(number), "viewfs://mini/models", BOARD)
+        boards.start(application_id(number), USER, "viewfs://mini/models", BOARD)
         until(lambda number=number: boards.find(application_id(number)).listens)
     assert boards.find(application_id(0)) is None
     until(lambda: [lives(pid) for pid in program.pids] == [False] * 2 + [True] * 8)
@@ -207,10 +250,10 @@ def test_few_tensorboards_run_at_the_same_time(place, job, boards, program):
 
 def test_failed_tensorboard_that_starts_again_ends_no_other(place, job, boards, program):
     for number in range(4):
-        boards.start(application_id(number), "viewfs://mini/" + ("models" if number else "none"), BOARD)
+        boards.start(application_id(number), USER, "viewfs://mini/" + ("models" if number else "none"), BOARD)
         until(lambda number=number: (found := boards.find(application_id(number))).listens or found.fault)
     assert "viewfs://mini/none does not exist" in boards.find(application_id(0)).fault
-    boards.start(application_id(0), "viewfs://mini/models", BOARD)
+    boards.start(application_id(0), USER, "viewfs://mini/models", BOARD)
     assert all(boards.find(application_id(number)) for number in range(4))
 
 

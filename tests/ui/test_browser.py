@@ -34,7 +34,7 @@ def job_of_curves(place, tmp_path):
     (tmp_path / "models/train/events.out.tfevents.1").write_bytes(event_file(3))
     made = {**record(1, user=USER, ended=time.time()), "tensorboard_logdir": "viewfs://mini/models"}
     keep(StagingDirectory(place).filesystem, place.history, made)
-    boards = Boards(place.open_path)
+    boards = Boards(place)
     yield boards
     boards.close()
 

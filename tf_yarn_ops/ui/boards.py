@@ -2,13 +2,13 @@
 
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 import httpx
 
 from ..errors import TfYarnError
-from ..hadoop.filesystem import FileSystem
+from ..hadoop.cluster import Cluster
 from ..history.local_board import LocalBoard, Shown
 
 #: Seconds without a request after which a TensorBoard is ended: it takes some hundred MiB.
@@ -32,12 +32,15 @@ class Board:
         Whether it answers.
     fault : str
         Why it could not start; empty if it could.
+    readers : set of str
+        Who may see the job, as far as that has been found out.
     """
 
     local: LocalBoard
     seen_at: float
     listens: bool = False
     fault: str = ""
+    readers: set[str] = field(default_factory=set)
 
 
 class Boards:
@@ -45,20 +48,31 @@ class Boards:
 
     Parameters
     ----------
-    open_path : callable
-        As `Cluster.open_path`.
+    cluster : Cluster
+    team : bool, optional
+        Whether event files are read as the owner of the job, and only out of the cluster's HDFS, which checks that
+        user's rights: the owner names the path, and other readers may see it. Default: as ourselves, wherever they are.
     idle_seconds : float, optional
         Default: `IDLE_SECONDS`.
     """
 
-    def __init__(self, open_path: Callable[[str], tuple[FileSystem, str]], idle_seconds: float = IDLE_SECONDS):
-        self._open_path, self._idle_seconds = open_path, idle_seconds
+    def __init__(self, cluster: Cluster, team: bool = False, idle_seconds: float = IDLE_SECONDS):
+        self._cluster, self._team, self._idle_seconds = cluster, team, idle_seconds
         self._boards: dict[str, Board] = {}
         self._changing = threading.Lock()
         self._client = httpx.Client(trust_env=False, timeout=_TIMEOUT)
 
-    def start(self, application_id: str, place: str, prefix: str) -> None:
+    def shows(self, owner: str, place: str) -> bool:
+        """Return whether TensorBoard can be started on a path or URL of a job of this user."""
+        storage, split = self._cluster.storage, urlsplit(place)
+        own = not split.netloc or f"{split.scheme}://{split.netloc}" in (storage.filesystem, storage.default)
+        # A gateway may name the user of its password instead of the owner.
+        checked = storage.webhdfs and not storage.local_root and self._cluster.site.credentials is None
+        return bool(place) and (not self._team or bool(owner and own and checked and split.scheme == "hdfs"))
+
+    def start(self, application_id: str, owner: str, place: str, prefix: str) -> None:
         """Start TensorBoard on a path or URL below the path ``prefix``, unless that of the job runs; do not wait."""
+        cluster = self._cluster.acting_for(owner) if self._team else self._cluster
         with self._changing:
             known = self._boards.get(application_id)
             if known and not known.fault:
@@ -67,7 +81,7 @@ class Boards:
             if len(self._boards) >= _MOST:
                 oldest = min(self._boards, key=lambda key: self._boards[key].seen_at)
                 threading.Thread(target=self._boards.pop(oldest).local.end, daemon=True).start()
-            local = LocalBoard([Shown(application_id, place)], self._open_path, arguments=["--path_prefix", prefix])
+            local = LocalBoard([Shown(application_id, place)], cluster.open_path, arguments=["--path_prefix", prefix])
             board = self._boards[application_id] = Board(local, time.monotonic())
         threading.Thread(target=self._keep, args=(application_id, board), daemon=True).start()
 

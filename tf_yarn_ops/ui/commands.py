@@ -55,8 +55,7 @@ def ui(resourcemanager: str | None, user: str, port: int, host: str, user_header
     listener = listen_at(host, port)
     cluster = discover(resourcemanager)
     store = JobStore(cluster, user)
-    # It would read with our rights what the view ACLs of a job do not cover.
-    boards = None if user_header else Boards(cluster.open_path)
+    boards = Boards(cluster, team=bool(user_header))
     key = secrets.token_urlsafe(16)
     url = f"http://{host}:{listener.getsockname()[1]}/" + ("" if user_header else f"?key={key}")
     if not host.startswith(("127.", "localhost", "::1")):
@@ -72,8 +71,7 @@ def ui(resourcemanager: str | None, user: str, port: int, host: str, user_header
             build_server(application).run(sockets=[listener])
     finally:
         listener.close()
-        if boards is not None:
-            boards.close()
+        boards.close()
         store.close()
 
 

@@ -350,7 +350,9 @@ def _is_live(document: Mapping[str, Any]) -> bool:
 def _board(document: Mapping[str, Any], request: Request) -> str:
     """Return TensorBoard's address, as far as a browser may follow it; of an ended job the one that starts it."""
     if not _is_live(document):
-        return _board_path(request) if request.app.state.boards is not None and _event_files(document) else ""
+        boards: Boards | None = request.app.state.boards
+        shown = boards is not None and boards.shows(str(document.get("user") or ""), _event_files(document))
+        return _board_path(request) if shown else ""
     return safe_url(document.get("tensorboard_url"))
 
 
@@ -368,13 +370,19 @@ def _start_board(store: JobStore, request: Request) -> Response:
     document = store.document(application_id)
     if document is None or not (path := _board(document, request)) or _is_live(document):
         raise _InvalidQuery(f"{application_id} is no ended job with an output path")
-    request.app.state.boards.start(application_id, _event_files(document), path)
+    request.app.state.boards.start(application_id, str(document.get("user")), _event_files(document), path)
     return RedirectResponse(f"{path}/", 303)
 
 
 def _forward_to_board(store: JobStore, request: Request) -> Response:
     boards: Boards = request.app.state.boards
-    board = boards.find(request.path_params["application_id"])
+    application_id, reader = request.path_params["application_id"], request.scope.get("reader", "")
+    board = boards.find(application_id)
+    if board is not None and reader not in board.readers:
+        if store.document(application_id) is None:
+            board = None
+        else:
+            board.readers.add(reader)
     if board is None:
         return RedirectResponse(_board_path(request).rpartition("/")[0], 303)
     if board.fault:
