@@ -16,10 +16,25 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 def test_job_in_a_zone_reads_its_files_by_a_token_of_the_kms(secure_cluster, tmp_path):
     audit = secure_cluster.settings.logs / "kms.log"
     (tmp_path / "data").write_text("from the zone")
+    command = 'cat data "$DTF_INPUT_PATH/rows"; echo written > "$DTF_OUTPUT_PATH/result"; sleep 1'
     with by_keytab(secure_cluster, tmp_path, "gateway") as access, launcher_by(access) as launcher:
-        report = launcher.run(job("cat data && sleep 1", files={"data": str(tmp_path / "data")}))
+        files = launcher.cluster.open_filesystem()
+        files.create("/user/gateway/input/rows", b", rows too", 0o644)
+        spec = job(
+            command,
+            files={"data": str(tmp_path / "data")},
+            input="hdfs:///user/gateway/input",
+            mirror_input="1 MiB",
+            output="hdfs:///user/gateway/output",
+            mirror="all",
+        )
+        report = launcher.run(spec)
         assert report.reason is Reason.SUCCEEDED, report
-        assert until(lambda: "from the zone" in "".join(launcher.log(report.application_id, "worker:0")), 60, 0.2)
+        assert until(
+            lambda: "from the zone, rows too" in "".join(launcher.log(report.application_id, "worker:0")), 60, 0.2
+        )
+        # Without --commit the program's files lie where it writes them, encrypted too.
+        assert files.read("/user/gateway/output/result") == b"written\n"
     users = {
         (operation, user.split("/")[0].split("@")[0])
         for operation, user in re.findall(r"OK\[op=(\w+), (?:key=zone, )?user=([^],]+)", audit.read_text())
