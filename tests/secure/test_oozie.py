@@ -1,4 +1,4 @@
-"""The action of Oozie on the secured cluster: its container has tokens and no ticket."""
+"""Oozie on the secured cluster: the container of its action has tokens and no ticket."""
 
 import json
 import subprocess
@@ -8,8 +8,11 @@ import javaproperties
 import pytest
 import yaml
 
+from support.programs import ROOT, YTF
 from support.secure import ask
+from support.secure_oozie import SecureOozie, running_history_server
 from support.tokens import credentials_file
+from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.security.delegation import obtain
 
@@ -67,6 +70,46 @@ def test_the_action_trains_with_the_tokens_of_its_launcher(secure_cluster, as_al
     assert not any(text in shown for text in credentials.texts().values())
     credentials.cancel()
     resourcemanager.close()
+
+
+def test_workflow_of_an_oozie_with_kerberos_trains_as_its_user(secure_cluster, as_alice, tmp_path, monkeypatch):
+    """Oozie asks MapReduce's JobHistoryServer for a token before each launcher."""
+    monkeypatch.setenv("KRB5_CONFIG", as_alice["KRB5_CONFIG"])
+    job = {"name": "secured", "environment": f"venv://{sys.prefix}", "tasks": {"worker": {"memory": 256}}}
+    (tmp_path / "job.yaml").write_text(
+        yaml.safe_dump({**job, "command": """echo '{"accuracy": 0.9}' > $YTF_METRICS_FILE"""})
+    )
+    with (
+        running_history_server(secure_cluster, tmp_path / "history") as history,
+        SecureOozie(tmp_path / "oozie", secure_cluster, history) as server,
+    ):
+        environ = {**as_alice, "OOZIE_URL": server.url, "PYTHONPATH": str(ROOT)}
+
+        def oozie(*words):
+            done = subprocess.run(
+                [*YTF, "oozie", *words], cwd=tmp_path, env=environ, timeout=300, capture_output=True, text=True
+            )
+            assert done.returncode == 0, done.stderr + server.log()
+            return done.stdout.strip()
+
+        oozie("package", "job.yaml", "--python", sys.executable, "--out", "app")
+        workflow = oozie("run", "app")
+
+        def ended():
+            status, text = ask(secure_cluster, as_alice, f"{server.url}/v2/job/{workflow}?show=info")
+            assert status == 200, text
+            return (info := json.loads(text))["status"] not in ("PREP", "RUNNING") and info
+
+        info = until(ended, 240, 1, what=server.log)
+        said = [(action["name"], action["status"], action["errorMessage"]) for action in info["actions"]]
+        assert (info["status"], info["user"]) == ("SUCCEEDED", "alice"), said
+        [action] = [action for action in info["actions"] if action["type"] == "shell"]
+    outputs = javaproperties.loads(action["data"])
+    assert outputs["metric.accuracy"] == "0.9"
+    for application in (action["externalId"], outputs["application_id"]):
+        url = f"{secure_cluster.resourcemanager_url}/ws/v1/cluster/apps/{application}"
+        found = json.loads(ask(secure_cluster, as_alice, url)[1])["app"]
+        assert (found["user"], found["state"], found["finalStatus"]) == ("alice", "FINISHED", "SUCCEEDED")
 
 
 def run_action(environ, folder):

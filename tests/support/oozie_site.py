@@ -105,11 +105,11 @@ class OozieServer:
         Properties of ``oozie-site.xml`` that win over those of `LAB`.
     """
 
+    library = SHARE_LIBRARY
+
     def __init__(self, folder, cluster, settings=None):
         self.folder, self.cluster = Path(folder), cluster
-        self.files = discover(
-            cluster.resourcemanager_url, environ={"HADOOP_USER_NAME": cluster.settings.user}
-        ).open_filesystem()
+        self.files = self.open_files()
         self.installation = fetch()
         self.port = choose_ports(["oozie"])["oozie"]
         self.url = f"http://127.0.0.1:{self.port}/oozie"
@@ -136,7 +136,7 @@ class OozieServer:
                     "oozie.jsp.tmp.dir": f"{self.folder}/tmp",
                     "oozie.service.HadoopAccessorService.hadoop.configurations": f"*={self.folder}/hadoop",
                     "oozie.service.HadoopAccessorService.action.configurations": f"*={self.folder}/hadoop",
-                    "oozie.service.WorkflowAppService.system.libpath": SHARE_LIBRARY,
+                    "oozie.service.WorkflowAppService.system.libpath": self.library,
                     "oozie.service.JPAService.create.db.schema": "true",
                     "oozie.service.ProxyUserService.proxyuser.root.hosts": "*",
                     "oozie.service.ProxyUserService.proxyuser.root.groups": "*",
@@ -155,6 +155,11 @@ class OozieServer:
         self.client.close()
         self.files.close()
 
+    def open_files(self):
+        """Return the client of HDFS that writes the share library."""
+        environ = {"HADOOP_USER_NAME": self.cluster.settings.user}
+        return discover(self.cluster.resourcemanager_url, environ=environ).open_filesystem()
+
     def launcher_options(self):
         """Return options with which the JVMs of launchers read Hadoop's classes from the archive of the daemons.
 
@@ -168,7 +173,7 @@ class OozieServer:
 
     def share(self):
         """Put the share library into HDFS."""
-        folder = f"{SHARE_LIBRARY}/lib_20261122000000/oozie"
+        folder = f"{self.library}/lib_20261122000000/oozie"
         self.files.makedirs(folder, 0o755)
         for jar in sorted((self.installation / "jars").glob("*.jar")):
             if re.sub(r"-[\d.]+(-jre)?\.jar$", "", jar.name) in _LAUNCHER_JARS:
@@ -179,6 +184,7 @@ class OozieServer:
         java = find_java(os.environ)
         words = [java.executable, "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         words += [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("lang", "util", "net")]
+        words += self.cluster.settings.kerberos_flags
         words += [
             f"-Doozie.{name}.dir={self.folder}/{path}"
             for name, path in (("home", ""), ("config", "conf"), ("log", "logs"), ("data", "data"))

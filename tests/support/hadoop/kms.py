@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.minicluster.daemon_settings import render_xml
 
-from .kerberos import HTTP
+from .kerberos import HTTP, PROXY_USER, USERS
 from .server_jars import fetch_jars
 
 if TYPE_CHECKING:
@@ -55,6 +55,9 @@ def build_kms_files(settings: HadoopSettings, folder: Path) -> dict[str, str]:
         site |= {
             "hadoop.kms.authentication.kerberos.principal": realm.principal(HTTP),
             "hadoop.kms.authentication.kerberos.keytab": str(realm.keytab(HTTP)),
+            # Oozie starts no launcher for a user for whom it gets no token here. The other users have no such rule.
+            f"hadoop.kms.proxyuser.{PROXY_USER}.users": USERS[0],
+            f"hadoop.kms.proxyuser.{PROXY_USER}.hosts": "*",
         }
     acls = {"default.key.acl.MANAGEMENT": "*", "default.key.acl.GENERATE_EEK": "*", "default.key.acl.DECRYPT_EEK": "*",
             "default.key.acl.READ": "*"}  # fmt: skip
