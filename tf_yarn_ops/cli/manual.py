@@ -2,7 +2,6 @@
 
 import shutil
 import textwrap
-from collections.abc import Iterable, Iterator
 
 from ..declaration import OPTION_SECTIONS, Option
 from ..job.options import OPTIONS
@@ -14,6 +13,11 @@ SYNOPSIS = "ytf-submit [OPTIONS] -r <cluster_requirement> <task_command>"
 _COMMAND = """\
 The command of each task. bash runs it after DTF_TASK_JOB_NAME and DTF_TASK_INDEX have been set. Quote it as one word, \
 with single quotes, so that ${DTF_...} is expanded on the node. See also TASK EXECUTION ENVIRONMENT."""
+
+_PURPOSE = """\
+Submits an application master to YARN, which allocates the resources and runs the tasks. Prints the application id and \
+exits; with --wait it follows the job until it ends."""
+_STATUS = "Without --wait: 0 once YARN has accepted the application. With --wait: by the reason in the report:"
 
 VARIABLES = (
     ("DTF_TASK_JOB_NAME", "The type of this task (ps, worker, ...)."),
@@ -58,6 +62,44 @@ ytf wait $id || ytf logs $id --task worker:0"""),
 )  # fmt: skip
 
 
+_PAGE = """\
+NAME
+    ytf-submit - Submit a TensorFlow session to Apache Hadoop YARN
+
+{purpose}
+
+SYNOPSIS
+    Usage: {synopsis}
+
+DESCRIPTION
+    task_command
+{command}
+
+{first}
+  More options (a long name may be written with - instead of _):
+
+{design}
+{sections}
+    -h, --help
+        Show this page.
+
+    --version
+        Show the version of this program.
+
+TASK EXECUTION ENVIRONMENT
+{finds}
+{variables}
+
+EXAMPLES
+{examples}
+EXIT STATUS
+{status}
+{codes}
+    130   Ctrl-C; the application was killed
+    143   SIGTERM; the application was killed
+"""
+
+
 def manual_page(width: int | None = None) -> str:
     """Return the manual page.
 
@@ -66,10 +108,8 @@ def manual_page(width: int | None = None) -> str:
     width : int, optional
         Characters per line. Default: the width of the terminal, at most 100.
     """
-    return "\n".join(_lines(width or min(100, shutil.get_terminal_size((80, 24)).columns))) + "\n"
+    width = width or min(100, shutil.get_terminal_size((80, 24)).columns)
 
-
-def _lines(width: int) -> Iterator[str]:
     def fill(text: str, depth: int) -> str:
         return "\n\n".join(
             textwrap.fill(part, width, initial_indent=" " * depth, subsequent_indent=" " * depth,
@@ -77,57 +117,25 @@ def _lines(width: int) -> Iterator[str]:
             for part in text.split("\n\n")
         )  # fmt: skip
 
-    def options(rows: Iterable[Option]) -> Iterator[str]:
-        for row in rows:
-            value, default = value_of(row), shown_default(row)
-            yield f"    {', '.join(names_of(row))}{f' {value}' if value else ''}"
-            yield fill(f"{help_of(row)}{f' DEFAULT={default}' if default else ''}", 8)
-            yield ""
+    def entry(row: Option) -> str:
+        default = f" DEFAULT={shown_default(row)}" if shown_default(row) else ""
+        return f"    {', '.join(names_of(row))} {value_of(row)}".rstrip() + f"\n{fill(help_of(row) + default, 8)}\n"
 
-    yield "NAME"
-    yield "    ytf-submit - Submit a TensorFlow session to Apache Hadoop YARN"
-    yield ""
-    yield fill("Submits an application master to YARN, which allocates the resources and runs the tasks. Prints the "
-               "application id and exits; with --wait it follows the job until it ends.", 4)  # fmt: skip
-    yield "\nSYNOPSIS"
-    yield f"    Usage: {SYNOPSIS}"
-    yield "\nDESCRIPTION"
-    yield "    task_command"
-    yield fill(_COMMAND, 8)
-    yield ""
-    yield from options(DESIGN[:1])
-    yield "  More options (a long name may be written with - instead of _):"
-    yield ""
-    yield from options((*DESIGN[1:], OPTIONS["spec"]))
-    for section, title in OPTION_SECTIONS.items():
-        if rows := [row for row in JOB_OPTIONS if row.section == section]:
-            yield f"  {title}:"
-            yield ""
-            yield from options(rows)
-    yield f"  {OPTION_SECTIONS['submission']}:"
-    yield ""
-    yield from options(SUBMISSION)
-    yield "    -h, --help"
-    yield "        Show this page."
-    yield ""
-    yield "    --version"
-    yield "        Show the version of this program."
-    yield "\nTASK EXECUTION ENVIRONMENT"
-    yield fill("The task_command runs in a YARN container. It finds these variables:", 4)
-    for name, text in VARIABLES:
-        yield f"    {name}:"
-        yield fill(text, 8)
-    yield "\nEXAMPLES"
-    for text, example in EXAMPLES:
-        yield fill(text, 4)
-        yield textwrap.indent(example, "        ")
-        yield ""
-    yield "EXIT STATUS"
-    yield fill("Without --wait: 0 once YARN has accepted the application. With --wait: by the reason in the report:", 4)
+    sections = {title: [row for row in (*JOB_OPTIONS, *SUBMISSION) if row.section == name]
+                for name, title in OPTION_SECTIONS.items()}  # fmt: skip
     codes: dict[int, list[str]] = {}
     for reason, outcome in OUTCOMES.items():
         codes.setdefault(outcome.exit_code, []).append(reason.value)
-    for code, reasons in codes.items():
-        yield f"    {code:<5}" + fill(", ".join(reasons), 9).lstrip()
-    yield "    130   Ctrl-C; the application was killed"
-    yield "    143   SIGTERM; the application was killed"
+    return _PAGE.format(
+        purpose=fill(_PURPOSE, 4),
+        synopsis=SYNOPSIS,
+        command=fill(_COMMAND, 8),
+        first=entry(DESIGN[0]),
+        design="\n".join(map(entry, (*DESIGN[1:], OPTIONS["spec"]))),
+        sections="\n".join(f"  {title}:\n\n" + "\n".join(map(entry, rows)) for title, rows in sections.items() if rows),
+        finds=fill("The task_command runs in a YARN container. It finds these variables:", 4),
+        variables="\n".join(f"    {name}:\n{fill(text, 8)}" for name, text in VARIABLES),
+        examples="\n".join(f"{fill(text, 4)}\n{textwrap.indent(example, ' ' * 8)}\n" for text, example in EXAMPLES),
+        status=fill(_STATUS, 4),
+        codes="\n".join(f"    {code:<5}{fill(', '.join(names), 9).lstrip()}" for code, names in codes.items()),
+    )
