@@ -179,40 +179,28 @@ class KmsUnreachable(ClusterUnreachable):
     """The key server of an encryption zone does not answer the file system or this client."""
 
     command = "ytf doctor"
-
-    @property
-    def hint(self) -> str:
-        return "Let the administrator of Hadoop start the KMS that the message names, then try again."
+    hint = "Let the administrator of Hadoop start the KMS that the message names, then try again."
 
 
 class TicketMissing(ClusterUnreachable):
     """There is no ticket now, as it has expired or no KDC answers; the same call can succeed later."""
 
     command = "ytf doctor"
-
-    @property
-    def hint(self) -> str:
-        return _KERBEROS_HINT
+    hint = _KERBEROS_HINT
 
 
 class KerberosRefused(SubmissionRejected):
     """Only a person can help: no ticket or library, a ticket of another realm, a useless keytab, a locked principal."""
 
     command = "ytf doctor"
-
-    @property
-    def hint(self) -> str:
-        return _KERBEROS_HINT
+    hint = _KERBEROS_HINT
 
 
 class CredentialsRefused(SubmissionRejected):
     """A gateway refuses the password or the token of a request; another try with the same one can lock an account."""
 
     command = "ytf doctor"
-
-    @property
-    def hint(self) -> str:
-        return "Correct the password or the token that the message names, then try again."
+    hint = "Correct the password or the token that the message names, then try again."
 
 
 class HadoopClientUnfit(SubmissionRejected):
@@ -245,12 +233,10 @@ class ApplicationNotFound(TfYarnError, LookupError):
 class LogMissing(ApplicationNotFound):
     """No service has the log of a task; its application may run."""
 
-    @property
-    def hint(self) -> str:
-        return (
-            "A log is on its node while the container runs, and at the log server a few seconds after the end; "
-            "log_server in site.yaml names that server."
-        )
+    hint = (
+        "A log is on its node while the container runs, and at the log server a few seconds after the end; "
+        "log_server in site.yaml names that server."
+    )
 
 
 class CommitRefused(TfYarnError, RuntimeError):

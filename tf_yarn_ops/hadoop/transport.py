@@ -67,10 +67,7 @@ class LoginRefused(RestUnavailable):
     """An address refuses the ticket or the login of a request, or there is none."""
 
     command = "ytf doctor"
-
-    @property
-    def hint(self) -> str:
-        return "Correct what the message says about the login, then try again."
+    hint = "Correct what the message says about the login, then try again."
 
 
 class UnexpectedAnswer(ClusterUnreachable):

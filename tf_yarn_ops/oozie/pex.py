@@ -19,9 +19,7 @@ _SECONDS = 600.0
 class PexFailed(HadoopClientUnfit):
     """The file can't be made on this machine."""
 
-    @property
-    def hint(self) -> str:
-        return "Correct what the message says, or name an interpreter of the nodes with --python instead of --pex."
+    hint = "Correct what the message says, or name an interpreter of the nodes with --python instead of --pex."
 
 
 def write_pex(target: Path) -> None:

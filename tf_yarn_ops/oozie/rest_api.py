@@ -42,19 +42,14 @@ _LEAST_TIMEOUT = 60.0
 class OozieRefused(SubmissionRejected):
     """The Oozie server has refused a request."""
 
-    @property
-    def hint(self) -> str:
-        return "Correct the workflow, the options or the rights that Oozie names, pack the application again, run it."
+    hint = "Correct the workflow, the options or the rights that Oozie names, pack the application again, run it."
 
 
 class OozieUnreachable(ClusterUnreachable):
     """The Oozie server does not answer, or the answer is not Oozie's."""
 
     command = "curl $OOZIE_URL/v1/admin/status"
-
-    @property
-    def hint(self) -> str:
-        return "Check --oozie or $OOZIE_URL. A server that works answers systemMode NORMAL."
+    hint = "Check --oozie or $OOZIE_URL. A server that works answers systemMode NORMAL."
 
 
 class StartUnconfirmed(OozieUnreachable):
@@ -64,9 +59,7 @@ class StartUnconfirmed(OozieUnreachable):
         super().__init__(message)
         self.command = f"oozie jobs -oozie $OOZIE_URL -jobtype {kind} -filter {shlex.quote(f'name={name}')}"
 
-    @property
-    def hint(self) -> str:
-        return "Check for the job before you repeat the command; what has started is found and not started twice."
+    hint = "Check for the job before you repeat the command; what has started is found and not started twice."
 
 
 class Oozie:

@@ -30,9 +30,7 @@ class SchemaFault(FaultCode):
 class SchemasMissing(HadoopClientUnfit):
     """The library that checks XML is not installed."""
 
-    @property
-    def hint(self) -> str:
-        return "Install it and try again."
+    hint = "Install it and try again."
 
 
 def parse_xml(name: str, text: str) -> Any:
