@@ -1,6 +1,7 @@
 """The whole environment of TensorFlow travels to the nodes of a real cluster: uploaded once, unpacked once, trained in."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,16 +17,19 @@ from tf_yarn_ops.staging.prune import list_cache
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.matrix, pytest.mark.timeout(1500)]
 
-TRAIN = """\
+#: Trains if it is called with a word: TensorFlow takes most of the time.
+PROGRAM = """\
 import json, os, sys
-import tensorflow as tf
-from tensorflow.python.platform import build_info
-model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-model.compile("sgd", "mse")
-loss = model.fit(tf.range(32.0)[:, None] / 32, tf.range(32.0) / 32, verbose=0, epochs=2).history["loss"]
+found = {"home": os.path.realpath(sys.prefix), "library": os.path.realpath(json.__file__)}
+if sys.argv[1:]:
+    import tensorflow as tf
+    from tensorflow.python.platform import build_info
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(tf.range(32.0)[:, None] / 32, tf.range(32.0) / 32, verbose=0, epochs=2)
+    found["version"] = tf.__version__
 with open(os.environ["YTF_RESULT_FILE"], "w") as file:
-    json.dump({"home": os.path.realpath(sys.prefix), "version": tf.__version__, "loss": loss,
-               "library": os.path.realpath(json.__file__)}, file)
+    json.dump(found, file)
 """
 
 
@@ -38,21 +42,21 @@ def archive(tmp_path_factory):
 
 
 def test_whole_environment_of_tensorflow_has_no_fault(archive):
-    report = check_archive(archive, modules=["tensorflow", "tensorboard", "keras", "h5py"])
+    report = check_archive(archive, modules=["tensorflow", "tensorboard", "h5py"])
     assert (report.faults, report.doubts) == ((), ())
     assert report.packed > 300 << 20 and report.unpacked > 1 << 30
 
 
 def test_whole_environment_is_uploaded_and_unpacked_once(minicluster, archive, tmp_path):
-    (tmp_path / "train.py").write_text(TRAIN)
+    (tmp_path / "program.py").write_text(PROGRAM)
     launcher = Launcher(
         discover(minicluster.resourcemanager_url, environ={}), environ={**os.environ, **minicluster.environ}
     )
     spec = JobSpec(
-        command="python $DTF_TASK_SCRIPT",
-        script=str(tmp_path / "train.py"),
+        command="python $DTF_TASK_SCRIPT train",
+        script=str(tmp_path / "program.py"),
         environment=str(archive),
-        tasks={"chief": {"memory": 1024}, "worker": {"memory": 1024}},
+        tasks={"chief": {"memory": 1024}, "worker": {"memory": 256, "command": "python $DTF_TASK_SCRIPT"}},
         deadlines={"registration": 0, "heartbeat": 0},
     )
 
@@ -63,13 +67,13 @@ def test_whole_environment_is_uploaded_and_unpacked_once(minicluster, archive, t
         first = launcher.run(spec, timeout=1200)
         assert first.reason is Reason.SUCCEEDED, first.message
         uploaded = staged()
-        second = launcher.run(spec, timeout=600)
+        second = launcher.run(replace(spec, command="python $DTF_TASK_SCRIPT"), timeout=600)
         assert second.reason is Reason.SUCCEEDED, second.message
     finally:
         launcher.close()
     assert len(uploaded) == 1 and staged().keys() == uploaded.keys()
     home = Path(first.metrics["home"])
     assert home == Path(second.metrics["home"]) and "filecache" in home.parts
-    assert first.metrics["library"].startswith(f"{home}/lib/") and first.metrics["version"] == second.metrics["version"]
+    assert first.metrics["library"].startswith(f"{home}/lib/") and first.metrics["version"]
     copies = [path for path in minicluster.directory.rglob(archive.name) if path.is_dir()]
     assert copies == [home], copies
