@@ -48,7 +48,7 @@ def test_commands_run_their_class_with_arguments_as_typed(shims, program, comman
     lines = run_shim(shims, program, command, "a b", "$HOME", "*").stdout.splitlines()
     name, _, again = main_class.partition(" ")
     expected = [name, *([command] if again else []), "a b", "$HOME", "*"]
-    assert lines[lines.index("-cp") + 1 :] == [f"{shims}/cluster/conf:{shims}/jars/*", *expected]
+    assert lines[lines.index("-cp") + 1 :] == [f"{shims}/jars/*:{shims}/cluster/conf", *expected]
 
 
 def test_shims_obey_the_environment(shims):
@@ -56,7 +56,7 @@ def test_shims_obey_the_environment(shims):
     environ = {"JAVA_HOME": f"{shims}/other", "HADOOP_CONF_DIR": "/site", "HADOOP_CLIENT_OPTS": "-Da=1 -Db=2"}
     said = run_shim(shims, "yarn", "node", **environ).stdout
     assert said.startswith("other /site -Xmx256m ")
-    assert f" -Da=1 -Db=2 -cp /site:{shims}/jars/* " in said
+    assert f" -Da=1 -Db=2 -cp {shims}/jars/*:/site " in said
 
 
 def test_unknown_command_names_the_known_ones(shims):

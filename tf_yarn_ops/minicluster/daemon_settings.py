@@ -197,6 +197,11 @@ class Settings:
         return (self.hadoop / "jars",)
 
     @property
+    def tool_jars(self) -> tuple[str, ...]:
+        """The jars of the shims' JVMs."""
+        return (f"{self.hadoop}/jars/*",)
+
+    @property
     def client_flags(self) -> tuple[str, ...]:
         """Flags for the JVMs of the shims."""
         return (*JVM_FLAGS, OPENS)

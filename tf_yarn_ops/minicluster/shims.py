@@ -62,7 +62,7 @@ case "$command" in
     exit 2 ;;
 esac
 # shellcheck disable=SC2086
-exec "$JAVA_HOME/bin/java" -Xmx256m {flags} $HADOOP_CLIENT_OPTS -cp "$HADOOP_CONF_DIR:{hadoop}/jars/*" "$class" "$@"
+exec "$JAVA_HOME/bin/java" -Xmx256m {flags} $HADOOP_CLIENT_OPTS -cp "{tools}:$HADOOP_CONF_DIR" "$class" "$@"
 """
 
 
@@ -81,7 +81,7 @@ def _build(program: str, settings: Settings) -> str:
         program=program,
         directory=settings.directory,
         configuration=settings.configuration,
-        hadoop=settings.hadoop,
+        tools=":".join(settings.tool_jars),
         java_home=settings.java_home,
         jars=":".join(f"{folder}/*" for folder in settings.client_jars),
         files=" ".join(f'"{folder}"/*.jar' for folder in settings.client_jars),

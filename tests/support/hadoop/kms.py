@@ -78,7 +78,7 @@ def make_zone(settings: HadoopSettings, path: str, environ: Mapping[str, str]) -
         Hadoop refused; the message has its answer.
     """
     mark = settings.directory / "kms" / "zone"
-    jars = ":".join([*(f"{jars}/*" for jars in settings.client_jars), str(settings.configuration)])
+    jars = ":".join([*settings.tool_jars, str(settings.configuration)])
     java = [f"{settings.java_home}/bin/java", *settings.client_flags, "-cp", jars]
     key = ["org.apache.hadoop.crypto.key.KeyShell", "create", KEY, "-size", "128"]
     zone = ["org.apache.hadoop.hdfs.tools.CryptoAdmin", "-createZone", "-keyName", KEY, "-path", path]

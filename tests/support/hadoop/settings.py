@@ -278,8 +278,12 @@ class HadoopSettings(Settings):
         return (*super().client_jars, *([self.additions / "jars"] if self.additions else []))
 
     @property
+    def tool_jars(self) -> tuple[str, ...]:
+        return class_path(self.hadoop, self.classes)
+
+    @property
     def client_flags(self) -> tuple[str, ...]:
-        return (*super().client_flags, *self.kerberos_flags)
+        return (*super().client_flags, *self.kerberos_flags, *use_archive(self.classes, DAEMONS))
 
     @property
     def container_variables(self) -> Mapping[str, str]:
