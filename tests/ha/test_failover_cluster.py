@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from support import failover_rows
-from support.access import plain
+from support.access import REQUEST_TIMEOUT, plain
 from support.commit_rows import read, train
 from support.hadoop import HadoopCluster
 from support.httpfs import running_httpfs
@@ -67,10 +67,10 @@ def by_httpfs(hadoop, tmp_path):
     """Return the access of clients, and of the nodes, that reach HDFS through one HttpFS only."""
     with running_httpfs(hadoop, tmp_path / "httpfs") as url:
         file = tmp_path / "site.yaml"
-        file.write_text(f"webhdfs: {url}\nrequest_timeout: 10\n")
+        file.write_text(f"webhdfs: {url}\nrequest_timeout: {REQUEST_TIMEOUT}\n")
         access = plain(hadoop)
         environ = {**access.environ, "YTF_SITE": str(file)}
-        yield replace(access, site=Site(webhdfs=[url], request_timeout=10.0), environ=environ)
+        yield replace(access, site=Site(webhdfs=[url], request_timeout=REQUEST_TIMEOUT), environ=environ)
 
 
 def test_nothing_is_lost_when_the_namenode_behind_an_httpfs_is_killed(by_httpfs):

@@ -10,10 +10,13 @@ import yaml
 
 from support.hadoop import HadoopCluster
 from support.programs import ROOT
+from support.waiting import PATIENCE
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.site import Site, find_site
 from tf_yarn_ops.launch.launcher import Launcher
 
+#: Seconds for one request: a DataNode of a loaded machine may need ten for a handshake.
+REQUEST_TIMEOUT = Site().request_timeout * PATIENCE
 #: What a client process keeps of this process's environment, where neither Java nor a compiler is on PATH.
 _KEPT = ("HOME", "LANG", "TMPDIR", "COVERAGE_PROCESS_START")
 
@@ -54,10 +57,13 @@ def plain(hadoop):
 def by_keytab(hadoop, folder, user="alice"):
     """Give the access of a user of a secured cluster who has the address, the CA and a keytab, and neither Java nor gcc."""
     file = folder / "site.yaml"
-    authority = {"ca_file": str(hadoop.ca_file)} if hadoop.ca_file else {}
-    file.write_text(
-        yaml.safe_dump({"resourcemanager": hadoop.resourcemanager_url, "keytab": str(hadoop.keytab(user)), **authority})
-    )
+    settings = {
+        "resourcemanager": hadoop.resourcemanager_url,
+        "keytab": str(hadoop.keytab(user)),
+        "request_timeout": REQUEST_TIMEOUT,
+        **({"ca_file": str(hadoop.ca_file)} if hadoop.ca_file else {}),
+    }
+    file.write_text(yaml.safe_dump(settings))
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     environ = {
         **kept,
