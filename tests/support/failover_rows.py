@@ -18,7 +18,7 @@ from support.hadoop.cluster import make_active
 from support.knox import Knox, serving_knox
 from support.programs import YTF
 from support.two_nodes import directories
-from support.waiting import until
+from support.waiting import PATIENCE, until
 from tf_yarn_ops.errors import ApplicationNotFound, ClusterUnreachable
 from tf_yarn_ops.follow.sweep import sweep_directories
 from tf_yarn_ops.follow.watch import Watcher
@@ -81,8 +81,8 @@ def go_on(client):
 
 
 def again(call):
-    """Call until the cluster answers, as an engine's retries do; fail after a minute."""
-    deadline = time.monotonic() + 60
+    """Call until the cluster answers, as an engine's retries do; fail after a minute, times `PATIENCE`."""
+    deadline = time.monotonic() + 60 * PATIENCE
     while True:
         try:
             return call()
