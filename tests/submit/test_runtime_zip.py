@@ -11,6 +11,7 @@ import zipfile
 import pytest
 
 from tf_yarn_ops.submit.runtime_zip import runtime_zip
+from tf_yarn_ops.submit.yarn_request import skein_jar
 
 DIGEST = "import hashlib; from tf_yarn_ops.submit.runtime_zip import runtime_zip; print(hashlib.sha256(runtime_zip()).hexdigest())"
 #: Where a module's code came from: zipimport names the file that it executed.
@@ -24,6 +25,14 @@ def members():
 
 def run(*arguments):
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+def test_every_class_of_the_application_master_runs_on_java_8():
+    """A class file has its version in its byte 7; 52 is that of Java 8."""
+    with zipfile.ZipFile(skein_jar()) as archive:
+        versions = {name: archive.read(name)[7] for name in archive.namelist() if name.endswith(".class")}
+    assert "com/anaconda/skein/ApplicationMaster.class" in versions
+    assert max(versions.values()) <= 52
 
 
 @pytest.mark.slow
