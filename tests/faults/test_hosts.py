@@ -77,6 +77,10 @@ for number in itertools.takewhile(lambda number: not os.path.exists(os.environ["
 '"""
 #: Ends only after a restart.
 UNTIL_RESTART = "[ $YTF_ROUND -gt 1 ] || exec tail -f /dev/null"
+#: Writes the time five times a second, for each application into a file of its own.
+BEATS = "until [ -e $RELEASED ]; do cut -d' ' -f1 /proc/uptime >> $RELEASED.$YTF_APPLICATION_ID; sleep 0.2; done"
+#: The ports of the ResourceManager, and those to which answers to it go.
+RESOURCEMANAGER = "{ 8030-8033, 8088, 32768-60999 }"
 #: Fills the disk of the host that `release` names.
 FILL = f"""until [ -s $RELEASED ]; do sleep 0.2; done
 [ $(hostname -s) != $(cat $RELEASED) ] || head -c 300M /dev/zero > filled; {FOREVER}"""
@@ -204,6 +208,38 @@ def node_cut_off_for_ever(rig):
     began = rig.clock()
     rig.cluster.unplug(host)
     return client.end(began, lambda report: lost_its_node(report, host, ""))
+
+
+@row("the ResourceManager is cut off until all nodes expire; the client calls again at once", Reason.SUCCEEDED, 300)
+def resourcemanager_cut_off(rig):
+    """The old task reaches its coordinator all the time; the retry begins on the first node that is back."""
+    words = *releasable(rig, "beats"), "--run_id", "cut-off", *HEARTBEAT, "-r", "worker:1", BEATS
+    client = rig.submit(*words)
+    client.running(1)
+    began = rig.clock()
+    for node in NODES:
+        rig.cluster.block("master", node, RESOURCEMANAGER)
+    lost = client.wait()
+    assert lost["reason"] == "NODE_LOST" and lost["retryable"], lost
+    known = len(rig.applications())
+    client = rig.submit(*words)
+    until(lambda: client.process.poll() is not None or len(rig.applications()) > known, 120, 0.5, client.lines)
+    old = beating(rig)
+    pass_time(rig, 2)
+    assert len(old) == 1 and beating(rig) == old, (old, client.lines())
+    rig.cluster.unblock("master")
+    client.running(1)
+    release(rig, "beats")
+    outcome = client.end(began, trained_once)
+    (_, ended), (begun, _) = (beats for _, beats in sorted(beating(rig).items()))
+    assert ended < begun, (ended, begun, outcome)
+    return outcome
+
+
+def beating(rig):
+    """Return the first and the last time at which each application has trained."""
+    found = {file.suffix: file.read_text().split() for file in rig.cluster.directory.glob("beats.released.*")}
+    return {name: (float(times[0]), float(times[-1])) for name, times in found.items()}
 
 
 @row("a worker's NodeManager gets SIGKILL and starts again after 10 s", Reason.SUCCEEDED, 150)

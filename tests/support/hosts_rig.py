@@ -73,17 +73,21 @@ class EdgeClient:
 
         return until(found)
 
-    def end(self, since, expect=None):
-        """Wait for the end; return the outcome and hold the report to `expect`."""
+    def wait(self):
+        """Wait for the end; return the report."""
         out, _ = self.process.communicate(timeout=280 * PATIENCE)
-        seen = self.rig.clock()
         assert "Traceback" not in self.lines(), self.lines()
         assert out.strip(), self.lines()
-        report = json.loads(out)
+        return json.loads(out)
+
+    def end(self, since, expect=None):
+        """Wait for the end; return the outcome and hold the report to `expect`."""
+        report = self.wait()
+        seen = self.rig.clock()
         message = f"{report['message']} {self.lines()}"
         if expect:
             expect(report)
-        application = self.application
+        application = report["application_id"]
         return Outcome(Reason(report["reason"]), seen - since, (application,), self.rig.left(application), message)
 
 

@@ -24,6 +24,7 @@ from .containers import SkeinContainers, exit_now
 from .coordinator import Coordinator
 from .lifecycle import Expired
 from .listener import PortsTaken, listen_on_first_free
+from .partition import await_loss, read_node_expiry
 from .verdict import (
     FIRST_CONTACT_SECONDS,
     RESOURCEMANAGER_SECONDS,
@@ -100,7 +101,7 @@ async def coordinate(coordinator: Coordinator, secret: str) -> None:
     reachable = loop.run_in_executor(None, resourcemanager_knows, job.resourcemanagers, application_id, job.authorities)
     reachable.add_done_callback(lambda known: warn_unless(known.result(), job))
     snapshots = history.Snapshots(job, application_id, lambda: coordinator.state.lifecycle, coordinator.status)
-    await coordinator.run(listener, snapshots.leave())
+    await coordinator.run(listener, snapshots.leave(), end_when_lost(coordinator, reachable))
     report = coordinator.report()
     keeping = history.begin_record(job, application_id, coordinator.status(live=False), snapshots)
     seen = bool(await reachable)
@@ -110,6 +111,16 @@ async def coordinate(coordinator: Coordinator, secret: str) -> None:
     await end_application(containers, job, report, secret)
     await asyncio.wait([keeping], timeout=history.WRITE_SECONDS)
     logger.info("Ended after %.1f s", time.monotonic() - began)
+
+
+async def end_when_lost(coordinator: Coordinator, reachable: "asyncio.Future[Optional[bool]]") -> None:
+    """End the job when this node is cut off from YARN, if a ResourceManager was ever reached from it."""
+    job = coordinator.state.job
+    if await reachable is not None:
+        expiry = await asyncio.get_running_loop().run_in_executor(
+            None, read_node_expiry, job.resourcemanagers, job.authorities
+        )
+        coordinator.apply(await await_loss(job.resourcemanagers, expiry))
 
 
 def warn_unless(known: Optional[bool], job: Job) -> None:
