@@ -79,6 +79,8 @@ for number in itertools.takewhile(lambda number: not os.path.exists(os.environ["
 UNTIL_RESTART = "[ $YTF_ROUND -gt 1 ] || exec tail -f /dev/null"
 #: Writes the time five times a second, for each application into a file of its own.
 BEATS = "until [ -e $RELEASED ]; do cut -d' ' -f1 /proc/uptime >> $RELEASED.$YTF_APPLICATION_ID; sleep 0.2; done"
+#: Takes a connection and drops each request.
+HANG = "tcp flags & psh == psh drop"
 #: The ports of the ResourceManager, and those to which answers to it go.
 RESOURCEMANAGER = "{ 8030-8033, 8088, 32768-60999 }"
 #: Fills the disk of the host that `release` names.
@@ -165,6 +167,20 @@ def ipv6_first(rig):
     for node in NODES:
         rig.cluster.set_names(node, names)
     return rig.play("-r", "worker:2", RING, expect=on_different_hosts)
+
+
+@row("own names in capitals, at 127.0.1.1, or unknown to the other hosts", Reason.SUCCEEDED, 120)
+def own_names(rig):
+    """Nor does a reverse lookup on a host give the name by which the others know it."""
+    for node, name in {"n1": "N1", "n2": "n2.lab.test", "n3": "ip-10-77-0-13"}.items():
+        rig.cluster.set_own_name(node, name, "127.0.1.1" if node == "n2" else None)
+    client = rig.submit(*releasable(rig, "names"), "-r", "worker:3", f"{RING}; {UNTIL_RELEASED}")
+    client.running(3)
+    began = rig.clock()
+    log = rig.run(*YTF, "logs", client.application, "--task", "worker:2").stdout
+    assert "step 1\n" in log and client.process.poll() is None, log
+    release(rig, "names")
+    return client.end(began, on_different_hosts)
 
 
 @row("a firewall rejects or drops what goes to the coordinator's ports", Reason.REGISTRATION_TIMEOUT, 120)
@@ -339,16 +355,18 @@ def worker_cut_off_from_coordinator(rig):
     return client.end(began)
 
 
-@row("a firewall drops what the client sends to NodeManagers", Reason.SUCCEEDED, 150)
+@row("a firewall drops what the client sends to NodeManagers; they accept connections and hang", Reason.SUCCEEDED, 150)
 def nodemanagers_unreachable_for_client(rig):
     """The coordinator serves the log of a running task, HDFS that of an ended one."""
-    for node in NODES:
-        rig.cluster.block(node, "edge", "8042")
     client = rig.submit(*releasable(rig, "dropped"), "-r", "worker:1", UNTIL_RELEASED)
     client.running(1)
     began = rig.clock()
-    log = rig.run(*YTF, "logs", client.application, "--task", "worker:0").stdout
-    assert "step 1\n" in log and client.process.poll() is None, log
+    for verdict in ("drop", HANG):
+        for node in NODES:
+            rig.cluster.unblock(node)
+            rig.cluster.block(node, "edge", "8042", verdict)
+        log = rig.run(*YTF, "logs", client.application, "--task", "worker:0").stdout
+        assert "step 1\n" in log and client.process.poll() is None, log
     release(rig, "dropped")
     return client.end(began, trained_once)
 

@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 
 from support.faults import Outcome, Rig, processes_of
+from support.hadoop.hosts import full_name
 from support.programs import ROOT, SUBMIT, YTF
 from support.waiting import PATIENCE, until
 from tf_yarn_ops.hadoop.resourcemanager import ENDED
@@ -151,6 +152,7 @@ class HostsRig(Rig):
             self.cluster.plug(host)
             self.cluster.unblock(host)
             self.cluster.set_names(host, {})
+            self.cluster.set_own_name(host, full_name(host))
         until(lambda: health.count_active_nodes(settings) == settings.nodes, 90, what="all nodes are active")
 
     def close(self):

@@ -266,6 +266,20 @@ class HostsCluster(HadoopCluster):
         # Not by a rename: the host has mounted this very file.
         (self.directory / host / "hosts").write_text("\n".join(lines) + "\n")
 
+    def set_own_name(self, host: str, name: str, address: str | None = None) -> None:
+        """Change the name of a host, which the others do not learn.
+
+        Parameters
+        ----------
+        host, name : str
+        address : str, optional
+            What the name leads to on the host. Default: the address by which the others reach it.
+        """
+        self._configure(host, "hostname", name)
+        known = self.directory / host / "hosts"
+        own = f"{address or f'{_NET}.{self.settings.hosts[host]}'} {name}\n"
+        known.write_text(own + known.read_text())
+
     def decommission(self, *nodes: str, grace: int = 0) -> None:
         """Take nodes out of service, and all others into it.
 
