@@ -47,9 +47,10 @@ with DAG("tried", schedule=None, default_args=POLICY) as tried:
     def told(report, ti=None):
         return {"report": report, "tf_yarn": ti.xcom_pull(task_ids="train", key="tf_yarn")}
 
-    @task.tf_yarn(cluster_requirement="worker:1", deferrable=True, **HERE)
+    @task.tf_yarn(cluster_requirement="worker:1", deferrable=VERSION < (3, 3), **HERE)
     def sent(before, context=None):
-        return {"metrics": before["report"]["metrics"], "task": context.type}
+        hostile = {"big": 2**100, "nul": "a\0b", "half": "\ud800", "__classname__": "builtins.int"}
+        return {"metrics": before["report"]["metrics"], "task": context.type, **hostile}
 
     failing = TensorFlowYarnOperator(
         task_id="failing",

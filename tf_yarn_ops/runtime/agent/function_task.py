@@ -11,6 +11,7 @@ import sys
 from typing import Any, Dict, List
 
 from ..common.contract import FUNCTION_FOLDER, FUNCTION_PICKLE, MAX_RESULT, RETURNED
+from ..common.values import check_values, parse_json
 
 
 class TaskContext:
@@ -50,7 +51,7 @@ def dump_value(value: Any) -> str:
     Raises
     ------
     TypeError, ValueError
-        JSON can't hold the value, or it is longer than a report takes.
+        JSON can't hold the value, or it is longer or nested deeper than a report takes.
     """
     text = json.dumps({RETURNED: value}, default=_plain)
     if len(text) > MAX_RESULT:
@@ -58,6 +59,10 @@ def dump_value(value: Any) -> str:
             "the value of the function has %d bytes of JSON, at most %d are allowed; write it to a file "
             "below DTF_OUTPUT_PATH" % (len(text), MAX_RESULT)
         )
+    try:
+        check_values(parse_json(text))  # the agent leaves out what it refuses
+    except ValueError as error:
+        raise ValueError("the value of the function: %s; write it to a file below DTF_OUTPUT_PATH" % error) from None
     return text
 
 
