@@ -17,6 +17,8 @@ SMALL = {
 }
 #: Texts that Python reads as something else.
 TEXTS = ("1.10", "0x10", "1_000", "True", "{{ '1.10' }}")
+#: A file that ends the trainings of the pool.
+POOLED_OVER = Path(__file__).parents[1] / "pooled-over"
 #: The day on which this folder was made, which all processes read alike; and a file that ends the days' trainings.
 TODAY = datetime.fromtimestamp(Path(__file__).stat().st_mtime, timezone.utc).replace(
     hour=0, minute=0, second=0, microsecond=0
@@ -38,18 +40,19 @@ for kind, deferrable in {"deferred": True, "sync": False}.items():
     ) as dag:
         train = TensorFlowYarnOperator(
             task_id="train", task_command="{{ dag_run.conf['command'] }}", deferrable=deferrable, stream_logs="chief",
-            env={f"TEXT_{number}": text for number, text in enumerate(TEXTS)}, **SMALL)  # fmt: skip
+            env={f"TEXT_{number}": text for number, text in enumerate(TEXTS)}, model_asset=f"hdfs:///models/{kind}",
+            **SMALL)  # fmt: skip
         read(train.output)
     globals()[f"pipeline_{kind}"] = dag
 
 with DAG("limited_sync", schedule=None, is_paused_upon_creation=False) as limited:
     TensorFlowYarnOperator(
-        task_id="train", task_command="sleep 600", deferrable=False, execution_timeout=timedelta(seconds=40), **SMALL
+        task_id="train", task_command="sleep 600", deferrable=False, execution_timeout=timedelta(seconds=60), **SMALL
     )
 
 with DAG("pooled", schedule=None, is_paused_upon_creation=False) as pooled:
     TensorFlowYarnOperator.partial(task_id="train", deferrable=True, pool="trainings", **SMALL).expand(
-        task_command=["sleep 8", "sleep 8", "exit 3"]
+        task_command=[f"until test -e {POOLED_OVER}; do sleep 0.2; done; exit {code}" for code in (0, 0, 3)]
     )
 
 with DAG("deleted", schedule=None, is_paused_upon_creation=False) as deleted:
