@@ -147,21 +147,30 @@ def archive_in_hdfs(rig, name, content):
     return f"{rig.launcher.cluster.storage.default}/tmp/faults/{name}"
 
 
-@MATRIX.row("an archive is missing when it is localised", Reason.CONTAINER_LOST, 90)
+@MATRIX.row("an archive is missing when it is localised", Reason.SUBMISSION_REJECTED, 90)
 def missing_archive(rig):
     source = archive_in_hdfs(rig, "missing.zip", b"PK\x05\x06" + b"\0" * 18)
     submitted = time.time()
     application = rig.submit(job("true", archives={"data": source}))
     rig.launcher.session.staging(rig.launcher.cluster.user).filesystem.delete("/tmp/faults/missing.zip")
-    return rig.end(application, submitted, expect=says("before its agent called"))
+    return rig.end(application, submitted, expect=says("a file of the job is gone", source))
 
 
-@MATRIX.row("an archive is broken when it is localised", Reason.CONTAINER_LOST, 90)
+@MATRIX.row("the environment's archive is missing when it is localised", Reason.SUBMISSION_REJECTED, 90)
+def missing_environment(rig):
+    source = archive_in_hdfs(rig, "environment.zip", b"PK\x05\x06" + b"\0" * 18)
+    submitted = time.time()
+    application = rig.submit(job("true", environment=Environment("archive", source)))
+    rig.launcher.session.staging(rig.launcher.cluster.user).filesystem.delete("/tmp/faults/environment.zip")
+    return rig.end(application, submitted, expect=says("start the application master: a file of the job is", source))
+
+
+@MATRIX.row("an archive is broken when it is localised", Reason.SUBMISSION_REJECTED, 90)
 def broken_archive(rig):
-    source = archive_in_hdfs(rig, "broken.tar.gz", b"no archive at all " * 100)
+    source = archive_in_hdfs(rig, "broken.zip", b"no archive at all " * 100)
     submitted = time.time()
     return rig.end(
-        rig.submit(job("true", archives={"data": source})), submitted, expect=says("before its agent called")
+        rig.submit(job("true", archives={"data": source})), submitted, expect=says("an archive of the job is broken")
     )
 
 

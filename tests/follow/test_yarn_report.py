@@ -110,6 +110,20 @@ def test_a_time_that_has_not_come_is_none(never):
     assert (report.started_at, report.queue_seconds, report.finished_at) == (None, None, None)
 
 
+def test_master_whose_file_is_not_localised_has_the_files_fault():
+    first = "AM Container for appattempt_1 exited with  exitCode: {}\nFailing this attempt.Diagnostics: "
+    text = first + "[1]File does not exist: hdfs://nn/e.zip\njava.io.FileNotFoundException: hdfs://nn/e.zip\n\tat x.Y"
+    report = read_yarn_report(ended("FAILED", "FAILED", text.format(-1000)))
+    assert (report.reason, report.exit_code) == (Reason.SUBMISSION_REJECTED, 3)
+    assert report.message == (
+        "YARN could not start the application master: a file of the job is gone: keep it until the job has ended "
+        "(File does not exist: hdfs://nn/e.zip)"
+    )
+    full = first.format(-1000) + "No space left on device"
+    assert read_yarn_report(ended("FAILED", "FAILED", full)).reason is Reason.AM_FAILED
+    assert read_yarn_report(ended("FAILED", "FAILED", text.format(1))).reason is Reason.AM_FAILED
+
+
 @pytest.mark.parametrize(
     "state, final, text, reason",
     [
@@ -126,6 +140,12 @@ def test_a_time_that_has_not_come_is_none(never):
         ),
         ("FAILED", "FAILED", "AM Container exited with  exitCode: 1 failing this attempt", Reason.AM_FAILED),
         ("FAILED", "FAILED", "AM Container for appattempt exited with  exitCode: -100", Reason.NODE_LOST),
+        (
+            "FAILED",
+            "FAILED",
+            "AM Container for appattempt_1 exited with  exitCode: 1\nFile does not exist: x (a program may say so)",
+            Reason.AM_FAILED,
+        ),
         ("FAILED", "FAILED", "AM Container for appattempt exited with  exitCode: -102", Reason.PREEMPTED),
         (
             "FAILED",

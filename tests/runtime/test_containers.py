@@ -159,7 +159,10 @@ LAUNCH = (
     ],
 )
 def test_a_fault_of_an_image_is_told_from_others(end, words):
-    assert words in end.image_fault()
+    fault = end.start_fault("", "local/python:1")
+    assert fault.reason is Reason.ENVIRONMENT_INVALID and fault.everywhere
+    assert f"the image local/python:1: {fault.advice.partition(': ')[2]}" == str(fault) and words in str(fault)
+    assert end.start_fault("", None) is None
 
 
 @pytest.mark.parametrize(
@@ -174,11 +177,12 @@ def test_a_fault_of_an_image_is_told_from_others(end, words):
     ],
 )
 def test_a_fault_of_a_node_or_the_network_is_none_of_the_image(end):
-    assert end.image_fault() is None
+    assert end.start_fault("", "local/python:1") is None
 
 
 def test_the_end_of_a_container_says_what_nodemanagers_know():
     end = ContainerEnd(LAUNCH.format(137, "<unknown>"), exit_code=137)
+    assert end.start_fault("", None).advice.startswith("SIGKILL has ended it: raise its memory")
     assert end.killed and end.has_no_log and not ContainerEnd().has_no_log
     assert not ContainerEnd(LAUNCH.format(1, "Last 4096 bytes of stderr: Exit code: 137"), exit_code=1).killed
     assert ContainerEnd(LAUNCH.format(7, "docker: no space left")).detail == "docker: no space left"

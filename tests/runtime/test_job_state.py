@@ -314,6 +314,14 @@ def test_task_on_an_excluded_node_leaves_it():
         (None, ContainerEnd(last_line="no python3"), Reason.CONTAINER_LOST, "it failed no python3"),
         (None, ContainerEnd(node="LOST"), Reason.CONTAINER_LOST, "it failed. YARN has the node as LOST"),
         ("i", ContainerEnd("Unable to find image"), Reason.ENVIRONMENT_INVALID, "the image i: no node has it"),
+        (
+            None,
+            ContainerEnd("File does not exist: hdfs://nn/d.zip"),
+            Reason.SUBMISSION_REJECTED,
+            "a file of the job is",
+        ),
+        (None, ContainerEnd("[28 Nov]No space left on device"), Reason.CONTAINER_LOST, "a disk of the node is full"),
+        (None, ContainerEnd("Killed", exit_code=137), Reason.CONTAINER_LOST, "SIGKILL has ended it: raise its memory"),
     ],
 )
 def test_container_that_ends_before_its_agent_calls_names_the_cause(image, end, reason, words):

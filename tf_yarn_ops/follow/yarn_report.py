@@ -13,7 +13,7 @@ from ..hadoop.gateway import log_link
 from ..hadoop.resourcemanager import ENDED, ends_by_lease
 from ..runtime.common.contract import TENSORBOARD_PAGE
 from ..runtime.common.local_job import is_local
-from ..runtime.common.reasons import Reason
+from ..runtime.common.reasons import Reason, StartFault, find_localisation_fault
 from ..runtime.common.report import (
     REPORT_START,
     JobReport,
@@ -116,6 +116,8 @@ _ADVICE = (
 _LONGEST_TEXT = 2000
 #: Exit code of an application master's container in which YARN has localized no file.
 WITHOUT_FILES = 86
+#: YARN says in its first line that it has not localised the files of the master: no program has run.
+_NOT_LOCALISED = re.compile(r"exitCode: -1000\b")
 _WITHOUT_FILES = f"exitCode: {WITHOUT_FILES}"
 _NOTHING_RAN = "YARN started the application master without its files, so nothing has run"
 #: The begin of the message of an application whose master YARN could not launch. The ResourceManager writes it.
@@ -291,6 +293,9 @@ def _reason(application: Mapping[str, Any], state: str, final_status: str, diagn
         return Reason.KILLED
     began, ended = int(application.get("launchTime") or 0), int(application.get("finishedTime") or 0)
     replacing = state == "FINISHED" and 0 < began < ended - 1000 * _FIRST_REQUEST
+    fault = _localisation_fault(state, diagnostics)
+    if fault and fault.reason is not Reason.CONTAINER_LOST:  # a lost container of the master is AM_FAILED
+        return fault.reason
     text = _own_text(application, state, diagnostics)
     for at, pattern, reason in _TEXTS:
         if at in (state, final_status) and pattern.search(text) and not (replacing and reason in _REFUSALS):
@@ -318,6 +323,11 @@ def _own_text(application: Mapping[str, Any], state: str, diagnostics: str) -> s
     return diagnostics.partition("\n")[0] if state != "FINISHED" or of_skein else ""
 
 
+def _localisation_fault(state: str, diagnostics: str) -> StartFault | None:
+    first = diagnostics.partition("\n")[0]
+    return find_localisation_fault(diagnostics) if state == "FAILED" and _NOT_LOCALISED.search(first) else None
+
+
 def _has_run(application: Mapping[str, Any]) -> bool:
     return bool(application.get("launchTime") or application.get("amContainerLogs"))
 
@@ -329,6 +339,8 @@ def _message(reason: Reason, state: str, diagnostics: str) -> str:
     if kill:
         words = _first_line(diagnostics[kill.end() :])
         return f"The application was killed by user {kill[2]}{f': {words}' if words else ''}"
+    if fault := _localisation_fault(state, diagnostics):
+        return f"YARN could not start the application master: {fault}"
     lines = (line for line in diagnostics.splitlines() if not _FRAME.fullmatch(line))
     sentence, text = _SENTENCES[reason], " ".join(" ".join(lines).split())[:_LONGEST_TEXT]
     if state != "FINISHED" and _WITHOUT_FILES in diagnostics.partition("\n")[0]:

@@ -4,7 +4,8 @@ Engines map a reason to their own status; nothing else decides whether to try ag
 """
 
 import enum
-from typing import NamedTuple
+import re
+from typing import NamedTuple, Optional
 
 
 class Outcome(NamedTuple):
@@ -113,3 +114,91 @@ OUTCOMES = {
         1, False, "Use the release that has submitted the job: this one is older, and does not know the reason."
     ),
 }
+
+
+class StartFault(NamedTuple):
+    """Why a container has ended before a program of ours ran in it.
+
+    Attributes
+    ----------
+    reason : Reason
+    advice : str
+        What is wrong, and what to do.
+    everywhere : bool
+        Whether a container on any other node ends so, too.
+    words : str
+        YARN's own, without its stack trace.
+    """
+
+    reason: Reason
+    advice: str
+    everywhere: bool = False
+    words: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.advice} ({self.words})" if self.words else self.advice
+
+
+#: What a NodeManager says of a file that it can't localise.
+_LOCALISATION_FAULTS = (
+    (
+        r"No space left on device|(?:any valid|good) local director|No good disks|Disk quota exceeded",
+        StartFault(Reason.CONTAINER_LOST, "a disk of the node is full or broken: its administrator must free it"),
+    ),
+    (
+        r"Resource \S+ changed on src filesystem",  # a new submission takes the file as it is then
+        StartFault(
+            Reason.CONTAINER_LOST,
+            "a file was replaced after the submission: submit again, and give each version a name of its own",
+            True,
+        ),
+    ),
+    (
+        r"Permission denied: user=|AccessControlException|Resource \S+ is not publicly accessible",
+        StartFault(Reason.SUBMISSION_REJECTED, "YARN may not read a file of the job: let the job's user read it", True),
+    ),
+    (
+        r"File does not exist: \S+/(?:application_\d+_\d+|cache)/",  # the next submission stages it again
+        StartFault(Reason.CONTAINER_LOST, "a staged file is gone: submit again, and let nobody delete it", True),
+    ),
+    (
+        r"File does not exist|FileNotFoundException",
+        StartFault(Reason.SUBMISSION_REJECTED, "a file of the job is gone: keep it until the job has ended", True),
+    ),
+    (
+        r"ZipException",
+        StartFault(
+            Reason.SUBMISSION_REJECTED, "an archive of the job is broken, see unzip -t: write it once more", True
+        ),
+    ),
+    (
+        r"Error executing command|Download and unpack failed",  # the text does not say why tar has failed
+        StartFault(
+            Reason.CONTAINER_LOST, "an archive of the job is broken, see tar -tzf, or the disk of the node is full"
+        ),
+    ),
+)
+_LOCALISATION_TEXTS = tuple(
+    (re.compile(rf"(?:{words}).{{0,400}}?(?=\s(?:at|java\.\S+|org\.\S+|Caused by:)\s|\s*\Z)", re.S), fault)
+    for words, fault in _LOCALISATION_FAULTS
+)
+
+
+def find_localisation_fault(text: str) -> Optional[StartFault]:
+    """Return why YARN could not localise a file of a container; None if its text does not say that.
+
+    Parameters
+    ----------
+    text : str
+        YARN's diagnostics of a container in which nothing has run.
+
+    References
+    ----------
+    Hadoop, ``FSDownload`` and ``FileUtil``.
+    """
+    if "container-launch" in text:  # it was started; the text may have words of its programs
+        return None
+    for pattern, fault in _LOCALISATION_TEXTS:
+        if found := pattern.search(text):
+            return fault._replace(words=" ".join(found[0].split()))
+    return None

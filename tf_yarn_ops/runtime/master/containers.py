@@ -14,7 +14,7 @@ from typing import Dict, List, NamedTuple, Optional, Protocol, Set, Union
 from ..common.container_http import NO_ANSWER, fetch_answer, query_yarn
 from ..common.contract import AGENT_LINE, AGENT_WARNING, Job
 from ..common.mutual_tls import client_context
-from ..common.reasons import Reason
+from ..common.reasons import Reason, StartFault, find_localisation_fault
 from .skein_calls import Channel, SkeinFailed, decode_message
 
 logger = logging.getLogger(__name__)
@@ -140,11 +140,28 @@ class ContainerEnd(NamedTuple):
         """Whether the node knows the container and has no log of it."""
         return bool(self.diagnostics) and self.last_line is None
 
-    def image_fault(self) -> Optional[str]:
-        """Return why the container's image, the same on all nodes, can't run an agent; None if nothing says so.
+    def start_fault(self, message: str, image: Optional[str]) -> Optional[StartFault]:
+        """Return why the container could not start an agent; None if nothing says so.
 
         Only for containers whose agents never called: no program of the user has written into their logs.
+
+        Parameters
+        ----------
+        message : str
+            What YARN says of the end.
+        image : str or None
+            The container's image, the same on all nodes.
         """
+        fault = self._image_fault() if image else None
+        if fault:
+            return StartFault(Reason.ENVIRONMENT_INVALID, f"the image {image}: {fault}", True)
+        if self.killed:
+            return StartFault(
+                Reason.CONTAINER_LOST, "SIGKILL has ended it: raise its memory, unless its NodeManager was restarted"
+            )
+        return find_localisation_fault(f"{message}\n{self.diagnostics}")
+
+    def _image_fault(self) -> Optional[str]:
         if self.last_line and not self.last_line.startswith((AGENT_LINE, AGENT_WARNING)):
             return f"its Python can't start: {self.last_line[:300]}"
         found = next((advice for pattern, advice in _IMAGE_FAULTS if pattern.search(self.diagnostics)), None)

@@ -250,16 +250,15 @@ class JobState:
                 self.registry.failed_by_yarn(peer.task, small)
                 logger.warning("TensorBoard was ended by YARN: %s; the training goes on", cause)
         elif container and container.state == "FAILED":
-            cause = cause if end.detail in cause else f"{cause} {end.detail}"
             image = self.job.image_of(self.job.services[container.service].type)
-            fault = end.image_fault() if image else None
+            fault = end.start_fault(container.message, image) if reason is Reason.CONTAINER_LOST else None
+            cause = str(fault) if fault else cause if end.detail in cause else f"{cause} {end.detail}"
             # A container without a log is of no use to those who look for one.
             for task in self.registry.expect([container._replace(yarn_id="") if end.has_no_log else container]):
                 self.timeline.note(task, LOST, host=container.host or None, cause=cause)
-                invalid = f"{task} on {container.place}: the image {image}: {fault}"
                 self._decide(
-                    Expired(Reason.ENVIRONMENT_INVALID, invalid, task)
-                    if fault
+                    Expired(fault.reason, f"{task} on {container.place}: {fault}", task)
+                    if fault and fault.everywhere
                     else Lost(task, reason, f"before its agent called: {cause}", container.node),
                     now,
                 )
