@@ -242,7 +242,7 @@ def test_nothing_anywhere_gives_the_command(yarn):
 def test_a_task_that_is_not_there_or_never_ran(yarn):
     with pytest.raises(SpecInvalid, match=r"no task 'worker:1' \(did you mean 'worker:0'\?\); it has ps:0, worker:0"):
         list(logs(yarn).read(ID, "worker:1"))
-    with pytest.raises(SpecInvalid, match=r"ps:0 of .* never had a container"):
+    with pytest.raises(SpecInvalid, match=r"ps:0 of .* no log: nothing has run in a container of it. [A-Z_]+: \w"):
         list(logs(yarn).read(ID, "ps:0"))
 
 

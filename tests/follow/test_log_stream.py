@@ -107,6 +107,15 @@ def test_at_the_end_the_rest_comes_with_the_last_line(yarn, nodes, stream):
     assert look(lines, yarn, ended, Reason.SUCCEEDED) == [("worker:0", 1, "two"), ("worker:0", 1, "three")]
 
 
+def test_container_in_which_nothing_ran_has_no_log_to_wait_for(yarn, nodes, stream):
+    """Its image could not start, and the report says so; a minute went by for a log that never was."""
+    lines = stream()
+    assert look(lines, yarn, [task(yarn.url, "worker:0", FIRST)]) == []
+    before = len(yarn.requests)
+    assert look(lines, yarn, [TaskReport("worker:0", "lost")], Reason.ENVIRONMENT_INVALID) == []
+    assert len(yarn.requests) == before
+
+
 def test_of_a_long_log_the_end_is_shown_and_the_rest_named(yarn, nodes, stream, monkeypatch):
     monkeypatch.setattr(tf_yarn_ops.follow.log_stream, "LAST_BYTES", 1000)
     nodes[FIRST] = b"one\n"

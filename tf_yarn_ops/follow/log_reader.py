@@ -653,7 +653,7 @@ def find_log(application: Mapping[str, Any], report: JobReport, task: str) -> Lo
     Raises
     ------
     SpecInvalid
-        There is no such task, or it never had a container.
+        There is no such task, or nothing has run in a container of it.
     LogMissing
         The report omits tasks and does not have this one.
     """
@@ -683,7 +683,8 @@ def find_log(application: Mapping[str, Any], report: JobReport, task: str) -> Lo
     item = tasks[task]
     page = str(application.get("trackingUrl") or "") if application["state"] == "RUNNING" else ""
     if not item.container_id:
-        raise SpecInvalid(f"{task} of {application_id} has no log: it never had a container")
+        why = f". {report.reason.value}: {report.message}" if report.reason else ""
+        raise SpecInvalid(f"{task} of {application_id} has no log: nothing has run in a container of it{why}")
     number = application_id.partition("_")[2]
     if not is_local(application_id) and not re.fullmatch(rf"container_(e\d+_)?{number}_\d+_\d+", item.container_id):
         raise SpecInvalid(f"{task} of {application_id} has no log: {item.container_id} is not one of its containers")

@@ -57,6 +57,11 @@ class _Reader:
         self._rest = b""
         self._redrawn, self._state, self._state_at = False, "", -BAR_SECONDS
 
+    @property
+    def began(self) -> bool:
+        """Whether anything of the log has been read."""
+        return bool(self._offset)
+
     def named(self, lines: Iterable[str]) -> Iterator[LogLine]:
         """Yield the lines with the task."""
         return (LogLine(self.task, self.start, line) for line in lines)
@@ -173,7 +178,9 @@ class LogStream:
         for name in choose_tasks(report, self._patterns):
             try:
                 file = find_log(application, report, name)
-            except SpecInvalid:  # it has no container yet
+            except SpecInvalid:  # it has no container yet, or at the end: nothing has run in it
+                if report.reason is not None and name in self._readers and not self._readers[name].began:
+                    del self._readers[name]
                 continue
             reader = self._readers.get(name)
             if reader is None or reader.file.container_id != file.container_id:
