@@ -1,12 +1,14 @@
 """docs/guides/azkaban.md, docs/reference/azkaban.md and the code hold each other: keys, limits, outputs, options, properties that are shown."""
 
 import re
+import subprocess
 from dataclasses import fields
 from pathlib import Path
 
 import yaml
 
 from support.doc_tables import tables
+from support.hostile import HOSTILE
 from tf_yarn_ops.azkaban import keys
 from tf_yarn_ops.azkaban.commands import install_jobtype
 from tf_yarn_ops.azkaban.job import read_azkaban_job
@@ -110,3 +112,19 @@ def test_the_first_job_is_one(tmp_path):
     (tmp_path / "train.py").touch()
     job, request = read_azkaban_job(parse_properties(example.encode()), tmp_path)
     assert (job.command, job.tasks["worker"].instances, request.warnings) == ("python3 train.py --epochs 3", 2, [])
+
+
+def test_publish_script_of_the_guide_compares_numbers_and_runs_no_value(tmp_path):
+    text = PAGE[PAGE.index("# publish.sh\n") :]
+    (tmp_path / "publish.sh").write_text(text[: text.index("```")])
+    (tmp_path / "publish.py").write_text("import sys; print('published', *sys.argv[1:])\n")
+
+    def outcome(accuracy):
+        command = ["sh", "publish.sh", accuracy, "/models/1"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr, (tmp_path / "pwned").exists()) == (0, "", False), (accuracy, done)
+        return done.stdout
+
+    assert {outcome(value) for value in ("0.9", "0.95", "1", "10.2", "1e2")} == {"published /models/1\n"}
+    kept = ["0.89", "1e-05", "-1", "", "nan", "${tf.result.metrics.accuracy}", '1) system("touch pwned") (1', *HOSTILE]
+    assert [value for value in kept if "the model in use stays" not in outcome(value)] == []
