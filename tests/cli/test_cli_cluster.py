@@ -26,6 +26,9 @@ from tf_yarn_ops.hadoop.cluster import discover
 pytestmark = pytest.mark.cluster
 
 SMALL = ["--environment", f"venv://{sys.prefix}", "-m", "256"]
+#: Writes 24 MB of lines.
+LINE = "a line of the program"
+LONG_LOG = f"yes {LINE} | head -c 24000000"
 APPLICATION = re.compile(r"application_\d+_\d+")
 #: Writes what it finds in its environment and in its arguments where the report picks it up.
 DUMP = """\
@@ -262,10 +265,10 @@ def test_what_the_cluster_cannot_do_is_refused_before_the_submission(run, minicl
     assert len(applications(minicluster)) == before
 
 
-def test_a_signal_kills_the_application_once(minicluster):
+def test_a_signal_in_a_long_log_kills_the_application_once(minicluster):
     def start():
         return subprocess.Popen(
-            [*SUBMIT, "--wait", "--json", *SMALL, "-r", "worker:1", "sleep 600"],
+            [*SUBMIT, "--wait", "--json", *SMALL, "-r", "worker:1", f"{LONG_LOG}; sleep 600"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -275,7 +278,7 @@ def test_a_signal_kills_the_application_once(minicluster):
     started = [(start(), number, code) for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143))]
     for client, number, _ in started:
         lines = []
-        while not any("running: " in line for line in lines):
+        while not any(LINE in line for line in lines):
             lines.append(client.stderr.readline())
             assert lines[-1], lines
         client.send_signal(number)
@@ -286,6 +289,35 @@ def test_a_signal_kills_the_application_once(minicluster):
         report = json.loads(out)
         assert (report["reason"], state_of(minicluster, report["application_id"])) == ("KILLED", "KILLED")
         assert err.count("ytf-submit: killing") == 1 and "Traceback" not in err
+        assert err.count(LINE) < 500_000, "half of the log"
+
+
+def test_a_signal_ends_each_reader_of_a_long_log_at_once(run, minicluster):
+    """The client waits until somebody reads what it writes; meanwhile the job ends."""
+    words = ["--wait", *SMALL, "-r", "worker:1", f"{LONG_LOG}; exit 3"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment(minicluster)}
+    client = subprocess.Popen([*SUBMIT, *words], **pipes)
+    name = client.stdout.readline().strip()
+    until(lambda: state_of(minicluster, name) == "FINISHED", 120, what="the end of the job")
+    lines = iter(client.stderr.readline, "")
+    assert any(f"{name} FINISHED: TASK_FAILED" in line for line in lines), "the verdict comes before the log's end"
+    assert any(LINE in line for line in lines)
+    client.send_signal(signal.SIGTERM)
+    _, err = client.communicate(timeout=60)
+    assert client.returncode == 1 and err.count(LINE) < 100_000, err[-1000:]
+    assert f"ytf-submit: {name} has ended; the rest of its log is not shown" in err
+    assert state_of(minicluster, name) == "FINISHED"
+
+    document = json.loads(run(YTF, "logs", name, "--json", check=0).stdout)
+    assert (document["task"], document["log"].count(f"{LINE}\n")) == (None, 24_000_000 // len(f"{LINE}\n"))
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        for more in ((), ("--json",), ("-f",)):
+            reader = subprocess.Popen([*YTF, "logs", name, *more], **pipes)
+            assert LINE in reader.stdout.read(2000)
+            reader.send_signal(number)
+            out, err = reader.communicate(timeout=60)
+            assert (reader.returncode, out.count(LINE) < 100_000) == (code, True), (more, err)
+            assert "Traceback" not in err
 
 
 @pytest.mark.parametrize("seconds", [0, 0.25, 0.5, 0.75])

@@ -9,13 +9,11 @@ import time
 import pytest
 import yaml
 
-from support.fake_yarn import STAMP, FakeYarn, closed_address, serving, verdict_text
-from support.node_logs import serve_logs
+from support.fake_yarn import STAMP, FakeYarn, closed_address, serving
 from support.programs import ROOT, SUBMIT, run
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.job.request import build_job
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
 
 def test_no_words_at_all_name_both_that_are_missing():
@@ -280,27 +278,3 @@ def test_a_signal_before_the_submission_ends_at_once(number, code):
             out, err = client.communicate(timeout=60)
         assert (client.returncode, out) == (code, b"")
         assert b"Traceback" not in err
-
-
-def test_a_signal_ends_the_log_of_an_ended_job_and_kills_nothing(tmp_path):
-    yarn, container = in_a_folder(tmp_path), f"container_{STAMP}_0001_01_000002"
-    serve_logs(yarn)[container] = b"a line of the program\n" * 100_000
-    with serving(yarn) as url:
-        words = ["--wait", "--resourcemanager", url, "-r", "worker:1", "x"]
-        client = subprocess.Popen([*SUBMIT, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT)
-        name = client.stdout.readline().decode().strip()
-        task = TaskReport("worker:0", "failed", 3, container_id=container, starts=1,
-                          log_url=f"{url}/node/containerlogs/{container}/ann/worker.log")  # fmt: skip
-        ended = JobReport(name, reason=Reason.TASK_FAILED, message="x", tasks=(task,), first_failure="worker:0")
-        yarn.end(name, verdict_text(ended), "FINISHED", "FAILED")
-        seen = []
-        while b"a line of the program" not in (seen or [b""])[-1]:
-            seen.append(client.stderr.readline())
-            assert seen[-1], b"".join(seen)
-        client.send_signal(signal.SIGTERM)  # the client now waits until somebody reads what it writes
-        rest = client.communicate(timeout=60)[1]
-    text = b"".join(seen).decode()
-    assert f"{name} FINISHED: TASK_FAILED" in text and "still " not in text
-    assert f"ytf-submit: {name} has ended; the rest of its log is not shown".encode() in rest
-    assert client.returncode == Reason.TASK_FAILED.exit_code and rest.count(b"a line of the program") < 10_000
-    assert yarn.count("PUT", f"/ws/v1/cluster/apps/{name}/state") == 0

@@ -3,6 +3,7 @@
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import click
@@ -12,7 +13,7 @@ from ..follow.log_stream import LogLine, choose_tasks
 from ..launch.launcher import Launcher
 from ..runtime.common.report import JobReport
 from ..terminal.log_filter import LogFilter
-from ..terminal.output import echo, print_json, show
+from ..terminal.output import echo, show
 from ..terminal.progress import make_progress
 from ..terminal.signals import Interrupted
 from ..terminal.summary import indent_message
@@ -123,7 +124,7 @@ def _print(
     elif tasks:
         names = list(tasks)
     missing: list[LogMissing] = []
-    documents = []
+    begin = "[" if len(names) > 1 else ""
     for name in names:
         several = name is not None and len(names) > 1
         try:
@@ -131,7 +132,8 @@ def _print(
             if tail:
                 lines = deque(lines, tail)
             if as_json:
-                documents.append({"application_id": application_id, "task": name, "log": "".join(lines)})
+                _show_document({"application_id": application_id, "task": name, "log": ""}, lines, begin)
+                begin = begin and ","
                 continue
             for line in lines:
                 show(f"{name} | {line}" if several else line, data=True, nl=not line.endswith("\n"))
@@ -141,9 +143,20 @@ def _print(
             echo(f"{name}: {error}")
             missing.append(error)
     if as_json:
-        print_json(documents[0] if len(names) == 1 else documents)
+        show({"": "", "[": "[]", ",": "]"}[begin])
     if missing:
         raise missing[0]
+
+
+def _show_document(document: dict[str, Any], lines: Iterable[str], begin: str) -> None:
+    """Write a JSON document that ends with an empty text, and the lines into that text: they may not fit in memory."""
+    source = iter(lines)
+    first = next(source, "")  # what has no log has no document
+    show(begin + json.dumps(document, ensure_ascii=False).removesuffix('"}'), data=True, nl=False)
+    for line in chain([first], source):
+        # As in all documents, a NUL is text: databases do not hold it.
+        show(json.dumps(line.replace("\0", "\\u0000"), ensure_ascii=False)[1:-1], data=True, nl=False)
+    show('"}', data=True, nl=False)
 
 
 def _lines(chunks: Iterator[str], task: str, chosen: LogFilter) -> Iterator[str]:
