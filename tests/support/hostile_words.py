@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import sys
 import tempfile
 from datetime import datetime, timezone
@@ -24,6 +25,7 @@ from tf_yarn_ops.azkaban.properties import parse_properties
 from tf_yarn_ops.cli.command_line import run_command
 from tf_yarn_ops.cli.parameters import ALL, names_of
 from tf_yarn_ops.cli.submit import submit
+from tf_yarn_ops.cli.ytf import ytf
 from tf_yarn_ops.declaration import OPERATOR
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.job.options import options_of
@@ -110,6 +112,14 @@ def exit_code(command, *given):
             return ended.code
 
 
+def _is_environ(text):
+    """Return whether the environment of a process can hold a text."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+
+
 def any_words_end_well(example):
     given, tasks = example
     with enter_folder():
@@ -139,6 +149,51 @@ def any_oozie_request_is_read(example):
         read_oozie_request("job.yaml", options, NOW)
 
 
+#: Commands of ``ytf`` that neither start a program, nor serve, nor write outside of the folder in which they run.
+_COMMANDS = (("status",), ("wait",), ("logs",), ("stack",), ("kill",), ("list",), ("report",), ("history",), ("compare",),
+             ("cache", "list"), ("schema",), ("convert", "tony"), ("oozie", "package", "--dry-run"))  # fmt: skip
+_ids = st.sampled_from(["local_1_1", "local_1795943936118_1", "worker:0"]) | texts
+
+
+@st.composite
+def _calls(draw):
+    """Return the words of a command, with options of its own and of others."""
+    words = draw(st.sampled_from(_COMMANDS))
+    context, command = click.Context(ytf), ytf
+    for word in (word for word in words if not word.startswith("-")):
+        command = command.get_command(context, word)
+    options = [one for one in command.params if isinstance(one, click.Option) and one.name not in ("html", "out")]
+    given = []
+    for option in draw(st.lists(st.sampled_from(options), max_size=3)) if options else ():
+        given += [draw(st.sampled_from(option.opts)), *([] if option.is_flag else [draw(_ids)])]
+    address = draw(st.sampled_from([[], ["--resourcemanager", "local://"]]))
+    return [*words, *address, *given, *draw(st.lists(_ids, max_size=2))]
+
+
+def any_call_of_ytf_ends_well(given):
+    with enter_folder() as folder, mock.patch.dict(os.environ, {**_NOWHERE, "XDG_STATE_HOME": str(folder)}):
+        assert exit_code(ytf, *given) in (0, 2, 3, 4, 9)
+
+
+#: Variables that lead to a cluster; a test has none.
+_NOWHERE = dict.fromkeys(
+    ("YTF_RESOURCEMANAGER", "YTF_SITE", "HADOOP_CONF_DIR", "HADOOP_USER_NAME", "XDG_CONFIG_HOME", "OOZIE_URL"), ""
+)
+_VARIABLES = st.dictionaries(
+    st.sampled_from([*_NOWHERE, "XDG_STATE_HOME", "YTF_CACHE", "YTF_MINICLUSTER_DIR", "COLUMNS", "KRB5CCNAME"]),
+    (texts.filter(lambda text: not text.startswith(("/", "http"))) | st.just("local://")).filter(_is_environ),
+    max_size=3,
+)
+
+
+def any_variables_end_well(variables):
+    with enter_folder(), mock.patch.dict(os.environ, {**_NOWHERE, **variables}):
+        assert exit_code(submit, "--dry_run", "-r", "worker:1", "true") in (0, 2)
+        assert exit_code(ytf, "status", "local_1_1") in (2, 3, 4, 9)
+        if not re.fullmatch(r"[\w.,:/\[\]-]+", variables.get("YTF_RESOURCEMANAGER", "")):  # it waits for such a host
+            assert exit_code(ytf, "list") in (0, 2, 3, 4)
+
+
 _PACKAGE = {
     option.name: option.multiple
     for option in oozie.commands["package"].params
@@ -154,6 +209,8 @@ _KEYS = sorted(
 )
 DOORS = {
     "words": Law(words, any_words_end_well),
+    "ytf": Law(_calls(), any_call_of_ytf_ends_well),
+    "variables": Law(_VARIABLES, any_variables_end_well),
     "spec": Law(files | st.binary(max_size=60) | letters.map(lambda text: text.encode(errors="replace")), any_file_ends_well),
     "operator": Law(st.dictionaries(st.sampled_from(sorted(options_of(OPERATOR, submission=False))), values, max_size=5),
                     any_options_are_a_job),
