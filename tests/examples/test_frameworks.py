@@ -1,6 +1,6 @@
 """Each framework trains on two workers of the cluster, by the way that its own users take.
 
-DTensor trains in a job of this machine. Keras: `test_keras`.
+Keras: `test_keras`.
 """
 
 import sys
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.framework_environments import NEEDS_APT, jax_python, pinned_python, pytorch_python
-from tf_yarn_ops.hadoop.cluster import discover, local
+from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -37,9 +37,8 @@ def train(cluster, script, interpreter="python", **fields):
     """Return the report of an example that two workers run."""
     job = JobSpec(
         command=f"{interpreter} $DTF_TASK_SCRIPT",
-        tasks={"worker": TaskSpec(2, memory=1024)},
         script=str(EXAMPLES / script),
-        **fields,
+        **{"tasks": {"worker": TaskSpec(2, memory=1024)}, **fields},
     )
     launcher = Launcher(cluster)
     try:
@@ -55,10 +54,14 @@ def cluster(minicluster):
     return discover(minicluster.resourcemanager_url, environ={})
 
 
-def test_dtensor_has_a_mesh_of_two_local_workers(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    report = train(local(), "tensorflow/dtensor.py", sys.executable)
+@pytest.mark.cluster
+def test_dtensor_has_a_mesh_of_two_workers_that_start_after_another(cluster):
+    """Both in one job, which is dear: the preparation has ended before a worker begins, and is not of its cluster."""
+    tasks = {"worker": TaskSpec(2, memory=1536, after="prepare"), "prepare": TaskSpec(command="true", memory=256)}
+    report = train(cluster, "tensorflow/dtensor.py", sys.executable, tasks=tasks)
     assert report.metrics == {"weights": [1.0, 2.0], "clients": 2}
+    ended = next(task.finished_at for task in report.tasks if task.task == "prepare:0")
+    assert all(task.started_at >= ended for task in report.tasks if task.task != "prepare:0"), report
 
 
 @pytest.mark.cluster
