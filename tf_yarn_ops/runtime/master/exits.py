@@ -14,11 +14,15 @@ from .registry import Peer
 FULL = 0.9
 #: The words of a program that has found its port bound; like the next three, they only add advice to a message.
 _PORT_BOUND = ("address already in use", "eaddrinuse")
-#: The words of TensorFlow when Keras 3's ``model.fit`` runs under a strategy of several tasks; what it can't do there.
+#: The words of TensorFlow when Keras 3's ``model.fit`` runs under a strategy of several tasks, by what they mean.
 #: A program's own loop gets the second words, too, so they count only below a line of Keras 3.
 _KERAS_FIT = {
-    re.compile(r"values\.PerReplica'>\) to a Tensor", re.I): "train with TensorFlow in several workers",
-    re.compile(r"/keras/src/.*ClusterCoordinator\.create_per_worker_dataset", re.S): "train with parameter servers",
+    "Keras 3's model.fit can't train with TensorFlow in several workers": re.compile(
+        r"values\.PerReplica'>\) to a Tensor", re.I
+    ),
+    "Keras 3's model.fit can't train with parameter servers": re.compile(
+        r"/keras/src/.*ClusterCoordinator\.create_per_worker_dataset", re.S
+    ),
 }
 #: The words of TensorFlow where it can't open a path in HDFS.
 _NO_HDFS = "File system scheme 'hdfs' not implemented"
@@ -60,10 +64,10 @@ def read_exit(job: Job, peer: Peer, message: Mapping[str, Any], node: str) -> Un
         killed = f"{cause}: {describe_kill(message['out_of_memory'])}"
         return event._replace(cause=killed, reason=Reason.OUT_OF_MEMORY)
     printed, last = tail.lower(), last_line_of(tail)
-    if keras := [what for words, what in _KERAS_FIT.items() if words.search(tail)]:
+    if keras := [what for what, words in _KERAS_FIT.items() if words.search(tail)]:
         cause += (
-            f": Keras 3's model.fit can't {keras[0]}: install tf_keras of TensorFlow's "
-            "version, and add --env TF_USE_LEGACY_KERAS=1 (a variable of the job)"
+            f": {keras[0]}: install tf_keras of TensorFlow's version, and add --env TF_USE_LEGACY_KERAS=1 "
+            "(a variable of the job)"
         )
     elif last:
         cause += f": {last[:300]}"
