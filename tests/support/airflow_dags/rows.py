@@ -46,7 +46,7 @@ for kind, deferrable in KINDS.items():
 add("fileless", False, file=["train.py=not/there.py"], queue="ml")
 add("unrendered", False, input="{{ nothing.there }}")
 add("secured", True, tf_yarn_conn_id="secured")
-add("backstop", True, execution_timeout=timedelta(seconds=45), tf_yarn_conn_id="backstop")
+add("backstop", True, execution_timeout=timedelta(seconds=60), tf_yarn_conn_id="backstop")
 
 with DAG("cleanup", schedule=None, is_paused_upon_creation=False) as cleanup:
     TensorFlowYarnCleanupOperator(task_id="train")
