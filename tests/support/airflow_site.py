@@ -89,6 +89,13 @@ def do_not_hold_up_the_event_loop(connection, record, proxy):
         waits = 20000 if asyncio._get_running_loop() is None else 50
         connection.execute(f"PRAGMA busy_timeout = {waits}")
 
+if "triggerer" in sys.argv:
+    from airflow.jobs import triggerer_job_runner
+
+    make_api_server = triggerer_job_runner.in_process_api_server
+    triggerer_job_runner.in_process_api_server = lambda: (
+        print("the triggerer makes an API server", file=sys.stderr, flush=True), make_api_server())[1]
+
 if "scheduler" in sys.argv:
     import airflow.dag_processing.bundles.local
     import airflow.providers.standard.operators.empty

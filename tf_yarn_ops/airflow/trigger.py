@@ -144,6 +144,7 @@ class TensorFlowYarnTrigger(BaseTrigger):
         """Return whether another triggerer follows the application, or may follow it, and log which."""
         from .task_instance import answer_within, state_by_key
 
+        self.log.info("this triggerer stood still: it requests the state of the task of %s", self._followed_id)
         state = answer_within(_ANSWERED, lambda: state_by_key(str(self.identity["key"])))
         if state == "deferred":
             self.log.info("%s is left to the triggerer that follows it now", self._followed_id)
