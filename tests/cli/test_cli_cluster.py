@@ -79,9 +79,44 @@ def task_of(report, name):
     return next(task for task in report["tasks"] if task["task"] == name)
 
 
+def processes_with(words):
+    """Return the processes whose command line has these words."""
+    lines = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout.splitlines()
+    return [line for line in lines if words in line and "ytf" not in line]
+
+
+def check_exec(run, cluster, application_id):
+    """Run commands beside ps:0; return a session that is still open."""
+    bash = ("exec", application_id, "ps:0", "--", "bash", "-c")
+    done = run(YTF, *bash, 'cat; echo "$DTF_TASK_JOB_NAME" >&2; exit 7', typed="x\n")
+    assert (done.returncode, done.stdout, done.stderr) == (7, "x\n", "ps\n")
+    stranger = run(YTF, "exec", application_id, "ps:0", env={**environment(cluster), "HADOOP_USER_NAME": "mallory"})
+    assert stranger.returncode == 2 and "who alone may use ytf exec; you are mallory" in stranger.stderr
+    ours, theirs = pty.openpty()
+    words = [*YTF, "exec", application_id, "ps:0"]
+    with subprocess.Popen(
+        words, stdin=theirs, stdout=theirs, stderr=theirs, env=environment(cluster), start_new_session=True
+    ) as client:
+        try:
+            os.write(ours, b"tty; sleep 71234\n")
+            until(lambda: processes_with("sleep 71234"), 60)
+            os.write(ours, b"\x03echo $((40 + 2)); exec sleep 71235\n")
+            until(lambda: processes_with("sleep 71235"), 60)
+        finally:
+            client.kill()
+    shown = os.read(ours, 65536)
+    assert b"/dev/pts/" in shown and b"42\r\n" in shown, shown
+    until(lambda: not processes_with("sleep 71235"), 60, what="the end of a session without a client")
+    words = [*YTF, *bash, "trap '' HUP TERM; echo up; sleep 71236; sleep 71236"]
+    still = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(cluster), text=True)
+    assert still.stdout.readline() == "up\n"
+    return still
+
+
 @pytest.mark.door
-def test_submit_and_walk_away(run, tmp_path):
+def test_submit_and_walk_away(run, minicluster, tmp_path):
     """The seed's simple submission: variables are expanded on the node, the job needs no client."""
+    (tmp_path / "site.yaml").write_text("allow_exec: true\n")
     command = """'python3' -c 'import sys; print("args:", *sys.argv[1:])' \\
         --job_name ${DTF_TASK_JOB_NAME} --task_index ${DTF_TASK_INDEX} \\
         --ps_hosts ${DTF_PS_HOSTS} --worker_hosts ${DTF_WORKER_HOSTS}
@@ -89,7 +124,8 @@ def test_submit_and_walk_away(run, tmp_path):
         [ $DTF_TASK_JOB_NAME = worker ] || exec python3 -c "import time; time.sleep(600)"
         until [ -e %s ]; do sleep 0.1; done""" % (tmp_path / "listed")
     (tmp_path / "around.py").write_text(PROGRAM)
-    done = run(SUBMIT, "-r", "ps:1,worker:4", "--file", "around.py", *SMALL, command, check=0)
+    site = {**environment(minicluster), "YTF_SITE": str(tmp_path / "site.yaml")}
+    done = run(SUBMIT, "-r", "ps:1,worker:4", "--file", "around.py", *SMALL, command, check=0, env=site)
     application_id = done.stdout.rstrip("\n")
     assert APPLICATION.fullmatch(application_id), done.stdout
 
@@ -100,7 +136,10 @@ def test_submit_and_walk_away(run, tmp_path):
         task["task"]: task["address"]
         for task in json.loads(run(YTF, "status", "--json", application_id).stdout)["tasks"]
     }
+    beside = check_exec(run, minicluster, application_id)
     (tmp_path / "listed").touch()
+    assert "ytf exec: the task ends" in beside.communicate(timeout=60)[1] and beside.returncode == 255
+    assert not processes_with("sleep 71236")
     waited = run(YTF, "wait", application_id, check=0)
     assert f"{application_id} SUCCEEDED" in waited.stderr and waited.stdout == ""
     assert " lost: " not in waited.stderr, "tasks that are being ended are not lost"

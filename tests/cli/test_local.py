@@ -466,6 +466,8 @@ def test_stack_shows_where_a_running_task_hangs(call, environ, tmp_path):
         missing = call(YTF, "stack", application_id, "worker:7")
         assert (missing.returncode, "running: worker:0, worker:1" in missing.stderr) == (2, True), missing.stderr
         assert json.loads(call(YTF, "stack", "--json", application_id, "worker:0").stdout)["task"] == "worker:0"
+        beside = call(YTF, "exec", application_id, "worker:0")
+        assert (beside.returncode, "are processes of this machine" in beside.stderr) == (2, True), beside.stderr
         assert call(YTF, "kill", application_id).returncode == 0
         client.communicate(timeout=60)
 

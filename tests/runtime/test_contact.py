@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from support.tls import Authority
-from tf_yarn_ops.runtime.agent.contact import Link, LinkLost, connect
+from tf_yarn_ops.runtime.common.link import Link, LinkLost, connect
 from tf_yarn_ops.runtime.master.listener import listen_on_first_free
 
 

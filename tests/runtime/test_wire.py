@@ -84,7 +84,7 @@ def test_a_real_run_sends_the_messages_of_the_table_and_no_others(tmp_path):
     assert (report.reason, len(report.rounds), task(report, "worker:0").starts) == (Reason.SUCCEEDED, 3, 3)
     assert {(sender, message["type"]) for sender, message in recorder.messages} == {
         (sender, kind) for sender, table in TABLES.items() for kind in table
-    }
+    } - {("coordinator", "exec")}, "sessions are in test_exec_relay.py, because their connections have no lines"
     for sender, message in recorder.messages:
         fields = TABLES[sender][message["type"]]
         assert set(message) == {"type", *fields}, (sender, message)

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -92,7 +93,10 @@ def private(secure_cluster, clients, tmp_path_factory):
 def shared(secure_cluster, clients, tmp_path_factory):
     """Return a job that names bob, and the group of hdfs and yarn."""
     acls = {"view_users": ["bob"], "view_groups": ["hadoop"]}
-    with running(secure_cluster, clients["alice"], tmp_path_factory.mktemp("shared"), acls=acls, tensorboard={}) as job:
+    folder = tmp_path_factory.mktemp("shared")
+    (folder / "site.yaml").write_text(Path(clients["alice"]["YTF_SITE"]).read_text() + "\nallow_exec: true\n")
+    environ = {**clients["alice"], "YTF_SITE": str(folder / "site.yaml")}
+    with running(secure_cluster, environ, folder, acls=acls, tensorboard={}) as job:
         yield job
 
 
@@ -129,6 +133,32 @@ def test_named_users_and_groups_open_every_page(secure_cluster, clients, shared,
 
 def test_users_outside_the_named_groups_are_refused(secure_cluster, clients, shared):
     assert statuses(secure_cluster, clients["gateway"], shared) == dict.fromkeys(ROUTES, 403)
+
+
+@pytest.mark.parametrize(
+    ("user", "words", "code", "text"),
+    [
+        ("alice", (), 7, "beside 0\n"),
+        ("gateway", ("--user", "alice"), 7, "beside 0\n"),  # a service that submits for alice
+        ("bob", (), 2, "who alone may use ytf exec; you are bob"),
+        ("bob", ("--user", "alice"), 3, "bob"),
+    ],
+)
+def test_owner_alone_runs_commands_beside_a_task(clients, shared, user, words, code, text):
+    """Neither a viewer nor an administrator of YARN may, who can open every page of the job."""
+    command = [*YTF, "exec", *words, shared.application_id, "worker:0", "--", "bash", "-c"]
+    done = subprocess.run(
+        [*command, "echo beside $DTF_TASK_INDEX; exit 7"],
+        env=clients[user], capture_output=True, text=True, timeout=180, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.returncode == code and text in done.stdout + done.stderr, (done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize(("user", "status"), [("alice", 200), ("bob", 403), ("yarn", 403)])
+def test_key_of_a_job_is_closed_to_its_viewers(secure_cluster, clients, shared, user, status):
+    folder = f"/user/alice/.skein/{shared.application_id}"
+    url = f"{secure_cluster.namenode_url}/webhdfs/v1{folder}?op=LISTSTATUS"
+    assert ask(secure_cluster, clients[user], url)[0] == status
 
 
 @pytest.mark.parametrize("route", ["", "overview", "kv"])

@@ -96,6 +96,8 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
         The addresses of containers' nodes, where they are not ``127.0.0.1:8042``.
     heartbeat : float, optional
         Seconds between two looks for containers that have ended.
+    allow_exec : bool, optional
+        Whether ``ytf exec`` runs commands beside the tasks.
     """
 
     folder: Path
@@ -111,6 +113,7 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
     mirror: MirrorPlan | None = None
     nodes: dict[str, str] = field(default_factory=dict)
     heartbeat: float = 0.02
+    allow_exec: bool = False
     containers: list[LocalContainer] = field(default_factory=list)
     progress: list[float] = field(default_factory=list)
     pages: dict[str, str] = field(default_factory=dict)
@@ -156,7 +159,14 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
         return dump_job(
             build_runtime_job(
                 self.spec,
-                JobContext(base_port, self.resourcemanagers, "tester", history=self.history, mirror=self.mirror),
+                JobContext(
+                    base_port,
+                    self.resourcemanagers,
+                    "tester",
+                    history=self.history,
+                    mirror=self.mirror,
+                    allow_exec=self.allow_exec,
+                ),
             )
         )
 

@@ -31,6 +31,7 @@ LAZY = {
     "convert": ("..azkaban.convert", "convert", "Print a job of TonY as YAML."),
     "doctor": (".doctor", "doctor", "Check what a job needs, and say what to do about faults."),
     "env": (".env", "env_group", "Pack an environment for the nodes, and check one."),
+    "exec": (".exec", "exec_command", "Run a shell or a command beside a running task."),
     "history": (".history", "history", "List ended jobs, long after YARN has forgotten them."),
     "logs": (".logs", "logs", "Print the logs of tasks, and follow them as they grow."),
     "minicluster": ("..minicluster.commands", "minicluster", "Run a real Hadoop on this machine."),

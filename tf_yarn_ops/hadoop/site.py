@@ -165,6 +165,9 @@ class Site(Part):
         "true: TensorBoard listens on its node's own name too, for everybody who reaches the node; else through "
         "YARN's proxy only.",
     )
+    allow_exec: bool = option(
+        False, kinds.FLAG, "true: the owner of a job may run commands beside its tasks, by ytf exec."
+    )
     request_timeout: float = option(
         10.0,
         kinds.SECONDS,

@@ -33,6 +33,8 @@ def main():  # type: ignore[no-untyped-def]
         from tf_yarn_ops.runtime.master.local_containers import main as part
     elif sys.argv[1] == "client":
         from tf_yarn_ops.runtime.agent.client_task import main as part
+    elif sys.argv[1] == "exec":
+        from tf_yarn_ops.runtime.agent.exec_process import main as part
     elif sys.argv[1] == "mirror":
         from tf_yarn_ops.runtime.agent.mirror_task import main as part
     elif sys.argv[1] == "tensorboard":

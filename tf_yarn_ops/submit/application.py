@@ -88,6 +88,8 @@ class JobContext:
         Which tasks work on local copies of their paths. Default: none.
     commit : CommitPlan, optional
         How the output is committed. Default: the tasks write into it.
+    allow_exec : bool, optional
+        Whether ``ytf exec`` runs commands beside the tasks. Default False.
     viewers : ViewersPlan, optional
         Who may open the pages besides the owner. Default: everybody who reaches them.
     tensorboard_direct : bool, optional
@@ -107,6 +109,7 @@ class JobContext:
     ui_url: str = ""
     mirror: MirrorPlan | None = None
     commit: CommitPlan | None = None
+    allow_exec: bool = False
 
 
 def build(spec: JobSpec, site: Site | None = None, *, enforces_acls: bool = False) -> "skein.ApplicationSpec":
@@ -240,6 +243,7 @@ def context_of(cluster: Cluster, spec: JobSpec, number: int, tags: Iterable[str]
         site.ui_url or "",
         mirror,
         plan_commit(cluster, spec, tags),
+        site.allow_exec,
     )
 
 
@@ -376,6 +380,7 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
         framework=spec.framework,
         mirror=context.mirror,
         commit=context.commit,
+        allow_exec=context.allow_exec,
         namenodes=context.namenodes,
         libhdfs=spec.libhdfs,
         links=link_keys(user_files(spec, placed)),

@@ -163,6 +163,7 @@ class Agent:
             "tail": self.on_tail,
             "read": self.on_read,
             "stack": self.on_stack,
+            "exec": self.on_exec,
             "ping": self.on_ping,
             "trained": self.on_trained,
         }
@@ -171,15 +172,16 @@ class Agent:
         self.relay: Optional["Relay"] = None
         self.metrics: Optional[MetricsFile] = None
         self.secrets: Set[str] = set()
+        self.env: Dict[str, str] = {}
         self.memory = MemoryCgroup()
         self.sample_at = self.active_at = 0.0
         self.log_size = 0
         self.hadoop: Dict[str, str] = {}
         self.unfit = self.name_files() or self.find_hadoop() or self.find_image()
         self.new_port()
-        coordinator = address.rpartition(":")[0] or address
+        self.coordinator = address.rpartition(":")[0] or address
         patience = float(self.job.deadlines["heartbeat"])
-        self.contact = Contact(coordinator, self.job.ports, patience, self.registration, log, self.heartbeat)
+        self.contact = Contact(self.coordinator, self.job.ports, patience, self.registration, log, self.heartbeat)
 
     def new_port(self) -> None:
         """Release the port and reserve another."""
@@ -253,7 +255,8 @@ class Agent:
             if self.contact.silence() and self.exit_code is None:
                 warn("no message from the coordinator for %d seconds, ending", self.contact.silence())
                 self.exit_code = 1
-        self.end_now(self.job.deadlines["stop_grace"] if self.exit_code else 0.0)
+        if self.command:
+            self.command.end_now(self.job.deadlines["stop_grace"] if self.exit_code else 0.0)
         return self.exit_code
 
     def terminate(self, *_: object) -> None:
@@ -392,6 +395,17 @@ class Agent:
 
         self.send_text(message, read_stacks(TAIL_CHARACTERS) if self.command else "no command runs\n")
 
+    def on_exec(self, message: Message) -> None:
+        """Start the process of a session beside the command; without a command there is none."""
+        if self.job.allow_exec and self.command and not self.command.waiting:
+            from .exec_process import start_exec  # few jobs need it
+
+            log("a session of ytf exec starts")
+            try:
+                start_exec(self.coordinator, message["id"], self.env)
+            except OSError as error:
+                warn("no session of ytf exec: %s", error)
+
     def send_text(self, message: Message, text: str) -> None:
         """Answer a message with a text without the values of secret variables; of one that is too long send the end."""
         text = mask_output(text, self.secrets)
@@ -470,6 +484,7 @@ class Agent:
         if self.job.hides_gpus(task) and find_program("nvidia-smi"):
             log("%s sees none of the node's GPUs: it has asked for none by task_gpus", task)
         self.memory.begin()
+        self.env = env
         mirrored = self.job.mirror and task.type != TENSORBOARD
         self.command = Command(runtime_command("mirror") if mirrored else plan.command, env)
         self.contact.send(protocol.encode("running", round=self.round, start=self.start))
@@ -515,14 +530,6 @@ class Agent:
             tail = tail[len(tail) // 2 + 1 :]
             line = protocol.encode("exited", log_tail=tail, **fields)
         self.contact.deliver(sample + line)
-
-    def end_now(self, grace: float) -> None:
-        """End the command, if one runs, and wait until it has ended or cannot be killed."""
-        if self.command:
-            self.command.end(grace)
-            until = time.monotonic() + grace + UNKILLABLE_SECONDS
-            while not self.command.reap() and time.monotonic() < until:
-                select.select([], [], [], 0.05)
 
     def on_terminated(self) -> int:
         """Tell the coordinator that YARN ends the container, and end all processes before YARN's SIGKILL comes."""

@@ -39,7 +39,7 @@ def main(arguments: List[str]) -> int:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if select.select([lease], [], [], 0)[0]:
             return 0
-        command = Command(os.environ["DTF_TASK_PROGRAM"], os.environ, interactive=True)
+        command = Command(os.environ["DTF_TASK_PROGRAM"], os.environ, files=(0, 1, 2))
         while not command.reap():
             watched = [wakeup] if command.stopping else [wakeup, lease]
             ready = select.select(watched, [], [], 0.05 if command.waiting else None)[0]

@@ -6,9 +6,10 @@ subreaper: processes that the command leaves behind become its children, so that
 
 import os
 import resource
+import select
 import signal
 import time
-from typing import Dict, Iterable, Mapping, NamedTuple, Optional
+from typing import Dict, Iterable, Mapping, NamedTuple, Optional, Sequence
 
 from ..common.contract import AGENT_WARNING
 from ..common.escaping import last_states
@@ -40,8 +41,8 @@ class Command:
     ----------
     text : str
     env : mapping of str to str
-    interactive : bool, optional
-        Whether it reads the input of this process. Default: its input is empty.
+    files : sequence of int, optional
+        The descriptors that it gets as input, output and errors. Default: no input, and the outputs of this process.
 
     Attributes
     ----------
@@ -55,7 +56,7 @@ class Command:
         Measures what it uses.
     """
 
-    def __init__(self, text: str, env: Mapping[str, str], *, interactive: bool = False):
+    def __init__(self, text: str, env: Mapping[str, str], files: Sequence[int] = ()):
         self.ending: Optional[CommandEnd] = None
         self.stopping = False
         self.started_at = time.time()
@@ -69,7 +70,7 @@ class Command:
         agent = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
-            _exec_command(text, env, agent, interactive)
+            _exec_command(text, env, agent, files)
 
     def end(self, grace: float, *, sent: bool = False) -> None:
         """Send SIGTERM, unless it is `sent`, to all processes of the command; `reap` sends SIGKILL after the grace."""
@@ -77,6 +78,13 @@ class Command:
         if sent:
             self._kill_times.update(dict.fromkeys(descendants(), time.monotonic() + grace))
         self._terminate(descendants(), grace)
+
+    def end_now(self, grace: float) -> None:
+        """End the command and wait until it has ended or cannot be killed."""
+        self.end(grace)
+        until = time.monotonic() + grace + UNKILLABLE_SECONDS
+        while not self.reap() and time.monotonic() < until:
+            select.select([], [], [], 0.05)
 
     def _terminate(self, pids: Iterable[int], grace: float) -> None:
         """Send SIGTERM to processes that have not got it; plan SIGKILL for all in at most `grace` seconds."""
@@ -171,7 +179,7 @@ def read_log_end(limit: int, start: int = 0) -> str:
     return text[-limit:].partition("\n")[2] or text[-limit:] if limit else ""
 
 
-def _exec_command(text: str, env: Mapping[str, str], agent: int, interactive: bool) -> None:
+def _exec_command(text: str, env: Mapping[str, str], agent: int, files: Sequence[int]) -> None:
     """Turn the forked child into the user's command; never returns."""
     try:
         set_parent_death_signal()
@@ -181,8 +189,8 @@ def _exec_command(text: str, env: Mapping[str, str], agent: int, interactive: bo
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGPIPE, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         # A NodeManager leaves an open pipe: a program that reads its input would wait until the deadline.
-        if not interactive:
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for place, file in enumerate(files or [os.open(os.devnull, os.O_RDONLY)]):
+            os.dup2(file, place)
         # A training whose output goes through tee fails with its program.
         os.execvpe("bash", ["bash", "-o", "pipefail", "-c", text], dict(env))
     except OSError as error:

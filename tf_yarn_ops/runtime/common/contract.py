@@ -256,6 +256,8 @@ class Job(NamedTuple):
         Real names of files in the working directory by the name under which YARN links them.
     commit : CommitPlan or None
         None gives the programs the output itself.
+    allow_exec : bool
+        Whether ``ytf exec`` runs commands beside its tasks.
     """
 
     version: int
@@ -290,6 +292,7 @@ class Job(NamedTuple):
     libhdfs: bool = False
     links: Mapping[str, str] = {}
     commit: Optional[CommitPlan] = None
+    allow_exec: bool = False
 
     def working_output(self, application_id: str) -> Optional[str]:
         """Return where the tasks of an application write: the output, or the folder that is committed."""

@@ -35,6 +35,7 @@ From the coordinator:
 - ``tail``: id int. Send the end of the log.
 - ``stack``: id int. Send the stacks of the command's processes.
 - ``read``: id int, offset int. Send a part of the log, as `read_log_part` makes it.
+- ``exec``: id text. Start the process of a session of ``ytf exec``, as `exec_session` says.
 - ``ack``. The message ``exited`` has arrived.
 - ``bye``. The agent kills the processes that still run, and ends.
 - ``ping``. Another task has failed; does the command of this one run?
@@ -117,6 +118,7 @@ FROM_COORDINATOR: Mapping[str, Mapping[str, str]] = {
     "tail": {"id": "int"},
     "stack": {"id": "int"},
     "read": {"id": "int", "offset": "int"},
+    "exec": {"id": "text"},
     "ack": {},
     "bye": {},
     "ping": {},

@@ -7,8 +7,10 @@ import time
 from typing import Any, Awaitable, Callable, Dict, Optional, Tuple
 
 from ..common import protocol
+from ..common.exec_session import ATTACH, EXEC
 from ..common.log_part import LOG_PART, parse_log_part
 from .containers import FINISHED
+from .exec_relay import ExecRelay
 from .job_state import Close, Effects, JobState, LogTail, Send
 from .listener import Connection, Server
 from .registry import Peer, Refused
@@ -55,10 +57,18 @@ class AgentServer:
         self.server = Server(self.on_connect, self.on_message, self.on_disconnect, on_error, limit)
         self._tails: Dict[Tuple[str, int], "asyncio.Future[str]"] = {}
         self._numbers = itertools.count(1)
+        relay = ExecRelay(state)
+        self._sessions = {EXEC: relay.serve, ATTACH: relay.attach}
 
     async def on_connect(self, connection: Connection, message: Dict[str, Any]) -> Optional[Peer]:
-        """Accept a registration and return its peer, or refuse it with the reason and return None."""
+        """Accept a registration and return its peer, or refuse it with the reason and return None.
+
+        A session of ``ytf exec`` is served to its end, and has no peer either.
+        """
         container, state = str(message.get("container")), self._state
+        if message["type"] in self._sessions:
+            await self._sessions[message["type"]](connection, message)
+            return None
         try:
             if message["type"] != "register":
                 raise Refused("the first message is not a registration")

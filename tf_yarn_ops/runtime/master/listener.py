@@ -32,22 +32,32 @@ class PortsTaken(Exception):
 
 
 class Connection:
-    """One authenticated connection; `send` never blocks."""
+    """One authenticated connection; `send` never blocks. Reader and writer are for a session of `exec_relay`."""
 
-    def __init__(self, writer: asyncio.StreamWriter):
-        self._writer = writer
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
+        self.reader, self.writer = reader, writer
         peer = writer.get_extra_info("peername")
         # An IPv4 address that a listener of both families has accepted begins with ::ffff:.
         self.address = f"{peer[0].rpartition('::ffff:')[2]}:{peer[1]}" if peer else "?"
 
     def send(self, line: bytes) -> None:
         """Queue a line; do nothing if the connection is closing."""
-        if not self._writer.is_closing():
-            self._writer.write(line)
+        if not self.writer.is_closing():
+            self.writer.write(line)
 
     def close(self) -> None:
         """Close the connection after all queued lines are sent."""
-        self._writer.close()
+        self.writer.close()
+
+
+async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Pass bytes on, not faster than the receiver takes them, until an end is closed."""
+    try:
+        while piece := await reader.read(MAX_PROTOCOL_LINE):
+            writer.write(piece)
+            await writer.drain()
+    except OSError:
+        pass
 
 
 def listen_on_first_free(ports: Sequence[int], host: str = "") -> socket.socket:
@@ -150,7 +160,7 @@ class Server:
                     lambda: protocol, sock, ssl=context, ssl_handshake_timeout=HANDSHAKE_SECONDS
                 )
                 writer = asyncio.StreamWriter(transport, protocol, reader, loop)
-                connection = Connection(writer)
+                connection = Connection(reader, writer)
                 first = decode(await asyncio.wait_for(reader.readline(), FIRST_LINE_SECONDS))
             finally:
                 self._waiting.pop(task, None)

@@ -14,6 +14,7 @@ from ..common.roles import TENSORBOARD
 from .containers import Containers, last_line_of, show_page
 from .job_state import JobState
 from .lifecycle import FAILED
+from .listener import pump
 from .viewers import Viewers
 from .web import TEXT, Admission, compose
 
@@ -108,19 +109,9 @@ class Tunnel:
             writer.write(compose("502 Bad Gateway", TEXT, f"{self._why_silent()}\n".encode(), "Refresh: 5"))
             return
         far_writer.write(head)
-        there = asyncio.ensure_future(_pump(reader, far_writer))
+        there = asyncio.ensure_future(pump(reader, far_writer))
         try:
-            await _pump(far_reader, writer)  # the front closes each connection after its answer
+            await pump(far_reader, writer)  # the front closes each connection after its answer
         finally:
             there.cancel()
             far_writer.close()
-
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Pass bytes on, not faster than the receiver takes them, until an end is closed."""
-    try:
-        while piece := await reader.read(_PIECE):
-            writer.write(piece)
-            await writer.drain()
-    except OSError:
-        pass
