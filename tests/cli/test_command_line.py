@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.fake_yarn import FakeYarn, application, serving
-from support.hostile_words import DOORS
+from support.hostile_words import DOORS, any_variables_end_well
 from support.http_server import Handler, running
 from support.programs import ROOT, SUBMIT, YTF, run
 from tf_yarn_ops.cli import main, submit_main
@@ -164,6 +164,11 @@ def test_value_that_is_an_option_can_be_written_behind_equals(monkeypatch, capsy
         with pytest.raises(SystemExit):
             main()
         assert "needs a value" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "YTF_MINICLUSTER_DIR", "YTF_CACHE"])
+def test_folder_whose_name_no_file_system_takes_ends_well(name):
+    any_variables_end_well({name: "n" * 300})
 
 
 @pytest.mark.slow

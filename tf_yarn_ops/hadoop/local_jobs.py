@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import ApplicationNotFound
+from ..errors import ApplicationNotFound, SpecInvalid
 from ..runtime.common.local_job import KILL_FILE, LOGS, SCHEME, read_application, running_coordinator, write_whole
 from .backend import Backend
 from .filesystem import FileSystem, MountedFileSystem
@@ -69,8 +69,14 @@ class LocalJobs(Backend):
     def get(self, application_id: str, patience: float = 0.0) -> dict[str, Any]:
         """Return a job as YARN shows an application; raise ApplicationNotFound if there is none."""
         folder = self.folder(application_id)
-        alive = running_coordinator(str(folder)) is not None
-        application = read_application(str(folder))
+        try:
+            alive = running_coordinator(str(folder)) is not None
+            application = read_application(str(folder))
+        except OSError as error:
+            raise SpecInvalid(
+                f"the folder of local jobs, {self._folder}, can't be read: {error.strerror}; name another: "
+                "--resourcemanager local:///folder, or $XDG_STATE_HOME"
+            ) from error
         if application is None:
             raise ApplicationNotFound(f"there is no job {application_id} below {self._folder}")
         if application["state"] in LIVE and not alive:

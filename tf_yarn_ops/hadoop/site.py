@@ -330,6 +330,6 @@ def find_site_file(environ: Mapping[str, str]) -> Path | None:
         return Path(environ["YTF_SITE"])
     home = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")
     for path in (Path(home, "tf_yarn_ops", "site.yaml"), Path("/etc/tf_yarn_ops/site.yaml")):
-        if path.is_file():
+        if os.path.isfile(path):  # also where no file can have such a name
             return path
     return None

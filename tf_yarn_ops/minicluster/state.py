@@ -34,7 +34,7 @@ def load(directory: Path, kind: type[_S]) -> _S | None:
         return kind(**values)
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise MiniClusterError(f"{path} is not readable ({error}): remove {directory} and start again") from error
 
 
