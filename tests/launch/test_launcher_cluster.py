@@ -30,7 +30,7 @@ from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.hadoop.transport import RestUnavailable
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.job.parts import Acls, Deadlines, RestartPolicy
-from tf_yarn_ops.job.spec import TaskSpec
+from tf_yarn_ops.job.spec import MAX_TAGS_USER, JobSpec, TaskSpec
 from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -275,14 +275,27 @@ def test_a_file_behind_http_is_localised(by_way, ended):
 #: Compares what a task has with what it should have; it runs no shell.
 COMPARE = """\
 import json, os
-files, texts = json.load(open("expected.json"))
+files, texts, variables = json.load(open("expected.json"))
 found = {name: open(os.path.join(name, "x") if os.path.isdir(name) else name).read() for name in files if os.path.exists(name)}
 assert found == files, sorted(set(files.items()) ^ set(found.items()))
 left = [name for name in os.listdir() if name not in files and ("pwned" in name or name.startswith(".ytf.link"))]
 assert not left, left
-variables = [os.environ.get("T%d" % number) for number in range(len(texts))]
-assert variables == texts, (variables, texts)
+found = [os.environ.get("T%d" % number) for number in range(len(texts))]
+assert found == texts, (found, texts)
+assert {os.environ.get(name) for name in variables} == {"set"}, variables
 """
+
+
+def taken(make):
+    """Return the texts of the table that a field takes; each other one is refused before anything is submitted."""
+    found = []
+    for text in HOSTILE:
+        try:
+            make(text)
+            found.append(text)
+        except SpecInvalid as error:
+            assert error.faults, text
+    return found
 
 
 def test_no_shell_reads_a_text_of_the_user(by_way, tmp_path, monkeypatch):
@@ -296,7 +309,10 @@ def test_no_shell_reads_a_text_of_the_user(by_way, tmp_path, monkeypatch):
     for name, content in folders.items():
         Path(name).mkdir()
         Path(name, "x").write_text(content)
-    Path("expected.json").write_text(json.dumps([expected | folders, HOSTILE]))
+    variables = taken(lambda text: job(env={text: "set"}))
+    users, groups = taken(lambda text: Acls(view_users=[text])), taken(lambda text: Acls(view_groups=[text]))
+    assert 60 < len(users) == len(groups) and all(text.isidentifier() for text in variables)
+    Path("expected.json").write_text(json.dumps([expected | folders, HOSTILE, variables]))
     run_by_shell = f"$(touch {tmp_path}/pwned) `touch {tmp_path}/pwned` {{{{(touch {tmp_path}/pwned)}}}} \" ' "
     names = [*HOSTILE, *folders, "expected.json"]
     spec = job(
@@ -305,21 +321,26 @@ def test_no_shell_reads_a_text_of_the_user(by_way, tmp_path, monkeypatch):
         tags=["$(touch pwned)", "`touch pwned`", '"', "{{(touch pwned)}}"],
         script="train $(touch pwned)_00:15.py",
         files={name: f"./{name}" for name in names},
-        env={f"T{number}": text for number, text in enumerate(HOSTILE)},
+        env={**{f"T{number}": text for number, text in enumerate(HOSTILE)}, **dict.fromkeys(variables, "set")},
         input=run_by_shell,
         output=f"/none/{run_by_shell}",
-        acls=Acls(view_users=["$(touch pwned)"], view_groups=['"'], modify_users=["{{(touch pwned)}}"]),
+        acls=Acls(view_users=users, view_groups=groups, modify_users=users, modify_groups=groups),
     )
     report = by_way.wait(by_way.submit(spec), timeout=180)
     assert report.reason is Reason.SUCCEEDED, report
     assert report.name == run_by_shell and not Path("pwned").exists()
 
 
-@pytest.mark.parametrize("field", ["queue", "node_label"])
-def test_queue_and_label_of_a_shell_are_refused(launcher, field):
-    for text in ("$(touch pwned)", '"', "{{(touch pwned)}}"):
-        with pytest.raises(SubmissionRejected, match=r"pwned|\""):
-            launcher.submit(job(**{field: text}))
+def test_hostile_queue_label_tag_and_image_are_refused(launcher):
+    """YARN refuses queue and label, with any tag; no image of the table but a plain name is taken."""
+    tags = taken(lambda text: job(tags=[text]))
+    for number, text in enumerate(HOSTILE):
+        tagged = {"tags": tags[number : number + MAX_TAGS_USER]}
+        for field in ({"queue": text, **tagged}, {"node_label": text, **tagged}):
+            with pytest.raises(SubmissionRejected):
+                launcher.submit(job(**field))
+    images = taken(lambda text: JobSpec(command="true", tasks={"worker": 1}, environment=f"docker://{text}"))
+    assert all(re.fullmatch(r"[a-z0-9:]+", image) for image in images), images
 
 
 @pytest.fixture(scope="module")
