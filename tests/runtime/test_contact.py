@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from support.tls import Authority
+from tf_yarn_ops.runtime.common import link as link_module
 from tf_yarn_ops.runtime.common.link import Link, LinkLost, connect
 from tf_yarn_ops.runtime.master.listener import listen_on_first_free
 
@@ -22,6 +23,16 @@ def test_the_last_words_before_the_end_of_a_connection_are_heard():
         assert [message["type"] for message in link.receive()] == ["ack", "bye"]
         with pytest.raises(LinkLost, match="closed the connection"):
             link.receive()
+
+
+def test_connection_without_lines_is_given_up(monkeypatch):
+    """A peer that sends bytes and never ends a line must not fill the memory of the container."""
+    monkeypatch.setattr(link_module, "MAX_RECEIVED", 1000)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b"x" * 1001)
+        with pytest.raises(LinkLost, match="more than 1000 bytes at once"):
+            Link(ours).receive()
 
 
 @pytest.fixture
