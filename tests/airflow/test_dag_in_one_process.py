@@ -39,6 +39,7 @@ class Tried:
         try:
             self.known, self.log = self._runs_through(process, log)
             self.application = self._is_ended(process, log)
+            self.lineage = folder / "lineage"
         except BaseException:
             print(log.read_text()[-4000:])
             raise
@@ -139,6 +140,21 @@ def test_the_asset_has_the_models_path_metrics_and_application(tried):
     }
     # dag.test() of 3.0 refuses assets that no DAG processor has seen, so the DAG names none there.
     assert tried.known["events"] == ([] if tried.airflow.version == (3, 0) else [event])
+
+
+def test_openlineage_has_the_paths_of_the_jobs(tried):
+    """Of what a function returned, after its deferral, and of a ``spec``, when it starts. Only 3.3 has the provider here."""
+    lines = tried.lineage.read_text().splitlines() if tried.airflow.number == NEWEST else []
+    events = [json.loads(line) for line in lines]
+    paths = {
+        (event["job"]["name"], event["eventType"], part["namespace"], part["name"])
+        for event in events
+        for part in (*event["inputs"], *event["outputs"])
+    }
+    expected = {
+        ("tried.train", "COMPLETE", "hdfs://", "/data"), ("tried.train", "COMPLETE", "hdfs://", "/models/tried"),
+        ("ended.train", "START", "s3://lake", "digits")}  # fmt: skip
+    assert paths >= expected if events else tried.airflow.number != NEWEST
 
 
 def test_the_links_are_in_airflows_database_and_on_its_pages(tried):

@@ -1,5 +1,6 @@
 """Other versions of Airflow than that of .venv: an environment for each, made once below the cache folder."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ import cloudpickle
 
 from support.airflow_site import plain_environ
 from support.azkaban_site import made_once
+from support.framework_environments import PINS
 from support.programs import ROOT
 from tf_yarn_ops.environments.pip_settings import read_pip_settings
 
@@ -42,6 +44,7 @@ class Airflow:
         self._environ = {}
         if number == NEWEST:
             self.python, self._database = sys.executable, None
+            self._environ = {"PYTHONPATH": str(_lineage_provider())}
             return
         made = made_once(f"airflow-{number}-{_PYTHON}", [_PINS / f"{number}.txt"], self._make)
         self.python, self._database = made / "venv" / "bin" / "python", made / "home" / "airflow.db"
@@ -86,10 +89,23 @@ class Airflow:
             Of the newest version; an older one has its own.
         """
         shutil.copy(self._database or database, home / "airflow.db")
+        transport = {"type": "file", "log_file_path": str(home / "lineage"), "append": True}
         return {
             **plain_environ(), **self._environ, "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport),
             "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"), "NO_PROXY": "127.0.0.1,localhost",
         }  # fmt: skip
+
+
+def _lineage_provider():
+    """Return a folder with Airflow's provider for OpenLineage, beside the packages of .venv."""
+    pins = PINS / "openlineage.txt"
+
+    def make(folder):
+        words = ["install", "--quiet", "--no-deps", "--target", folder, "--requirements", pins]
+        _run([sys.executable, "-m", "uv", "pip", *words], env=os.environ | read_pip_settings(os.environ))
+
+    return made_once(f"openlineage-{_PYTHON}", [pins], make)
 
 
 def _run(words, **options):

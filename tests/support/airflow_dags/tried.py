@@ -39,6 +39,7 @@ with DAG("tried", schedule=None, default_args=POLICY) as tried:
         result = f'{{"rate": {best["rate"]}, "loss": NaN}}'
         return {
             "task_command": f"echo '{result}' > $YTF_RESULT_FILE",
+            "input": "hdfs:///data",
             "output_path": "hdfs:///models/{{ dag.dag_id }}",
             "name": "tried in Airflow",
         }
@@ -63,7 +64,8 @@ with DAG("tried", schedule=None, default_args=POLICY) as tried:
     sent(told(train(choose()))) >> failing
 
 with DAG("ended", schedule=None) as ended:
-    TensorFlowYarnOperator(task_id="train", cluster_requirement="worker:1", task_command="sleep 600", **HERE)
+    job = {"command": "sleep 600", "tasks": {"worker": {"instances": 1}}, "input": "s3://lake/digits/"}
+    TensorFlowYarnOperator(task_id="train", spec=job, **HERE)
 
 
 def first_of(*places):
