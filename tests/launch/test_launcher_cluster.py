@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -275,14 +276,16 @@ def test_a_file_behind_http_is_localised(by_way, ended):
 #: Compares what a task has with what it should have; it runs no shell.
 COMPARE = """\
 import json, os
-files, texts, variables = json.load(open("expected.json"))
+files, texts, variables, archives = json.load(open("expected.json"))
 found = {name: open(os.path.join(name, "x") if os.path.isdir(name) else name).read() for name in files if os.path.exists(name)}
 assert found == files, sorted(set(files.items()) ^ set(found.items()))
-left = [name for name in os.listdir() if name not in files and ("pwned" in name or name.startswith(".ytf.link"))]
+left = [name for name in os.listdir() if name not in [*files, *archives] and ("pwned" in name or name.startswith(".ytf.link"))]
 assert not left, left
 found = [os.environ.get("T%d" % number) for number in range(len(texts))]
 assert found == texts, (found, texts)
 assert {os.environ.get(name) for name in variables} == {"set"}, variables
+broken = [name for name in archives if not os.path.exists(os.path.join(name, "inner.txt"))]
+assert not broken, broken
 """
 
 
@@ -309,10 +312,17 @@ def test_no_shell_reads_a_text_of_the_user(by_way, tmp_path, monkeypatch):
     for name, content in folders.items():
         Path(name).mkdir()
         Path(name, "x").write_text(content)
+    for name in ("equal", "same"):  # files of one name and content
+        Path(name).mkdir()
+        Path(name, "data").write_text(name[:0])
+        expected[name] = ""
+    with tarfile.open("pack.tgz", "w:gz") as pack:
+        pack.add("equal/data", "inner.txt")
+    archives = [f"z{text}" for text in taken(lambda text: job(archives={f"z{text}": "/x.tgz"}))]
     variables = taken(lambda text: job(env={text: "set"}))
     users, groups = taken(lambda text: Acls(view_users=[text])), taken(lambda text: Acls(view_groups=[text]))
-    assert 60 < len(users) == len(groups) and all(text.isidentifier() for text in variables)
-    Path("expected.json").write_text(json.dumps([expected | folders, HOSTILE, variables]))
+    assert len(archives) > 60 < len(users) == len(groups) and all(text.isidentifier() for text in variables)
+    Path("expected.json").write_text(json.dumps([expected | folders, HOSTILE, variables, archives]))
     run_by_shell = f"$(touch {tmp_path}/pwned) `touch {tmp_path}/pwned` {{{{(touch {tmp_path}/pwned)}}}} \" ' "
     names = [*HOSTILE, *folders, "expected.json"]
     spec = job(
@@ -320,7 +330,8 @@ def test_no_shell_reads_a_text_of_the_user(by_way, tmp_path, monkeypatch):
         name=run_by_shell,
         tags=["$(touch pwned)", "`touch pwned`", '"', "{{(touch pwned)}}"],
         script="train $(touch pwned)_00:15.py",
-        files={name: f"./{name}" for name in names},
+        files={name: f"./{name}" for name in names} | {name: f"./{name}/data" for name in ("equal", "same")},
+        archives=dict.fromkeys(archives, "./pack.tgz"),
         env={**{f"T{number}": text for number, text in enumerate(HOSTILE)}, **dict.fromkeys(variables, "set")},
         input=run_by_shell,
         output=f"/none/{run_by_shell}",

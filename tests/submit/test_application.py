@@ -18,7 +18,15 @@ from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.parts import Acls, Environment, Resources, RestartPolicy, TensorBoard
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.contract import ViewersPlan, dump_job, load_job
-from tf_yarn_ops.submit.application import JobContext, build, build_runtime_job, context_of, plan_history, plan_viewers
+from tf_yarn_ops.submit.application import (
+    JobContext,
+    build,
+    build_runtime_job,
+    context_of,
+    place_environments,
+    plan_history,
+    plan_viewers,
+)
 from tf_yarn_ops.submit.certificate import mint
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -240,9 +248,23 @@ def test_any_text_is_refused_or_never_expanded(field, text):
     request_is_plain(lambda: SCRIPTED[field](text))
 
 
+def test_each_file_has_one_link_and_the_environment_its_own_name():
+    """Of two links to one file YARN made only the last one."""
+    packed = JobSpec(environment=Environment.parse("archive:///pack.tar.gz"), **ONE)
+    [(own, source)] = place_environments(packed, ())[""].archives.items()
+    spec = dataclasses.replace(
+        packed, files={"a": "/x", "b": "/x", "$(x)": "/x"}, archives={"c": "/y.zip", "e": source}
+    )
+    assert build_runtime_job(spec, JobContext()).links == {"b": "a", "$(x)": "a", "e": own}
+    files = build(spec).services["worker"].files
+    assert {key: file.source for key, file in files.items() if key[0] != "."} | {own: ""} == {
+        "a": "file:///x", "c": "file:///y.zip", own: "",
+    }  # fmt: skip
+
+
 def test_odd_names_travel_under_plain_ones():
     spec = JobSpec(files={"a.csv": "/a", "2026-01-01T00:00.json": "/b", "$(x)": "/c"}, **ONE)
-    assert build_runtime_job(spec, JobContext()).links == {".ytf.link1": "2026-01-01T00:00.json", ".ytf.link2": "$(x)"}
+    assert build_runtime_job(spec, JobContext()).links == {"2026-01-01T00:00.json": ".ytf.link1", "$(x)": ".ytf.link2"}
     files = build(spec).services["worker"].files
     assert {key: files[key].source for key in ("a.csv", ".ytf.link1", ".ytf.link2")} == {
         "a.csv": "file:///a", ".ytf.link1": "file:///b", ".ytf.link2": "file:///c",

@@ -27,6 +27,7 @@ from ..runtime.common.contract import (
     EVERYBODY,
     GPU,
     JOB_FILE,
+    LINK_KEY,
     RUNTIME_FILE,
     VERSION,
     HistoryPlan,
@@ -138,7 +139,7 @@ def build(spec: JobSpec, site: Site | None = None, *, enforces_acls: bool = Fals
         RUNTIME_FILE: skein.File(RUNTIME_SOURCE, type="file"),
         JOB_FILE: skein.File(JOB_SOURCE, type="file", visibility="application"),
     }
-    keys = {name: key for key, name in link_keys(user_files(spec, placed)).items()}
+    keys = link_keys(user_files(spec, placed))
     files = {
         kind: {
             **ours,
@@ -452,17 +453,21 @@ def user_files(spec: JobSpec, *placed: ContainerEnvironment) -> dict[str, tuple[
     files = {name: (source, "file") for name, source in spec.files.items()}
     if spec.script:
         files[spec.script.rsplit("/", 1)[-1]] = spec.script, "file"
-    archives = {**spec.archives, **dict(chain(*(one.archives.items() for one in placed)))}
-    return files | {name: (source, "archive") for name, source in archives.items()}
+    # A packed environment is needed before the agent runs, which gives a file its further names.
+    archives = {**dict(chain(*(one.archives.items() for one in placed))), **spec.archives}
+    return {**{name: (source, "archive") for name, source in archives.items()}, **files}
 
 
-def link_keys(names: Iterable[str]) -> dict[str, str]:
-    """Return names in the working directory by the name under which YARN links the file, where the two differ.
+def link_keys(files: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """Return names in the working directory with the name under which YARN links the file, where the two differ.
 
-    YARN writes the name of a link into a script of bash and makes a path of it in Java, so it gets plain ones only. The
-    agent gives such a file its real name.
+    YARN writes the name of a link into a script of bash and makes a path of it in Java, so it gets plain ones only. Of
+    two links to one file it makes only one, so each file has one. The agent gives such files their real names.
     """
-    return {f".ytf.link{number}": name for number, name in enumerate(names) if not PLAIN_NAME.fullmatch(name)}
+    links: dict[tuple[str, str], str] = {}
+    for number, (name, file) in enumerate(files.items()):
+        links.setdefault(file, name if PLAIN_NAME.fullmatch(name) else f"{LINK_KEY}{number}")
+    return {name: links[file] for name, file in files.items() if links[file] != name}
 
 
 def _plan_services(spec: JobSpec) -> dict[str, ServicePlan]:

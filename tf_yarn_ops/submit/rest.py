@@ -8,6 +8,7 @@ import secrets
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -216,8 +217,11 @@ class RestSubmitter:
             importing.result()
             application = build(spec, self._cluster.site, enforces_acls=context.viewers is not None)
             runtime = runtime_zip(renamed_resources(spec))
+            names: Counter[str] = Counter()
             shared = {
-                (source, kind): pool.submit(self._file, directory, source, kind, runtime, checkpoint)
+                (source, kind): pool.submit(
+                    self._file, directory, source, kind, _unique(names, source), runtime, checkpoint
+                )
                 for source, kind in sources(application)
                 if source != JOB_SOURCE
             }
@@ -256,7 +260,13 @@ class RestSubmitter:
         )
 
     def _file(
-        self, directory: ApplicationDirectory, source: str, kind: str, runtime: bytes, checkpoint: Callable[[], None]
+        self,
+        directory: ApplicationDirectory,
+        source: str,
+        kind: str,
+        name: str,
+        runtime: bytes,
+        checkpoint: Callable[[], None],
     ) -> LocalResource:
         if source == RUNTIME_SOURCE:
             return replace(self._staging.store(directory, runtime, "runtime.zip", public=True), type=kind)
@@ -265,9 +275,9 @@ class RestSubmitter:
             return self._staging.locate(source, kind)
         checkpoint()
         if not path.is_dir():
-            return replace(self._staging.store(directory, path, path.name, checkpoint=checkpoint), type=kind)
+            return replace(self._staging.store(directory, path, name, checkpoint=checkpoint), type=kind)
         with tempfile.TemporaryDirectory(prefix="ytf-") as folder:
-            packed = Path(folder, f"{path.name}.tar.gz")
+            packed = Path(folder, f"{name}.tar.gz")
             pack(path, packed)
             return replace(self._staging.store(directory, packed, packed.name, checkpoint=checkpoint), type=ARCHIVE)
 
@@ -328,6 +338,13 @@ class RestSubmitter:
             raise ResourcesImpossible(report.message)
         if report.reason is Reason.SUBMISSION_REJECTED:
             raise SubmissionRejected(report.message)
+
+
+def _unique(names: Counter[str], source: str) -> str:
+    """Return a name in the cache for a file; equal files of one name would be one, which YARN links only once."""
+    name = Path(source).name
+    names[name] += 1
+    return name if names[name] == 1 else f"{names[name]}.{name}"
 
 
 def _discard(directory: ApplicationDirectory) -> None:

@@ -18,6 +18,7 @@ from ..common import protocol
 from ..common.contract import (
     AGENT_LINE,
     AGENT_WARNING,
+    LINK_KEY,
     MAX_RESULT,
     METRICS_FILE,
     RESULT_FILE,
@@ -191,11 +192,14 @@ class Agent:
         self.port = self.reserved.getsockname()[1]
 
     def name_files(self) -> Optional[str]:
-        """Give the job's files the real names that YARN does not take; return why that failed."""
+        """Give the job's files the names that YARN has not given them; return why that failed."""
         try:
-            for key, name in self.job.links.items():
-                if os.path.lexists(key):  # on one machine they have their names
-                    os.rename(key, name)
+            for name, key in self.job.links.items():
+                if os.path.lexists(key) and not os.path.lexists(name):  # on one machine they have their names
+                    os.symlink(os.readlink(key), name)
+            for key in {*self.job.links.values()}:
+                if key.startswith(LINK_KEY) and os.path.lexists(key):
+                    os.unlink(key)
         except OSError as error:
             return "a file of the job can't get its name: %s" % error
         return None

@@ -21,6 +21,8 @@ GPU = "yarn.io/gpu"
 VERSION = 1
 JOB_FILE = ".ytf.job.json"
 RUNTIME_FILE = ".ytf.zip"
+#: Begins the name of a link that the agent replaces by the names of the file.
+LINK_KEY = ".ytf.link"
 #: The command of tasks that only serve: TensorFlow's server.
 SERVER_COMMAND = "ytf-server"
 #: Where Python finds our `sitecustomize`, by which a program opens ``hdfs://`` and writes its stacks.
@@ -253,7 +255,7 @@ class Job(NamedTuple):
     libhdfs : bool
         Whether the tasks need the node's Hadoop client.
     links : mapping of str to str
-        Real names of files in the working directory by the name under which YARN links them.
+        The name under which YARN links a file of the working directory, by each further name that it gets.
     commit : CommitPlan or None
         None gives the programs the output itself.
     allow_exec : bool
