@@ -7,11 +7,9 @@ ended and the reason, see `outcome`.
 import asyncio
 import contextlib
 import contextvars
-import fcntl
 import logging
 import os
 import socket
-import termios
 import time
 from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -198,6 +196,9 @@ async def _await_read_log() -> None:
 
 def _has_unread_bytes() -> bool:
     """Return whether this process has written to another one of this machine what that one has not read yet."""
+    import fcntl
+    import termios
+
     for number in map(int, os.listdir("/proc/self/fd")):
         try:
             one = socket.socket(fileno=number)
