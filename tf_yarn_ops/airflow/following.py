@@ -169,7 +169,7 @@ async def _overdue(followed: FollowedJob, application_id: str, log: logging.Logg
                     )
                 return report
             except TfYarnError as error:
-                log.warning("%s , but %s could not be killed: %s", why, application_id, error)
+                log.warning("%s, but %s could not be killed: %s", why, application_id, error)
                 if time.monotonic() >= until:
                     return JobReport(
                         application_id,
