@@ -30,6 +30,7 @@ from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import (
+    Alert,
     JobReport,
     JobUsage,
     Round,
@@ -555,13 +556,14 @@ def test_running_tasks_are_logged_without_texts_of_the_program(place, monkeypatc
             ),
             rounds=(Round(1, 1.0, ""), Round(2, 2.0, "worker:0 failed with exit code 3: hush")),
             metrics={"loss": 0.5},
+            alerts=(Alert("chief", "chief:0 has succeeded; the job waits.", ("worker:0",)),),
         )
-        await until_async(lambda: "failed with exit 3: worker:0" in lines)
+        await until_async(lambda: "alert: chief:0 has succeeded; the job waits." in lines)
         place.end(name)
         return await task
 
     asyncio.run(main())
-    assert "running: ps:0" in lines and "round 2: worker:0 failed with exit code 3" in lines
+    assert {"running: ps:0", "round 2: worker:0 failed with exit code 3", "failed with exit 3: worker:0"} <= {*lines}
     assert lines.count("running: ps:0") == 1 and "hush" not in "".join(lines)
 
 

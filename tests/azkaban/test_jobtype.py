@@ -21,7 +21,7 @@ from support.forged import ENDS, end_forged
 from support.waiting import until
 from tf_yarn_ops.azkaban.limited_ending import EXECUTOR_ENDED, LimitedEnding
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
+from tf_yarn_ops.runtime.common.report import Alert, JobReport, TaskReport
 
 pytestmark = pytest.mark.slow
 
@@ -131,10 +131,11 @@ def test_state_changes_are_lines(azkaban, yarn):
     job = azkaban().start()
     submitted(yarn)
     job.saw(f"{ID} ACCEPTED in queue default")
-    live = JobReport(ID, message="1 of 1 tasks run.", tasks=(TaskReport("worker:0", "running"),))
+    alert = Alert("chief", "chief:0 has succeeded; the job waits.", ("worker:0",))
+    live = JobReport(ID, message="1 of 1 tasks run.", tasks=(TaskReport("worker:0", "running"),), alerts=(alert,))
     yarn.pages["/proxy/x/pages/ytf/status.json"] = ("application/json", json.dumps(live.to_dict()))
     yarn.apps[ID].update(state="RUNNING", trackingUrl=f"{yarn.url}/proxy/x/")
-    job.saw(f"{ID} RUNNING, {yarn.url}/proxy/x/").saw("running: worker:0")
+    job.saw(f"{ID} RUNNING, {yarn.url}/proxy/x/").saw("running: worker:0").saw(f"alert: {alert.text}")
     finish(yarn, tasks=(TaskReport("worker:0", "succeeded", exit_code=0),))
     assert job.end() == 0
     assert not any("\r" in line or "\x1b" in line for line in job.lines), "no progress bars"
