@@ -164,7 +164,7 @@ def test_an_execution_that_began_later_supersedes(azkaban, yarn, policy):
     add(yarn, "43")
     job = azkaban({"tf.previous": policy}).start()
     assert job.end() == Reason.SUPERSEDED.exit_code
-    assert job.lines[-1].startswith(f"SUPERSEDED: '{FIRST}' is of a newer generation than 42 of this training")
+    assert job.lines[-1].startswith(f"SUPERSEDED: '{FIRST}' is of a newer execution than 42 of this training")
     assert set(yarn.apps) == {FIRST} and yarn.apps[FIRST]["state"] == "RUNNING"
 
 

@@ -335,12 +335,14 @@ def test_hard_link_of_an_own_file_is_no_claim(tmp_path, linked):
     """Without fs.protected_hardlinks anybody can give a file of ours a further name."""
     output = Output(tmp_path, "replace")
     output.path.parent.mkdir()
-    claim = output.path.parent / f"_digits.claim-{TRAINING}-1-application_1600000000000_0009"
+    newer = "application_1600000000000_0009"
+    claim = output.path.parent / f"_digits.claim-{TRAINING}-1-{newer}"
     claim.touch()
     if linked:
         (tmp_path / "own").hardlink_to(claim)
     ending = train(output, 2, LocalFolder("/"))
-    assert (ending and ending.reason) is (None if linked else Reason.SUPERSEDED)
+    superseded = Expired(Reason.SUPERSEDED, f"{newer} is newer and has taken over this training")
+    assert ending == (None if linked else superseded)
 
 
 def test_two_trainings_that_replace_one_output_leave_a_whole_result(tmp_path):

@@ -86,6 +86,8 @@ class _Ensuring:
         self._outgrown: JobReport | None = None  # of this attempt's last application
         self._found: Sequence[Mapping[str, Any]] = ()
         self._logged: set[str] = set()
+        # An identity with a run is Azkaban's, whose generations are its executions.
+        self._generation_noun = "generation" if identity.run is None else "execution"
 
     def run(self) -> JobReport:
         if self._identity.run is not None and self._submitter.reserves:
@@ -179,18 +181,18 @@ class _Ensuring:
         """Kill our own application and raise `Superseded`; leave the newer generation alone."""
         if self._submitted:
             kill_application(self._session, self._submitted, f"Superseded by {newer}", reason=Reason.SUPERSEDED)
+        noun, own = self._generation_noun, self._identity.generation
         if not newer:
-            raise Superseded(f"a newer generation than {self._identity.generation} of this training has taken over")
+            raise Superseded(f"a newer {noun} than {own} of this training has taken over")
         raise Superseded(
-            f"{newer} is of a newer generation than {self._identity.generation} of this training; "
+            f"{newer} is of a newer {noun} than {own} of this training; "
             "that one goes on, and this call leaves no application"
         )
 
     def _kill(self, application_id: str, decision: SubmissionDecision) -> None:
         own = decision.action is Action.ATTACH
-        # An identity with a run is Azkaban's, whose generations are its executions.
-        word = "generation" if self._identity.run is None else "execution"
-        newer = f"{word} {self._identity.generation}" if decision.action is Action.KILL else f"a newer {word}"
+        noun = self._generation_noun
+        newer = f"{noun} {self._identity.generation}" if decision.action is Action.KILL else f"a newer {noun}"
         why = f"Superseded by {decision.application_id or f'{newer} of the same training'}"
         try:
             # SUPERSEDED ends a generation for ever. Of two applications of one generation, the other one goes on.

@@ -174,9 +174,9 @@ class OutputCommit:
     def _settle(self, action: str, other: str, results: List[Tuple[int, Optional[Success]]]) -> Expired:
         """Return the end of a job that does not train."""
         if action == "superseded":
-            return Expired(Reason.SUPERSEDED, "%s is of a newer generation of this training" % other)
+            return Expired(Reason.SUPERSEDED, "%s is newer and has taken over this training" % other)
         if action == "yield":
-            return Expired(Reason.COMMIT_REFUSED, "%s goes on with this generation of the training" % other)
+            return Expired(Reason.COMMIT_REFUSED, "%s is newer and goes on with this training" % other)
         if action == "exists":
             self._files.delete(self._claim)
             return Expired(Reason.COMMIT_REFUSED, exists_message(self._plan.location + self._result()))
