@@ -9,6 +9,7 @@ import pytest
 from support.place import job, read_proto
 from tf_yarn_ops.errors import ResourcesImpossible, SpecInvalid
 from tf_yarn_ops.hadoop.resourcemanager import Allocation
+from tf_yarn_ops.job.parts import DockerSettings, Environment
 from tf_yarn_ops.submit.preflight import check_files, check_maximum
 
 
@@ -48,6 +49,20 @@ def test_folder_with_the_name_of_an_archive_is_a_fault(tmp_path):
     (tmp_path / "data.tar.gz").mkdir()
     with pytest.raises(SpecInvalid, match=r"archives\.data: .*/data\.tar\.gz is a folder, not an archive"):
         check_files(job(archives={"data": str(tmp_path / "data.tar.gz")}))
+
+
+@pytest.mark.parametrize("where", ["script", "docker.client_config", "environment"])
+def test_folder_in_place_of_a_file_is_a_fault(tmp_path, where):
+    folder = str(tmp_path)
+    docker, requirements = Environment("docker", "trainer:1"), Environment("requirements", folder)
+    values = {
+        "script": {"script": folder, "files": {"data": folder}},
+        "docker.client_config": {"environment": docker, "docker": DockerSettings(client_config=folder)},
+        "environment": {"environment": requirements},
+    }[where]
+    with pytest.raises(SpecInvalid) as raised:
+        check_files(job(**values))
+    assert str(raised.value) == f"{where}: {folder} is a folder, not a file"
 
 
 def test_file_that_can_not_be_read_is_a_fault(tmp_path, monkeypatch):

@@ -36,7 +36,7 @@ class LocalFileFault(FaultCode):
     """Fault codes for a local file of a job."""
 
     NO_FILE = "there is no {file} on this machine ({machine})"
-    FOLDER = "{file} is a folder, not an archive"
+    FOLDER = "{file} is a folder, not {needed}"
     NO_REGULAR_FILE = "{file} is neither a file nor a folder; write its content to a file first"
     UNREADABLE = "{file} can't be read"
 
@@ -109,15 +109,17 @@ def check_files(spec: JobSpec) -> None:
 def fault_of_file(where: str, path: Path) -> Fault | None:
     """Return why a local file can't travel with a job, as a fault of its place in the request; None if it can."""
     code = None
+    archive = str(path).endswith(ARCHIVE_SUFFIXES)
     if not os.path.exists(path):
         code = LocalFileFault.NO_FILE
-    elif os.path.isdir(path) and str(path).endswith(ARCHIVE_SUFFIXES):
+    elif os.path.isdir(path) and (archive or not where.startswith(("file", "archive"))):
         code = LocalFileFault.FOLDER
     elif not os.path.isdir(path) and not os.path.isfile(path):
         code = LocalFileFault.NO_REGULAR_FILE
     elif os.path.isfile(path) and not os.access(path, os.R_OK):
         code = LocalFileFault.UNREADABLE
-    return Fault(where, code, {"file": path, "machine": this_machine(path)}) if code else None
+    values = {"file": path, "machine": this_machine(path), "needed": "an archive" if archive else "a file"}
+    return Fault(where, code, values) if code else None
 
 
 def find_file_warnings(spec: JobSpec, local: bool) -> list[str]:
