@@ -210,6 +210,7 @@ def test_signal_kills_the_job(environ, tmp_path, number, code, task, words):
     client.send_signal(number)
     _, shown = client.communicate(timeout=60)
     assert client.returncode == code and "KILLED" in shown
+    assert "Submit again if the kill was a mistake." in shown
     with pytest.raises(ProcessLookupError):
         os.kill(worker, 0)
 

@@ -107,7 +107,7 @@ OUTCOMES = {
         5, True, "Check the file system of the output and submit again; the working folder keeps the work."
     ),
     Reason.COMMIT_REFUSED: Outcome(3, False, "Correct what the message names; the working folder keeps the work."),
-    Reason.KILLED: Outcome(8, False, "Submit again if the kill was a mistake; the message says who, if YARN knows."),
+    Reason.KILLED: Outcome(8, False, "Submit again if the kill was a mistake."),
     Reason.SUPERSEDED: Outcome(8, False, "Follow the newer application of the same training."),
     Reason.LOST: Outcome(9, False, "Check the output before you submit again: YARN has forgotten the application."),
     Reason.UNKNOWN_REASON: Outcome(
