@@ -76,7 +76,7 @@ def test_costs_are_added_up_by_user_and_queue(place):
     assert refused.exit_code == 2 and "'usr' is no key (did you mean 'user'?)" in refused.stderr
 
 
-def test_history_is_filtered_and_limited(place):
+def test_history_is_filtered_and_limited(place, monkeypatch):
     assert place("history", "--state", "failed", "--json").stdout.count("application_id") == 1
     assert [job["name"] for job in json.loads(place("history", "--name", "dig*", "--json").stdout)] == [
         "digits",
@@ -86,6 +86,8 @@ def test_history_is_filtered_and_limited(place):
     assert application_id(3) in limited.stdout and application_id(2) not in limited.stdout
     assert "there are more; give --limit 10" in limited.stderr
     assert "no such jobs in the history" in place("history", "--since", "30m").stderr
+    monkeypatch.setenv("HADOOP_USER_NAME", "carl")
+    assert "no job of yours has ended yet" in place("history").stderr
     others = place("history", "--user", "*").stdout
     assert application_id(4) in others and "USER" in others
 

@@ -28,6 +28,14 @@ def test_the_list_shows_ended_and_live_jobs(site, yarn):
     assert EVIL not in text and "&lt;script&gt;alert" in text
 
 
+def test_empty_list_says_whether_a_filter_is_set(place, pages):
+    with httpx.Client(base_url=pages.partition("?")[0], trust_env=False) as client:
+        assert client.get(pages).status_code == 303
+        assert "No job has ended yet." in client.get("/").text
+        for query in ("?user=bob", "?skip=100"):
+            assert "The history has no such jobs." in client.get(f"/{query}").text
+
+
 def test_pages_name_users_whose_older_jobs_are_left_out(site, monkeypatch):
     monkeypatch.setattr(histories, "MOST_READ", 0)
     for path in ("/?since=90d", "/reasons?since=90d", "/queues?since=90d"):

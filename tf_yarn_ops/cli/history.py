@@ -100,7 +100,8 @@ def history(name: str, since: float | None, states: tuple[str, ...], user: str |
         for line in cost_table(totals, by) if by else table(shown):
             show(line)
     if not shown:
-        echo("no such jobs in the history")
+        chosen = name != "*" or since or states or user
+        echo("no such jobs in the history" if chosen else "no job of yours has ended yet")
     if limit and len(found) > limit:
         echo(f"there are more; give --limit {limit * 10}, or less with --since 7d, --name, --state")
 
