@@ -17,6 +17,7 @@ from support.hostile_words import DOORS, any_variables_end_well
 from support.http_server import Handler, running
 from support.programs import ROOT, SUBMIT, YTF, run
 from tf_yarn_ops.cli import main, submit_main
+from tf_yarn_ops.cli.command_line import application_of
 from tf_yarn_ops.cli.submit import submit
 from tf_yarn_ops.cli.ytf import ytf
 
@@ -59,6 +60,25 @@ def test_mistyped_application_id_is_a_fault_of_the_request(words):
     done = run(YTF, *words, "aplication_1_1")
     assert done.returncode == 2
     assert "'aplication_1_1' is not the id of an application, such as application_1700000000000_0001" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "http://rm:8088/cluster/app/{}", "http://rm:8088/proxy/{}/", "https://rm:8090/ui2/#/yarn-app/{}/attempts?service=x",
+        "https://knox/gateway/mini/yarn/cluster/app/{}#log", "http://127.0.0.1:9000/jobs/{}", "{}",
+        f"http://ui:9000/compare?app={{}}&app={APP}2",
+    ],
+)  # fmt: skip
+def test_address_of_a_jobs_page_stands_for_its_id(page):
+    assert application_of(page.format(APP)) == APP
+
+
+@pytest.mark.parametrize(
+    "word", [f"/proxy/{APP}", f"{APP}/", f"http://rm/x{APP}", f"http://rm/{APP}x", f"{APP}\n", "http://rm/"]
+)
+def test_word_without_the_id_of_an_application_has_none(word):
+    assert application_of(word) is None
 
 
 def test_mistyped_command_is_answered_with_the_nearest():

@@ -102,7 +102,8 @@ def test_a_wrong_filter_is_refused_with_what_is_allowed(place, words, says):
 
 
 def test_compare_shows_first_what_differs(place):
-    lines = place("compare", application_id(1), application_id(2)).stdout.splitlines()
+    pages = [f"http://rm:8088/proxy/{application_id(number)}/" for number in (1, 2)]
+    lines = place("compare", *pages).stdout.splitlines()
     assert lines[0].split() == [application_id(1), application_id(2)]
     assert lines[2] == "-- metrics" and lines[3].split() == ["loss", "0.25", "0.5"]
     assert lines[-1].endswith("values are equal; --all prints them")
@@ -118,7 +119,8 @@ def test_report_falls_back_to_the_history(place, yarn):
     assert "no data" in done.stdout and "next: ytf logs" in done.stdout
     report = json.loads(place("report", application_id(1), "--json").stdout)
     assert (report["reason"], report["metrics"], report["schema"]) == ("SUCCEEDED", {"loss": 0.25}, 1)
-    assert place("report", application_id(9)).stdout.startswith(f"{application_id(9)} LOST: ")
+    page = f"http://127.0.0.1:9000/jobs/{application_id(9)}"
+    assert place("report", page).stdout.startswith(f"{application_id(9)} LOST: ")
 
 
 def test_yarn_knows_better_than_the_history_while_it_remembers(place, yarn):

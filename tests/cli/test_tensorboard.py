@@ -89,8 +89,9 @@ def test_the_event_files_of_an_ended_application_are_copied(place, yarn, tmp_pat
 def test_runs_are_compared_each_under_its_name(place, yarn, tmp_path):
     events(tmp_path / "other", "events.out.tfevents.1")
     events(tmp_path / "logs", "events.out.tfevents.1")
+    ended_job = ended(yarn, output_path="/nowhere", tensorboard_logdir="viewfs://mini/logs")
     done = place(
-        ended(yarn, output_path="/nowhere", tensorboard_logdir="viewfs://mini/logs"),
+        f"{yarn.url}/cluster/app/{ended_job}",
         "--compare",
         str(tmp_path / "other"),
         "--json",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from ..errors import MiniClusterError, ResourceManagerUnknown, SpecInvalid, TfYarnError, WaitTimeout
+from ..runtime.common.contract import APPLICATION_ID
 from ..runtime.common.local_job import SCHEME, is_local
 from ..runtime.common.report import JobReport
 from ..terminal import shared_options
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from ..hadoop.cluster import Cluster
     from ..launch.launcher import Launcher
 
-#: The form of an id; YARN itself is the judge of the numbers.
-_APPLICATION_ID = re.compile(r"(application|local)_\d+_\d+")
+#: An id, alone or in the address of a page; YARN itself is the judge of the numbers.
+_APPLICATION = re.compile(rf"(?P<page>https?://\S*?[/=])?(?P<id>{APPLICATION_ID})(?(page)(?:[/?&#]\S*)?)")
 
 
 def run_command(command: click.Command, program: str, interruption: Interruption) -> NoReturn:
@@ -123,17 +124,24 @@ def _minicluster() -> str:
     return 'eval "$(ytf minicluster env)"   # your minicluster is up' if ready else "ytf minicluster up"
 
 
+def application_of(word: str) -> str | None:
+    """Return the id that a word names: its own, or the first in the address of a page; None if there is none."""
+    found = _APPLICATION.fullmatch(word)
+    return found["id"] if found else None
+
+
 def application_ids_only(ctx: click.Context, argument: click.Parameter, value: Any) -> Any:
-    """Refuse a word that is no application id before any cluster is asked; the callback of an argument."""
-    for word in [value] if isinstance(value, str) else value:
-        if not _APPLICATION_ID.fullmatch(word):
-            raise click.BadParameter(
-                f"{word!r} is not the id of an application, such as "
-                "application_1700000000000_0001; ytf list and ytf history show yours",
-                ctx,
-                argument,
-            )
-    return value
+    """Return the ids that words name; refuse another word before a cluster is asked. The callback of an argument."""
+    if isinstance(value, tuple):
+        return tuple(application_ids_only(ctx, argument, word) for word in value)
+    if found := application_of(value):
+        return found
+    raise click.BadParameter(
+        f"{value!r} is not the id of an application, such as "
+        "application_1700000000000_0001; ytf list and ytf history show yours",
+        ctx,
+        argument,
+    )
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 import functools
 import os
-import re
 import shlex
 import sys
 import webbrowser
@@ -12,17 +11,14 @@ import click
 
 from ..errors import SpecInvalid
 from ..history.local_board import LocalBoard, Shown
-from ..runtime.common.contract import APPLICATION_ID
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..terminal.output import echo, print_json
 from ..terminal.signals import Interrupted
-from .command_line import ClusterCall, cluster_options
+from .command_line import ClusterCall, application_of, cluster_options
 
 if TYPE_CHECKING:
     from ..launch.launcher import Launcher
-
-_APPLICATION = re.compile(APPLICATION_ID)
 
 
 @click.command()
@@ -95,9 +91,10 @@ class _Site:
 
     def resolve(self, word: str) -> Shown:
         """Return the event files of an application or a path."""
-        match = _APPLICATION.fullmatch(word)
-        if not match:
+        application_id = application_of(word)
+        if not application_id:
             return Shown(word.rstrip("/").rpartition("/")[2] or word, word)
+        word = application_id
         report = self.launcher.report(word)
         if not _place_of(report):
             from ..history.histories import read_record
@@ -106,7 +103,7 @@ class _Site:
             report = JobReport.from_dict(record) if record else report
         place = _place_of(report)
         if place:
-            number = match[1 if word.startswith("local") else 2]
+            number = word.split("_")[1 if word.startswith("local") else 2]
             return Shown(f"{report.name}-{number}" if report.name else word, place)
         if report.reason is Reason.LOST:
             raise SpecInvalid(f"neither YARN nor the history knows {word}; give the path of its output instead")
