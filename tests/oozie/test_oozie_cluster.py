@@ -20,6 +20,7 @@ from support.oozie_example import retrain_twice
 from support.oozie_jobs import CLOSED, PROPERTIES, WORKFLOW, Run, Site, result, stamp
 from support.oozie_site import OozieServer
 from support.waiting import until
+from support.wire_proxy import Proxy
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics
 
@@ -103,10 +104,19 @@ def console(site, workflow):
 
 
 @row
-def test_console_says_why_and_a_rerun_of_failed_nodes_trains_again(site):
-    folder = site.packed("again", {"command": in_turn(site.folder / "agains", "exit 3", "true")})
-    run = Run(site, "again", site.ytf("run", "app", folder=folder)[0])
-    assert f"{run.workflow} runs this application" in site.ytf("run", "app", folder=folder, code=2)[1]
+def test_late_start_is_found_console_says_why_and_a_rerun_trains(site):
+    """Oozie begins the workflow, and answers later than the client waits."""
+    over = site.folder / "again-over"
+    first = f"{until_there(over)}; exit 3"
+    folder = site.packed("again", {"command": in_turn(site.folder / "agains", first, "true")})
+    with Proxy(site.server.url) as slow:
+        slow.stop_at = lambda when, method, path, said: (when, said.get("action")) == ("after", "start")
+        workflow, lines = site.ytf("run", "app", "--oozie", f"{slow.url}/oozie", folder=folder)
+    assert f"Oozie has not answered the start of again, and has started it: {workflow}\n" in lines, lines
+    assert slow.held.is_set() and "no Oozie server answers" not in lines, lines
+    run = Run(site, "again", workflow)
+    assert f"{workflow} runs this application" in site.ytf("run", "app", folder=folder, code=2)[1]
+    over.touch()
     run.wait("KILLED")
     (first,) = site.yarn.settled(run, FAILED)
     assert (run.action()["status"], run.action()["transition"]) == ("ERROR", "failed")

@@ -252,14 +252,14 @@ def _start(packed: "Packed", properties: Mapping[str, str], server: "Oozie", bef
         return server.start(properties)
     except OozieUnreachable as error:
         kind, name = ("coord", packed.coordinator) if packed.coordinator else ("wf", packed.workflow)
-        message = f"Oozie has not answered the start of {name}, and may have started it: {error}"
         try:
             begun = [job for job in _running(packed, properties, server) if job not in before]
         except OozieUnreachable:
             begun = []
         if not begun:
+            message = f"Oozie has not answered the start of {name}, and may have started it: {error}"
             raise StartUnconfirmed(message, name, kind) from error
-        echo(f"{message}. It has: {begun[0]}")
+        echo(f"Oozie has not answered the start of {name}, and has started it: {begun[0]}")
         return begun[0]
 
 
