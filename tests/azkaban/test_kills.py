@@ -75,12 +75,13 @@ def lonely(minicluster, classpath, tmp_path):
         yield server
 
 
-def start(site, folder, command="sleep 600", gaps=(), name="digits", **values):
+def start(site, folder, command="sleep 600", gaps=(), name="digits", server="azkaban.example.com", **values):
     """Start a flow of one job; the launcher of attempt N stops at the gap N until the file ``go-N`` is in the folder."""
     own = {"tf.command": command, **{name.replace("__", "."): value for name, value in values.items()}}
     if gaps:
         own |= {"type": "stopping", "env.MY_GAPS": ",".join(gaps), "env.MY_GO": f"{folder}/go"}
-    return site.start(write_project(folder / "project", {"train": {**JOB, **own}}), "train", name=name)
+    project = write_project(folder / "project", {"train": {**JOB, **own}})
+    return site.start(project, "train", url=f"http://{server}:8081", name=name)
 
 
 def wait_at(execution, gap, attempt=0):
@@ -319,7 +320,7 @@ def test_lease_of_a_lost_machine_ends_the_training_for_the_next(lonely, site, tm
 # --- other executions of the job ----------------------------------------------------------------
 
 
-def test_a_superseded_execution_does_not_train_again(site, tmp_path):
+def test_superseded_execution_or_one_of_another_server_does_not_train(site, tmp_path):
     first = start(site, tmp_path / "first", name="kill", tf__previous="kill", retries="2")
     application = site.wait_for_training(first)
     second = start(site, tmp_path / "second", name="kill", tf__previous="kill", retries="2")
@@ -328,9 +329,18 @@ def test_a_superseded_execution_does_not_train_again(site, tmp_path):
     for attempt in range(3):
         assert any(line.startswith("SUPERSEDED: ") for line in first.messages("train", attempt)), first.all_logs()
     assert [item["id"] for item in site.applications(first)] == [application]
-    assert site.wait_for_training(second)
+    trains = site.wait_for_training(second)
+    others = [
+        start(site, tmp_path / policy, name="kill", server="10.0.0.7", tf__previous=policy)
+        for policy in ("kill", "wait")
+    ]
+    for other in others:
+        assert other.wait().attempts == [("train", 0, "FAILED")], other.all_logs()
+        said = f"SUBMISSION_REJECTED: '{trains}' of execution {second.execid} of this job is RUNNING. An executor has "
+        assert any(line.startswith(said) for line in other.messages("train")), other.all_logs()
+        assert site.applications(other) == [] and site.live(second) == [trains]
     cancel(site, second)
-    for execution in (first, second):
+    for execution in (first, second, *others):
         site.assert_nothing_left(execution)
 
 
