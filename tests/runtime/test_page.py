@@ -284,6 +284,20 @@ def evil_status():
     )
 
 
+def legend(part):
+    return re.findall(r"</svg>([^<]+)</span>", part[part.index('class="legend"') :])
+
+
+def test_legends_name_what_is_drawn_and_equal_curves_once():
+    parts = render_parts(status(), live=True)
+    assert legend(parts["timeline"]) == [
+        "waits for its container", "starts", "waits for others", "runs", "between two starts", "failed"
+    ]  # fmt: skip
+    assert legend(parts["metrics"]) == ["worker:0, worker:1 (equal) 0.3333"]
+    other = {**status(), "series": [{**one, "value": number} for number, one in enumerate(status()["series"])]}
+    assert legend(render_parts(other, live=True)["metrics"]) == ["worker:0 0", "worker:1 1"]
+
+
 class Scripts(HTMLParser):
     """Collects what a browser would run or fetch."""
 

@@ -23,8 +23,7 @@ _LEGEND = (
     ("ready", "waits for others"),
     ("run", "runs"),
     ("down", "between two starts"),
-    ("mark succeeded", "succeeded"),
-    ("mark failed", "failed or lost"),
+    *((f"mark {kind}", kind) for kind in ENDS),
 )
 CURVE_COLOURS = 8
 #: More tasks than these are drawn as their mean and their spread, in so many steps.
@@ -66,6 +65,7 @@ def draw_timeline(document: Mapping[str, Any], groups: Sequence[AlikeTasks]) -> 
     legend = "".join(
         f'<span><svg aria-hidden="true"><rect class="{look}" width="12" height="12" rx="2"/></svg>{words}</span>'
         for look, words in _LEGEND
+        if f'<rect class="{look}"' in rows
     )
     axis = f"<span>{utc_clock(begin)}</span><span>{utc_clock((begin + end) / 2)}</span><span>{utc_clock(end)}</span>"
     return f'{rows}<div class="axis">{axis}</div><div class="legend">{legend}</div>'
@@ -188,13 +188,17 @@ def draw_curves(name: str, series: Sequence[Mapping[str, Any]], colours: Mapping
             f'{grid}{drawn}</svg><div class="ends"><span>{number_text(values[0])}</span>'
             f"<span>step {number_text(steps[0])} to {number_text(steps[1])}</span></div>"
         )
+    alike: Dict[str, List[Mapping[str, Any]]] = {}
+    for item in series:
+        alike.setdefault(repr((item["points"], item["value"])), []).append(item)
     legend = (
         _describe_many(series)
         if many
         else "".join(
-            f'<span><svg aria-hidden="true"><rect class="c{_colour(item, colours)}" width="12" height="12" rx="2"/>'
-            f"</svg>{text(item['task'])} {text(number_text(item['value']))}</span>"
-            for item in series
+            f'<span><svg aria-hidden="true"><rect class="c{_colour(equal[0], colours)}" width="12" height="12" rx="2"/>'
+            f"</svg>{text(', '.join(item['task'] for item in equal))}{' (equal)' if equal[1:] else ''} "
+            f"{text(number_text(equal[0]['value']))}</span>"
+            for equal in alike.values()
         )
     )
     return (
