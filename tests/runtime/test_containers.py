@@ -60,6 +60,7 @@ def test_success_has_tasks_lines_and_a_record(launcher):
         "ps:0": "stopped",
     }
     assert any('"task":{"type":"worker","index":1}' in line.text for line in lines if line.task == "worker:1")
+    assert not any(line.text.startswith(AGENT_LINE) for line in lines)
     assert '"ps":[' in "".join(launcher.log(report.application_id, "worker:0"))
     assert "Verdict: SUCCEEDED" in "".join(launcher.log(report.application_id, "coordinator"))
     record = read_record(launcher.cluster, report.application_id)

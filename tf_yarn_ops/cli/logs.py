@@ -93,6 +93,7 @@ def logs(
                     ours=False,
                     on_line=lambda line: _show(line, chosen, call.as_json),
                     tasks=tasks or _ALL,
+                    agent_lines=True,
                 )
         except Interrupted as interrupted:
             how = "has ended" if ended else "goes on"

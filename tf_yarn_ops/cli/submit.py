@@ -19,7 +19,6 @@ from ..job.options import OPTIONS
 from ..job.request import build_job, find_job_warnings
 from ..job.spec import JobSpec, TaskSpec
 from ..launch.run import EngineRun, RunOutcome, dry_run_text, orphan_lines
-from ..runtime.common.contract import AGENT_LINE, AGENT_WARNING
 from ..runtime.common.local_job import SCHEME
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
@@ -214,6 +213,7 @@ class CommandLineRun:
                 show,
                 tasks=self._log_tasks,
                 on_line=self._show_line if self._log_tasks else None,
+                agent_lines=bool(self.settings["verbose"]),
             )
         self._print_id(report)
         return report
@@ -253,9 +253,6 @@ class CommandLineRun:
 
     def _show_line(self, line: "LogLine") -> None:
         """Show a line of a program: on stdout for a job on this machine, else beside the id on stdout."""
-        routine = line.text.startswith(AGENT_LINE) and not line.text.startswith(AGENT_WARNING)
-        if routine and not self.settings["verbose"]:
-            return
         text = f"{line.task} | {line.text}"
         if _is_local(self.settings) and not self.settings["json"]:
             show(text, data=True)

@@ -17,6 +17,7 @@ from ..follow.yarn_report import read_yarn_report
 from ..hadoop.cluster import Cluster
 from ..hadoop.resourcemanager import LIVE
 from ..job.spec import JobSpec
+from ..runtime.common.contract import AGENT_LINE, AGENT_WARNING
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..submit.submitter import AUTO, SubmitMethod
@@ -138,6 +139,7 @@ class Launcher:
         self,
         on_line: Callable[["LogLine"], None] | None,
         tasks: Sequence[str],
+        agent_lines: bool,
     ) -> Iterator[Callable[[Mapping[str, Any], JobReport], None] | None]:
         """Return what a wait calls at each look, so that ``on_line`` gets the new lines of the tasks."""
         if on_line is None:
@@ -170,7 +172,8 @@ class Launcher:
                 for line in stream.poll(application, report):
                     if cancelled():
                         return
-                    on_line(line)
+                    if agent_lines or line.text.startswith(AGENT_WARNING) or not line.text.startswith(AGENT_LINE):
+                        on_line(line)
 
             yield on_report
 
@@ -206,6 +209,7 @@ class Launcher:
         ours: bool | None = None,
         on_line: Callable[["LogLine"], None] | None = None,
         tasks: Sequence[str] = ("*:*",),
+        agent_lines: bool = False,
     ) -> JobReport:
         """Wait for the end of an application; move its lease, if this launcher has submitted it with one.
 
@@ -232,6 +236,9 @@ class Launcher:
         tasks : sequence of str, optional
             Names of tasks, with ``*`` and ``?``: ``worker:*``, ``chief:0``; ``coordinator`` and ``master`` are the
             logs of the application master. Default: all tasks.
+        agent_lines : bool, optional
+            Whether ``on_line`` gets the lines of our agents beside the programs', and not only their warnings.
+            Default false.
 
         Returns
         -------
@@ -254,7 +261,7 @@ class Launcher:
         job = self._jobs.get(application_id)
         if queue_timeout is None:
             queue_timeout = job.deadlines.queue if job else 0.0
-        with self._reading(on_line, tasks) as on_report:
+        with self._reading(on_line, tasks, agent_lines) as on_report:
             return wait_for(
                 self.session,
                 application_id,
@@ -305,6 +312,7 @@ class Launcher:
         on_change: Callable[[JobReport], None] | None = None,
         on_line: Callable[["LogLine"], None] | None = None,
         tasks: Sequence[str] = ("*:*",),
+        agent_lines: bool = False,
         timeout: float | None = None,
         poll_interval: float = 0.5,
         after: JobReport | None = None,
@@ -323,7 +331,7 @@ class Launcher:
         spec : JobSpec
         identity : Identity, optional
             Default: none; each call is a new training.
-        on_reserved, on_change, on_line, tasks, timeout, poll_interval : optional
+        on_reserved, on_change, on_line, tasks, agent_lines, timeout, poll_interval : optional
             As in `submit` and `wait_for`.
         after : JobReport, optional
             The report of an ended application of this job. It is returned unchanged, unless the job may be submitted
@@ -373,6 +381,7 @@ class Launcher:
                     poll_interval=poll_interval,
                     on_line=on_line,
                     tasks=tasks,
+                    agent_lines=agent_lines,
                 )
             ended.append(report)
         return with_commit(self.session, spec, identity.tags if identity else (), ended[-1])
