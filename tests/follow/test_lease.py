@@ -1,7 +1,10 @@
 """A lease: when its end is moved and to where, and what its client says when YARN refuses or the lease has run out."""
 
 import asyncio
+import json
 import shutil
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timezone
 from itertools import pairwise
@@ -9,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.fake_yarn import STAMP, application, killed_text
+from support.fake_yarn import STAMP, application, verdict_text
 from support.place import ID, USER, job
 from support.real_yarn import WIRE_AND_REAL, one_of
 from support.waiting import until_async
@@ -32,12 +35,11 @@ from tf_yarn_ops.follow.watch import Watcher
 from tf_yarn_ops.follow.yarn_report import read_yarn_report
 from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics
+from tf_yarn_ops.runtime.common.report import JobReport
 
-SECOND = ID[:-1] + "2"
 SUBMITTED = STAMP / 1000
 EXCEEDED = "Application is killed by ResourceManager as it has exceeded the lifetime period."
-REFUSAL = (403, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "ann may not MODIFY_APP"}}')
+NOT_ALLOWED = {"RemoteException": {"message": "ann may not MODIFY_APP"}}
 
 
 def seen(elapsed, **fields):
@@ -162,56 +164,6 @@ def test_the_end_of_a_lease_names_its_last_holder_to_all_who_look_later(place):
     assert place.launcher().report(ID).message == sentence
 
 
-@pytest.mark.parametrize("broken", ["move", "note"])
-def test_holder_is_noted_although_first_move_or_note_fails(place, broken):
-    """The end of a lease names the client that held it last, not an earlier one."""
-    place.yarn.add(seen(10, user=USER))
-    session, first, noted = Session(place.cluster()), [], place.staging / "leases" / ID
-    note_holder(session.staging, ID, USER, Lease(900.0, None, "an earlier client"))
-    if broken == "note":
-        noted.unlink()
-        (noted / "in the way").mkdir(parents=True)
-
-    def fault(method, path):
-        if method == "PUT" and path.endswith("/timeout"):
-            first.append(path)
-            if broken == "note" and len(first) == 2:
-                shutil.rmtree(noted)
-            return REFUSAL if broken == "move" and len(first) == 1 else None
-        if len(first) == 4:
-            place.yarn.end(ID, EXCEEDED)
-        return None
-
-    place.yarn.faults.append(fault)
-    lease = Lease(0.4, None, "the last client")
-    report = wait_for(session, ID, lease=lease, poll_interval=0.01, timeout=60)
-    assert "Its last holder, the last client, had to renew it within 0.4 s" in report.message
-
-
-def test_ended_application_is_not_renewed_for_its_successor(place):
-    place.yarn.add(seen(10, user=USER))
-    place.yarn.add(application(2, user=USER, launchTime=STAMP + 1, elapsedTime=3000, state="RUNNING"))
-    gave_way = JobReport(ID, user=USER, reason=Reason.SUPERSEDED, message="Gave way.")
-    place.yarn.end(ID, killed_text(ID, compose_diagnostics(gave_way), USER))
-
-    class Successor:
-        tag = "tfy-x"
-
-        def successor_of(self, ended, listed):
-            return SECOND
-
-    shown = []
-    place.yarn.faults.append(
-        lambda method, path: place.yarn.end(SECOND, "", "FINISHED", "SUCCEEDED") if method == "PUT" else None
-    )
-    report = wait_for(Session(place.cluster()), ID, lease=Lease(20.0, None, "x"), identity=Successor(),
-                      on_change=shown.append, poll_interval=0.01, timeout=60)  # fmt: skip
-    assert report.application_id == SECOND
-    moved = [path for method, path, *_ in place.yarn.requests if method == "PUT" and path.endswith("/timeout")]
-    assert moved and all(SECOND in path for path in moved)
-    assert {one.application_id for one in shown} == {SECOND}
-
-
 def test_another_end_than_that_of_the_lease_names_no_holder(place):
     session = Session(place.cluster())
     note_holder(session.staging, ID, USER, Lease(900.0, None, "a client"))
@@ -242,7 +194,7 @@ def test_refused_lease_is_logged_once_and_the_wait_goes_on(place, caplog):
     def refused(method, path):
         if method == "PUT" and path.endswith("/timeout"):
             refusals.append(path)
-            return REFUSAL
+            return 403, {"Content-Type": "application/json"}, json.dumps(NOT_ALLOWED)
         if len(refusals) >= 3:
             place.yarn.end(ID, "", "FINISHED", "SUCCEEDED")
         return None
@@ -280,7 +232,7 @@ def test_deadlines_stay_deadlines():
     )
 
 
-# -- many waiters, on the wire and on a real ResourceManager --------------------------------------
+# -- on the wire and on a real ResourceManager ----------------------------------------------------
 
 
 @pytest.fixture(params=WIRE_AND_REAL)
@@ -313,6 +265,86 @@ def test_the_watcher_moves_each_lease_and_yarn_ends_the_one_that_is_left(both, c
     assert "Its last holder, a client that goes, had to renew it within 12 s." in report.message
     assert all(".777" in text for text in moves(both))
     assert Session(cluster).report(held).reason is None
+
+
+#: What befalls the first move of a lease, or the note behind it.
+FIRST_FAULTS = ("refused", "not answered", "not noted")
+
+
+def test_holder_is_noted_although_first_move_or_note_fails(both, cluster, caplog):
+    """The end of a lease names the client that held it last, not an earlier one. Each move after the second is refused."""
+    caplog.set_level("DEBUG", "tf_yarn_ops.follow.lease")
+    cluster = replace(cluster, resourcemanagers=(both.url,))
+    faults = {both.add(application(at, elapsedTime=3000)): fault for at, fault in enumerate(FIRST_FAULTS, 1)}
+    on_the_wire = bool(both.apps)
+    seconds = 0.4 if on_the_wire else 12.0
+    tries, answered, take = Counter(), Counter(), both.answer
+
+    def answer(method, path, parameters, body):
+        if method != "PUT" or not path.endswith("/timeout"):
+            return take(method, path, parameters, body)
+        name = path.split("/")[-2]
+        tries[name] += 1
+        if faults[name] == "refused" and tries[name] == 1:
+            return 403, NOT_ALLOWED
+        if answered[name] == 2:  # YARN ends what no client renews
+            if on_the_wire:
+                both.end(name, EXCEEDED)
+            return 403, NOT_ALLOWED
+        given = take(method, path, parameters, body)
+        if faults[name] == "not answered" and f"the lease of {name} was not moved" not in caplog.text:
+            raise ConnectionResetError
+        answered[name] += 1
+        if faults[name] == "not noted" and answered[name] == 2:
+            shutil.rmtree(folder / name)
+        return given
+
+    session, folder = Session(cluster), Path(cluster.storage.local_root, "user", "ann", ".skein", "leases")
+    for name, fault in faults.items():
+        note_holder(session.staging, name, "ann", Lease(900.0, None, "an earlier client"))
+        if fault == "not noted":
+            (folder / name).unlink()
+            (folder / name / "in the way").mkdir(parents=True)
+    both.answer = answer
+
+    def wait(name):
+        lease = Lease(seconds, None, f"the last client of {name}")
+        return wait_for(Session(cluster), name, lease=lease, poll_interval=0.05, timeout=120)
+
+    with ThreadPoolExecutor() as pool:
+        for name, report in zip(faults, pool.map(wait, faults), strict=True):
+            holder = f"Its last holder, the last client of {name}, had to renew it within {seconds:g} s"
+            assert report.reason is Reason.LEASE_EXPIRED and holder in report.message, (faults[name], report)
+
+
+def test_ended_application_is_not_renewed_for_its_successor(both, cluster):
+    first, second = (both.add(application(at, elapsedTime=3000)) for at in (1, 2))
+    trained = JobReport(second, reason=Reason.SUCCEEDED, message="Trained.")
+    both.end(first, verdict_text(JobReport(first, reason=Reason.SUPERSEDED, message="Gave way.")))
+
+    class Successor:
+        tag = "tfy-x"
+
+        def successor_of(self, ended, listed):
+            return second if ended.application_id == first else None
+
+    shown, take = [], both.answer
+
+    def answer(method, path, parameters, body):
+        given = take(method, path, parameters, body)
+        if method == "PUT" and path.endswith("/timeout"):
+            both.end(second, verdict_text(trained), "FINISHED", "SUCCEEDED")
+        return given
+
+    both.answer = answer
+    report = wait_for(
+        Session(replace(cluster, resourcemanagers=(both.url,))), first, lease=Lease(20.0, None, "x"),
+        identity=Successor(), on_change=shown.append, poll_interval=0.01, timeout=60,
+    )  # fmt: skip
+    assert (report.application_id, report.reason) == (second, Reason.SUCCEEDED)
+    moved = [path for method, path, *_ in both.requests if method == "PUT" and path.endswith("/timeout")]
+    assert moved and all(second in path for path in moved)
+    assert {one.application_id for one in shown} == {second}
 
 
 @pytest.mark.parametrize("queue, total", [(0, 200), (100, 0)])
