@@ -197,6 +197,17 @@ def test_start_without_an_answer_is_found_and_not_repeated(place):
         assert (once_more.returncode, once_more.stdout) == (0, "0000002-oozie-W\n"), once_more.stderr
 
 
+def test_start_without_an_answer_is_found_although_it_has_ended(place):
+    """A short workflow ends before the client gives up, so no list of live ones has it."""
+    files = place / "hdfs"
+    files.mkdir()
+    with cluster(files) as url, oozie(None, ended=True) as (server, _):
+        run("package", "job.yaml", "--out", "app", "--app-path", "/apps/digits", YTF_RESOURCEMANAGER=url)
+        for number in range(1, 3):
+            done = run("run", "app", "--oozie", server, YTF_RESOURCEMANAGER=url)
+            assert (done.returncode, done.stdout) == (0, f"000000{number}-oozie-W\n"), done.stderr
+
+
 def test_start_that_may_have_happened_is_no_server_that_is_away(place):
     files = place / "hdfs"
     files.mkdir()

@@ -114,6 +114,8 @@ def test_late_start_is_found_console_says_why_and_a_rerun_trains(site):
         workflow, lines = site.ytf("run", "app", "--oozie", f"{slow.url}/oozie", folder=folder)
     assert f"Oozie has not answered the start of again, and has started it: {workflow}\n" in lines, lines
     assert slow.held.is_set() and "no Oozie server answers" not in lines, lines
+    # The start that never arrived: tests/oozie/test_commands.py holds what follows from this answer.
+    assert site.server.ask("GET", "jobs", params={"jobtype": "wf", "external-id": "nobody"}) == {"id": ""}
     run = Run(site, "again", workflow)
     assert f"{workflow} runs this application" in site.ytf("run", "app", folder=folder, code=2)[1]
     over.touch()

@@ -21,7 +21,7 @@ from tf_yarn_ops.terminal.signals import Interruption
 
 
 @contextmanager
-def oozie(*answer, coordinators=(), meanwhile=(), starts=True):
+def oozie(*answer, coordinators=(), meanwhile=(), starts=True, ended=False):
     handler = type(
         "Oozie",
         (FakeOozie,),
@@ -29,7 +29,9 @@ def oozie(*answer, coordinators=(), meanwhile=(), starts=True):
             "seen": [],
             "coordinators": coordinators,
             "workflows": {},
+            "external_ids": {},
             "starts": starts,
+            "ended": ended,
             "meanwhile": [*meanwhile],
             **({"answer": answer} if answer else {}),
         },
@@ -107,14 +109,16 @@ def run(*words, **env):
 class FakeOozie(Handler):
     """Oozie on the wire: the answers to ``POST /oozie/v2/jobs`` and to ``GET``, and what was posted.
 
-    With the answer None it starts a workflow or not, see ``starts``, and closes the connection.
+    With the answer None it starts a workflow or not, see ``starts``, and closes the connection. A workflow that has
+    ``ended`` is in no list of live ones.
     """
 
-    starts = True
+    starts, ended = True, False
 
     answer = (201, {}, '{"id": "0000001-oozie-C"}')
     coordinators: list = []
     seen: list = []
+    external_ids: dict = {}
     meanwhile: list = []  # callables, one for each start
 
     def do_POST(self):
@@ -124,8 +128,10 @@ class FakeOozie(Handler):
             self.meanwhile.pop()()
         if self.answer == (None,) and "dryrun" not in self.path:
             if self.starts:
-                path = re.search("<name>oozie.wf.application.path</name><value>([^<]*)", body.decode())[1]
-                self.workflows[f"000000{len(self.workflows) + 1}-oozie-W"] = path
+                properties = dict(re.findall("<name>([^<]*)</name><value>([^<]*)", body.decode()))
+                name = f"000000{len(self.workflows) + 1}-oozie-W"
+                self.workflows[name] = properties["oozie.wf.application.path"]
+                self.external_ids[properties.get("oozie.wf.external.id")] = name
             self.close_connection = True
             return
         status, headers, text = FakeOozie.answer if self.answer == (None,) else self.answer
@@ -133,6 +139,9 @@ class FakeOozie(Handler):
 
     def do_GET(self):
         job = re.search(r"/v2/job/([^?/]*)", self.path)
-        found = {"coordinatorjobs": self.coordinators, "workflows": [{"id": name} for name in self.workflows]}
+        live = [] if self.ended else [{"id": name} for name in self.workflows]
+        found = {"coordinatorjobs": self.coordinators, "workflows": live}
+        if external := re.search(r"[?&]external-id=([^&]*)", self.path):
+            found = {"id": self.external_ids.get(external[1], "")}
         answer = {"id": job[1], "appPath": self.workflows[job[1]]} if job else found
         self.reply(200, {"Content-Type": "application/json"}, json.dumps(answer))

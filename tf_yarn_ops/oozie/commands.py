@@ -2,8 +2,9 @@
 
 import os
 import tempfile
+import uuid
 from collections.abc import Callable, Mapping
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from ..terminal import shared_options
 from ..terminal.output import configure_logging, echo, show
 from ..validation import check_faults, noting
 from .package_options import PACKAGE_OPTIONS, OptionFault
-from .packed_job import APP_PATH, WORKFLOW_PATH
+from .packed_job import APP_PATH, EXTERNAL_ID, WORKFLOW_PATH
 
 if TYPE_CHECKING:
     from ..hadoop.cluster import Cluster
@@ -248,19 +249,23 @@ def _start(packed: "Packed", properties: Mapping[str, str], server: "Oozie", bef
     """Start an application; return the id of its job, also where Oozie has started it without an answer."""
     from .rest_api import OozieUnreachable, StartUnconfirmed
 
+    # A coordinator hands its properties to all its workflows, which need external ids of their own.
+    properties = dict(properties) if packed.coordinator else {EXTERNAL_ID: uuid.uuid4().hex, **properties}
     try:
         return server.start(properties)
     except OozieUnreachable as error:
         kind, name = ("coord", packed.coordinator) if packed.coordinator else ("wf", packed.workflow)
-        try:
-            begun = [job for job in _running(packed, properties, server) if job not in before]
-        except OozieUnreachable:
-            begun = []
+        begun = ""
+        with suppress(OozieUnreachable):
+            if packed.coordinator:
+                begun = next((job for job in _running(packed, properties, server) if job not in before), "")
+            else:
+                begun = server.find_workflow(properties[EXTERNAL_ID])
         if not begun:
             message = f"Oozie has not answered the start of {name}, and may have started it: {error}"
             raise StartUnconfirmed(message, name, kind) from error
-        echo(f"Oozie has not answered the start of {name}, and has started it: {begun[0]}")
-        return begun[0]
+        echo(f"Oozie has not answered the start of {name}, and has started it: {begun}")
+        return begun
 
 
 def _reader(folder: Path) -> Callable[[str], str | None]:

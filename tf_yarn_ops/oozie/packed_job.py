@@ -40,6 +40,8 @@ PEX = "ytf.pex"
 WORKFLOW, COORDINATOR, PROPERTIES = "workflow.xml", "coordinator.xml", "job.properties"
 #: The keys of job.properties with the application's folder.
 APP_PATH, COORDINATOR_PATH, WORKFLOW_PATH = "appPath", "oozie.coord.application.path", "oozie.wf.application.path"
+#: The property of a workflow by which Oozie finds it, also after its end.
+EXTERNAL_ID = "oozie.wf.external.id"
 #: The names of all files that an application may have, apart from included ones.
 OWN_FILE = re.compile(
     r"workflow\.xml|coordinator\.xml|job\.properties|launch\.sh|ytf\.pex|job(-.+)?\.yaml|"

@@ -3,7 +3,8 @@
 References
 ----------
 Oozie 5.2.1, "Web services API", version 2: ``POST /v2/jobs`` with a Hadoop configuration as XML answers
-``{"id": ...}``; with ``action=dryrun`` it only checks. ``GET /v2/jobs`` lists jobs.
+``{"id": ...}``; with ``action=dryrun`` it only checks. ``GET /v2/jobs`` lists jobs, and with ``external-id`` it answers
+the ``id`` of one workflow, which is empty if there is none.
 """
 
 import shlex
@@ -109,6 +110,10 @@ class Oozie:
         return [
             str(job["id"]) for job in found if self._query("GET", path=f"/v2/job/{job['id']}").get("appPath") == path
         ]
+
+    def find_workflow(self, external_id: str) -> str:
+        """Return the id of the workflow, live or ended, that was started with an external id; empty without one."""
+        return str(self._query("GET", jobtype="wf", **{"external-id": external_id}).get("id") or "")
 
     def _list(self, kind: str, name: str, states: Iterable[str]) -> dict[str, Any]:
         texts = (f"user={self._user}", *([f"name={name}"] if name else ()), *(f"status={state}" for state in states))
