@@ -3,6 +3,7 @@
 import contextlib
 import re
 import shlex
+import socket
 import time
 import tracemalloc
 from contextlib import closing
@@ -218,6 +219,22 @@ def test_program_yarn_does_not_run_while_yarn_aggregates(yarn, yarn_program):
     reader._sleep = sleep
     assert "".join(reader.read(ID)) == CONTENT
     assert not (yarn_program / "arguments").exists()
+
+
+@pytest.mark.slow
+def test_log_server_that_hangs_costs_one_wait_and_hides_no_log(yarn, tmp_path):
+    """It accepts connections, and answers none; HDFS has the logs."""
+    folder = tmp_path / "tmp" / "logs" / "ann" / "logs" / ID
+    folder.mkdir(parents=True)
+    (folder / "127.0.0.1_1").write_bytes(file_of({CONTAINER: {"worker.log": CONTENT.encode()}}))
+    with socket.create_server(("127.0.0.1", 0), backlog=50) as server:
+        services = (f"http://127.0.0.1:{server.getsockname()[1]}/ws/v1/history",)
+        reader = logs(yarn, services=services, directory="/tmp/logs", local_root=str(tmp_path))
+        assert ["".join(reader.read(ID)) for _ in range(5)] == [CONTENT] * 5
+        server.setblocking(False)
+        server.accept()[0].close()
+        with pytest.raises(BlockingIOError):  # nobody else has come
+            server.accept()
 
 
 def test_wait_for_an_aggregation_that_hangs_ends_with_the_tail(yarn, monkeypatch):
