@@ -26,6 +26,7 @@ from tf_yarn_ops.hadoop.site import PORTS
 from tf_yarn_ops.job.parts import Deadlines, Environment, RestartPolicy
 from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.launch.identity import Identity
+from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.submit.certificate import mint
 
@@ -147,12 +148,25 @@ def archive_in_hdfs(rig, name, content):
     return f"{rig.launcher.cluster.storage.default}/tmp/faults/{name}"
 
 
+def submit_without(rig, path, spec):
+    """Submit a job, and delete a file of it in HDFS when all is staged, before YARN gets the request; return its id."""
+    with contextlib.closing(Launcher(rig.launcher.cluster)) as launcher:
+        resourcemanager = launcher.session.resourcemanager
+        send = resourcemanager.submit
+
+        def delete_and_send(*arguments, **options):
+            launcher.session.staging(launcher.cluster.user).filesystem.delete(path)
+            send(*arguments, **options)
+
+        resourcemanager.submit = delete_and_send
+        return launcher.submit(spec)
+
+
 @MATRIX.row("an archive is missing when it is localised", Reason.SUBMISSION_REJECTED, 90)
 def missing_archive(rig):
     source = archive_in_hdfs(rig, "missing.zip", b"PK\x05\x06" + b"\0" * 18)
     submitted = time.time()
-    application = rig.submit(job("true", archives={"data": source}))
-    rig.launcher.session.staging(rig.launcher.cluster.user).filesystem.delete("/tmp/faults/missing.zip")
+    application = submit_without(rig, "/tmp/faults/missing.zip", job("true", archives={"data": source}))
     return rig.end(application, submitted, expect=says("a file of the job is gone", source))
 
 
@@ -160,8 +174,8 @@ def missing_archive(rig):
 def missing_environment(rig):
     source = archive_in_hdfs(rig, "environment.zip", b"PK\x05\x06" + b"\0" * 18)
     submitted = time.time()
-    application = rig.submit(job("true", environment=Environment("archive", source)))
-    rig.launcher.session.staging(rig.launcher.cluster.user).filesystem.delete("/tmp/faults/environment.zip")
+    spec = job("true", environment=Environment("archive", source))
+    application = submit_without(rig, "/tmp/faults/environment.zip", spec)
     return rig.end(application, submitted, expect=says("start the application master: a file of the job is", source))
 
 
