@@ -187,7 +187,7 @@ def test_a_failed_program_fails_the_task(site, yarn, kind):
         "worker:0",
     )
     links = run.links()
-    assert status["tasks"][0]["container_id"] in links["YARN logs"]
+    assert links["YARN logs"] == links["YARN application"], "this cluster has no log server"
     for name in ("Training", "YARN application", "YARN logs"):
         assert yarn.client.get(links[name], follow_redirects=True).is_success, links[name]
     assert "it went wrong with ***" in status["tasks"][0]["log_tail"] and "it went wrong with ***" in run.log()

@@ -41,14 +41,15 @@ def test_links_of_a_running_application(tensorboard):
 def test_links_of_an_ended_application_lead_to_the_log_that_matters():
     tasks = tuple(TaskReport(f"worker:{index}", log_url=f"http://nm/{index}") for index in range(2))
     report = report_of(tasks=tasks, first_failure="worker:1")
-    assert urls(urls_of_ended(RESOURCEMANAGER, report)) == [ENDED, ENDED, "http://nm/1", ""]
-    assert urls(urls_of_ended(RESOURCEMANAGER, replace(report, first_failure="")))[2] == "http://nm/0"
-    assert urls(urls_of_ended(RESOURCEMANAGER, replace(report, tasks=())))[2] == ENDED
+    assert urls(urls_of_ended(RESOURCEMANAGER, report, True)) == [ENDED, ENDED, "http://nm/1", ""]
+    assert urls(urls_of_ended(RESOURCEMANAGER, report, False))[2] == ENDED
+    assert urls(urls_of_ended(RESOURCEMANAGER, replace(report, first_failure=""), True))[2] == "http://nm/0"
+    assert urls(urls_of_ended(RESOURCEMANAGER, replace(report, tasks=()), True))[2] == ENDED
 
 
 def test_links_drop_log_urls_that_are_no_web_address():
     report = report_of(tasks=(TaskReport("worker:0", "failed", log_url="javascript://evil/%0aalert(1)"),))
-    assert urls(urls_of_ended(RESOURCEMANAGER, report))[2] == ENDED
+    assert urls(urls_of_ended(RESOURCEMANAGER, report, True))[2] == ENDED
 
 
 def test_job_of_this_machine_has_no_links():

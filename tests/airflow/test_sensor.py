@@ -153,6 +153,7 @@ def test_the_texts_of_a_spec_file_are_rendered_and_its_path_too(site, tmp_path):
 
 
 def test_links_lead_to_pages_that_are_there_after_the_end(site):
+    site.yarn.conf["yarn.log-aggregation-enable"] = "false"
     failed, task = report_of(), Running(site.operator(tensorboard=True, output_path="hdfs:///models"))
     operator, ti = task.operator, task.ti
     until(lambda: "tf_yarn_link_training" in ti.xcoms and ID in site.yarn.apps)

@@ -28,6 +28,21 @@ def test_list_searches_names_users_and_reasons_of_live_jobs_too(site, yarn):
     assert shown == {"IGIT": [1, 3], "carol": [9], "task_fail": [3], "nightly": [9], "bob": [3]}
 
 
+@pytest.mark.parametrize("linked", [False, True])
+def test_ended_job_has_links_to_logs_where_they_lead_to_text(place, yarn, linked):
+    """Without a log server a NodeManager's page says that it does not know the container."""
+    page = "http://node:8042/node/containerlogs/c/ann"
+    made = record(1)
+    keep(StagingDirectory(place).filesystem, place.history, made | {"tasks": [made["tasks"][0] | {"log_url": page}]})
+    with (
+        serving_pages(replace(place, logs=replace(place.logs, linked=linked))) as url,
+        httpx.Client(trust_env=False, follow_redirects=True) as client,
+    ):
+        client.get(url)  # it gives the key's cookie
+        text = client.get(f"{url.partition('?')[0]}jobs/{application_id(1)}").text
+    assert "worker:0" in text and (page in text) == linked
+
+
 @pytest.fixture
 def team(place, yarn):
     """Return a function that gets a page as the user in a reverse proxy's header."""

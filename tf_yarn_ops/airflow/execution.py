@@ -502,7 +502,8 @@ class TaskExecution:
         """Let the links lead to pages that are there after the end."""
         known = pull(self.ti) if report.application_id else None
         if known:
-            self.operator.tf_yarn_links = urls_of_ended(known["resourcemanager"], report)
+            linked = self._cluster is not None and self._cluster.logs.linked
+            self.operator.tf_yarn_links = urls_of_ended(known["resourcemanager"], report, linked)
             for key, url in self.operator.tf_yarn_links.items():
                 self.ti.xcom_push(key, url)
 

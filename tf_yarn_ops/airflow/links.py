@@ -91,7 +91,7 @@ def urls_of(resourcemanager: str, application_id: str, tensorboard: bool) -> dic
     }
 
 
-def urls_of_ended(resourcemanager: str, report: "JobReport") -> dict[str, str]:
+def urls_of_ended(resourcemanager: str, report: "JobReport", linked: bool) -> dict[str, str]:
     """Return the URL of each link, by the key of its XCom, once the application has ended.
 
     The application's own pages are gone then, and the ResourceManager has no list of its containers any more.
@@ -101,6 +101,8 @@ def urls_of_ended(resourcemanager: str, report: "JobReport") -> dict[str, str]:
     resourcemanager : str
         ``http://host:8088``.
     report : JobReport
+    linked : bool
+        Whether the pages of logs lead to their texts now, see `LogFacts`.
     """
     from ..hadoop import gateway
 
@@ -108,6 +110,6 @@ def urls_of_ended(resourcemanager: str, report: "JobReport") -> dict[str, str]:
         return _NO_LINKS
     page = f"{gateway.pages(resourcemanager)}/cluster/app/{report.application_id}"
     first = [task for task in report.tasks if task.task == report.first_failure]
-    log = next(filter(None, (safe_url(task.log_url) for task in (*first, *report.tasks))), None)
+    log = next(filter(None, (safe_url(task.log_url) for task in (*first, *report.tasks) if linked)), None)
     return {TrainingLink().xcom_key: page, YarnApplicationLink().xcom_key: page, YarnLogsLink().xcom_key: log or page,
             TensorBoardLink().xcom_key: ""}  # fmt: skip

@@ -119,11 +119,15 @@ class LogFacts:
     directory, suffix : str
         Where NodeManagers aggregate them: ``yarn.nodemanager.remote-app-log-dir``, a path or a URL, empty if it is not
         known, and ``yarn.nodemanager.remote-app-log-dir-suffix``.
+    linked : bool
+        Whether a NodeManager's page of a log leads to the text after the end: to the server of
+        ``yarn.log.server.url``, or to its own file where logs are not aggregated.
     """
 
     services: tuple[str, ...] = ()
     directory: str = ""
     suffix: str = "logs"
+    linked: bool = False
 
 
 @dataclass(frozen=True)
@@ -683,6 +687,7 @@ def build_cluster(answers: ClusterAnswers, found: FoundCluster, authentication: 
             _log_services(site, conf),
             conf.get("yarn.nodemanager.remote-app-log-dir") or "",
             conf.get("yarn.nodemanager.remote-app-log-dir-suffix") or "logs",
+            bool(conf.get("yarn.log.server.url")) or conf.get("yarn.log-aggregation-enable") == "false",
         ),
         nodes=NodeFacts(
             classpath=site.application_classpath or conf.application_classpath(),

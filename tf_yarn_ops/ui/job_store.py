@@ -124,9 +124,9 @@ class JobStore:
         """
         application = self._application(application_id)
         if application is None:
-            return self.record(application_id)
+            return self._without_dead_links(self.record(application_id))
         found = self._status(application) or self.record(application_id, str(application.get("user")))
-        return self._seen(found or _short(application))
+        return self._without_dead_links(self._seen(found or _short(application)))
 
     def updates(self, application_id: str) -> Mapping[str, Any] | None:
         """Return what is new of a job whose page is open; None while YARN or its coordinator does not answer.
@@ -140,7 +140,7 @@ class JobStore:
             return self._seen(self._status(application))
         ended = read_yarn_report(application).reason is not None
         record = self.record(application_id, str(application.get("user"))) if ended else None
-        return record or self._seen(_short(application))
+        return self._without_dead_links(record or self._seen(_short(application)))
 
     def log_end(self, application_id: str, task: str, page: str) -> str | None:
         """Return the end of the log of a task that runs, or with ``page`` its stacks; None without an answer."""
@@ -151,6 +151,12 @@ class JobStore:
 
     def _seen(self, document: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         return document if document and self._may_see(document) else None
+
+    def _without_dead_links(self, document: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        """Return a document without the pages of logs that show no text after the end."""
+        if document is None or document.get("reason") is None or self._session.cluster.logs.linked:
+            return document
+        return {**document, "tasks": [{**task, "log_url": None} for task in document.get("tasks") or ()]}
 
     def _application(self, application_id: str) -> Mapping[str, Any] | None:
         try:
