@@ -1,5 +1,7 @@
 """The lines of the job's program in the log of a task, while a worker or the triggerer waits; no secret is in them."""
 
+import threading
+
 import pytest
 from airflow.sdk.log import mask_secret
 from hypothesis import given
@@ -9,7 +11,9 @@ from support.airflow_task import ID, Running, task_log
 from support.node_logs import serve_logs
 from support.streamed_tasks import CONTAINERS, tasks_of, trains
 from support.waiting import until
+from tf_yarn_ops.airflow import execution
 from tf_yarn_ops.airflow import streamed_log as log_lines
+from tf_yarn_ops.errors import ClusterUnreachable
 
 pytestmark = pytest.mark.slow
 
@@ -35,6 +39,52 @@ def test_the_lines_come_masked_while_it_trains_and_the_rest_at_the_end(site, mon
     assert not any(line.startswith("worker:0 | ") for line in seen) and "geheim" not in "".join(seen)
 
 
+def test_lines_come_where_the_end_is_before_the_first_look(site, monkeypatch, capsys):
+    """A busy triggerer had not read the secrets yet when a short job ended, and showed no line of it."""
+    follows, over = threading.Event(), threading.Event()
+    masking, end = execution.masking, log_lines.ProgramLines.end
+
+    def read_secrets(*given):
+        follows.set()
+        return over.wait(60) and masking(*given)
+
+    monkeypatch.setattr(execution, "masking", read_secrets)
+    monkeypatch.setattr(log_lines.ProgramLines, "end", lambda lines: (end(lines), over.set()))
+    logs = serve_logs(site.yarn)
+    logs[CONTAINERS["chief:0"]] = b"all of it\n"
+    task = Running(site.operator(stream_logs="chief"))
+    trains(site)
+    until(follows.is_set)
+    site.end(ID, tasks=tasks_of(site.url, state="succeeded"))
+    task.join(60)
+    assert "chief:0 | all of it" in task_log(capsys)
+
+
+@pytest.mark.parametrize("tries", [2, 3])
+def test_last_lines_that_yarn_does_not_give_are_read_again_or_named(site, monkeypatch, capsys, tries):
+    monkeypatch.setattr(log_lines, "SCAN_SECONDS", 0.05)
+    read, looks, failed = log_lines.ProgramLines._read, [], []
+
+    def fail(lines, application_id):
+        looks.append(application_id)
+        if lines._ended.is_set() and len(failed) < tries:
+            failed.append(application_id)
+            raise ClusterUnreachable("away")
+        return read(lines, application_id)
+
+    monkeypatch.setattr(log_lines.ProgramLines, "_read", fail)
+    logs = serve_logs(site.yarn)
+    task = Running(site.operator(stream_logs="chief"))
+    trains(site)
+    until(lambda: looks)
+    logs[CONTAINERS["chief:0"]] = b"the last\n"
+    site.end(ID, tasks=tasks_of(site.url, state="succeeded"))
+    task.join(60)
+    shown = task_log(capsys)
+    assert any("last lines are not known here (away); to see them: ytf logs" in line for line in shown) == (tries == 3)
+    assert tries == 3 or "chief:0 | the last" in shown
+
+
 def test_nodes_that_do_not_answer_do_not_end_the_wait(site, monkeypatch, capsys):
     monkeypatch.setattr(log_lines, "SCAN_SECONDS", 0.05)
     asked = []
@@ -47,7 +97,8 @@ def test_nodes_that_do_not_answer_do_not_end_the_wait(site, monkeypatch, capsys)
     site.end(ID, tasks=tasks_of(site.url, state="succeeded"))
     task.join(60)
     assert not task.is_alive() and task.error is None
-    assert not any(line.startswith("worker:0 |") for line in task_log(capsys))
+    [line] = [line for line in task_log(capsys) if line.startswith("worker:0 |")]
+    assert line.startswith("worker:0 | [the log of worker:0 is neither on its node, nor at a log server, nor in HDFS")
 
 
 def test_unknown_task_of_a_job_is_reported(site, monkeypatch, capsys):

@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between two looks, lines that a look may tell, and characters of a line.
 SCAN_SECONDS, MOST_LINES, LONGEST = 5.0, 200, 2000
+#: How often the lines are read at the end, as long as YARN does not answer.
+_LAST_TRIES = 3
 #: Characters behind the end of a shown line that are masked too, twice: a secret of so many may begin in the line.
 _OVERLAP = 4096
 _ALL, _CHIEF = "all", "chief"
@@ -79,26 +81,37 @@ class ProgramLines:
                 application_id(),
             )
             return
-        while not self._ended.is_set():
+        ended, tries = False, _LAST_TRIES
+        while tries:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), SCAN_SECONDS)
-            await self.poll(application_id())
+            if ended:  # the last look has failed
+                await asyncio.sleep(SCAN_SECONDS)
+            # The end may have come before the first look.
+            ended = self._ended.is_set()
+            try:
+                await self._poll(application_id())
+                tries = 0 if ended else tries
+            except SpecInvalid as error:  # the job has no such task: to ask again is of no use
+                self._log.warning("stream_logs: %s", error)
+                return
+            except TfYarnError as error:
+                logger.debug("no lines of %s: %s", application_id(), error)
+                tries -= ended
+                if not tries:
+                    self._log.warning(
+                        "stream_logs: the last lines are not known here (%s); to see them: ytf logs %s",
+                        error,
+                        application_id(),
+                    )
 
     def end(self) -> None:
         """Make `follow` log the remaining lines and return."""
         self._ended.set()
 
-    async def poll(self, application_id: str) -> None:
+    async def _poll(self, application_id: str) -> None:
         """Log the new lines of an application; after its end, all remaining ones."""
-        try:
-            lines, left_out = await _in_thread(lambda: self._read(application_id))
-        except SpecInvalid as error:  # the job has no such task: to ask again is of no use
-            self._log.warning("stream_logs: %s", error)
-            self._ended.set()
-            return
-        except TfYarnError as error:
-            logger.debug("no lines of %s: %s", application_id, error)
-            return
+        lines, left_out = await _in_thread(lambda: self._read(application_id))
         for task, number in left_out.items():
             self._log.info(
                 "%s lines of %s are left out; all of them: ytf logs %s --task %s", number, task, application_id, task

@@ -266,7 +266,9 @@ class Logs:
         yield from (decoder.decode(chunk) for _, chunk in chain([first], chunks))
         yield decoder.decode(b"", True)
 
-    def content(self, file: LogFile, ended: bool, window: int | None = None) -> Iterator[LogChunk]:
+    def content(
+        self, file: LogFile, ended: bool, window: int | None = None, *, over: bool = False
+    ) -> Iterator[LogChunk]:
         """Yield a log in chunks; yield nothing if it is nowhere.
 
         Parameters
@@ -275,10 +277,16 @@ class Logs:
         ended : bool
             Whether the application has ended. Then wait for the aggregation, at most `AGGREGATION_TIME` seconds for all
             its logs; not for a NodeManager that hangs, which aggregates nothing.
+        over : bool, optional
+            Whether it has its verdict, and so ends soon: wait as if it had ended. Default False.
         window : int, optional
             Bytes from the end that are needed; a source that can't begin there yields all. Default: all.
         """
-        began, last, announced = self._waiting.setdefault(file.application_id, time.monotonic()), not ended, False
+        began, last, announced = (
+            self._waiting.setdefault(file.application_id, time.monotonic()),
+            not (ended or over),
+            False,
+        )
         live = self._in_order(self._from_node, self._from_page) if file.page and not ended else (self._from_node,)
         sources = (*live, self._from_server, self._from_file_system)
         with closing(LogSources(self._cluster, self._resourcemanager)) as known:
@@ -324,7 +332,7 @@ class Logs:
         try:
             application = self._resourcemanager.get(file.application_id)
         except TfYarnError:
-            return False
+            return True  # that YARN does not answer is no end
         return application.get("logAggregationStatus") in _AGGREGATING
 
     def open_known(self) -> "LogSources":

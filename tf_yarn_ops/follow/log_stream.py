@@ -82,7 +82,7 @@ class _Reader:
         """
         kept: deque[bytes] = deque()
         size, end, found = 0, self._offset, False
-        for place, chunk in logs.content(self.file, ended, LAST_BYTES):
+        for place, chunk in logs.content(self.file, ended, LAST_BYTES, over=True):
             found = True
             new = chunk[max(0, self._offset - place) :]
             if new:
@@ -90,7 +90,7 @@ class _Reader:
                 size, end = size + len(new), place + len(chunk)
             while size - len(kept[0] if kept else b"") >= LAST_BYTES:
                 size -= len(kept.popleft())
-        if not found and logs.hangs(self.file):
+        if not found:
             yield f"[{logs.why_missing(self.task, self.file)}]"
         left_out = end - size - self._offset
         if left_out > 0:
