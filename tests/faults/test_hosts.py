@@ -177,8 +177,9 @@ def own_names(rig):
     client = rig.submit(*releasable(rig, "names"), "-r", "worker:3", f"{RING}; {UNTIL_RELEASED}")
     client.running(3)
     began = rig.clock()
-    log = rig.run(*YTF, "logs", client.application, "--task", "worker:2").stdout
-    assert "step 1\n" in log and client.process.poll() is None, log
+    words = *YTF, "logs", client.application, "--task", "worker:2"
+    until(lambda: "step 1\n" in rig.run(*words).stdout, 60, 1, client.lines)
+    assert client.process.poll() is None, client.lines()
     release(rig, "names")
     return client.end(began, on_different_hosts)
 
