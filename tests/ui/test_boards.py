@@ -181,14 +181,18 @@ def team(yarn):
 
 
 def test_tensorboard_of_a_team_reads_as_the_owner_of_the_job(team, program):
-    """The owner names the path, so the rights of the one who runs ytf ui must not count."""
+    """The owner names the path, so the rights of the one who runs ytf ui must not count.
+
+    TensorBoard's projector opens the paths that its file names, with those rights.
+    """
     reader, files = team
+    files.files["/models/plugins/org_tensorflow_tensorboard_projector/projector_config.pbtxt"] = b"sprite..."
     bob, eve = reader("bob"), reader("eve")
     assert "Start TensorBoard" in bob.get(PAGE).text
     assert eve.post(BOARD).status_code == 400 and not program.pids
     assert bob.post(BOARD).status_code == 303
     shown = until(lambda: None if (found := bob.get(f"{BOARD}/")).headers.get("refresh") else found)
-    assert "events.out.tfevents.1" in shown.text
+    assert "events.out.tfevents.1" in shown.text and "projector" not in shown.text
     opened = [(at["user.name"], at.get("doas")) for _, _, path, at in files.requests if path.startswith("/models")]
     assert len(opened) >= 2 and set(opened) == {("ytf", "ann")}
     for path in (f"{BOARD}/", f"{BOARD}/events.out.tfevents.1"):

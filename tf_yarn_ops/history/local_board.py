@@ -53,6 +53,8 @@ class LocalBoard:
         Default: a free one.
     arguments : sequence of str, optional
         Further arguments of the program.
+    plugins : bool, optional
+        As in `EventCopies`. Default True.
 
     Attributes
     ----------
@@ -66,9 +68,10 @@ class LocalBoard:
         open_path: Callable[[str], tuple[FileSystem, str]],
         port: int = 0,
         arguments: Sequence[str] = (),
+        plugins: bool = True,
     ):
         self.port = port or _free_port()
-        self._shown, self._open_path, self._arguments = shown, open_path, arguments
+        self._shown, self._open_path, self._arguments, self._plugins = shown, open_path, arguments, plugins
         self._folder = Path(tempfile.mkdtemp(prefix="ytf-tensorboard-"))
         self._copies: list[EventCopies] = []
         self._opened: list[FileSystem] = []
@@ -139,7 +142,7 @@ class LocalBoard:
         self._opened.append(files)
         if files.status(path) is None:
             raise SpecInvalid(f"{place} does not exist")
-        copies = EventCopies(files, path, str(folder))
+        copies = EventCopies(files, path, str(folder), self._plugins)
         copies.refresh()
         self._copies.append(copies)
 

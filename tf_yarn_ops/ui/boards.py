@@ -81,7 +81,8 @@ class Boards:
             if len(self._boards) >= _MOST:
                 oldest = min(self._boards, key=lambda key: self._boards[key].seen_at)
                 threading.Thread(target=self._boards.pop(oldest).local.end, daemon=True).start()
-            local = LocalBoard([Shown(application_id, place)], cluster.open_path, arguments=["--path_prefix", prefix])
+            words = ["--path_prefix", prefix]
+            local = LocalBoard([Shown(application_id, place)], cluster.open_path, 0, words, plugins=not self._team)
             board = self._boards[application_id] = Board(local, time.monotonic())
         threading.Thread(target=self._keep, args=(application_id, board), daemon=True).start()
 

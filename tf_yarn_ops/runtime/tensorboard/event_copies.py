@@ -30,6 +30,9 @@ class EventCopies:
         The folder, absolute.
     folder : str
         The local folder; it is made.
+    plugins : bool, optional
+        Whether also the files of TensorBoard's plugins. Some name other files of this machine, which TensorBoard then
+        shows: not for the jobs of others. Default True.
 
     Attributes
     ----------
@@ -37,7 +40,8 @@ class EventCopies:
         The folder; after a change the copies go on with the same files there.
     """
 
-    def __init__(self, source: Storage, path: str, folder: str):
+    def __init__(self, source: Storage, path: str, folder: str, plugins: bool = True):
+        self._plugins = plugins
         self._source, self.path, self._folder = source, path.rstrip("/") or "/", folder
         os.makedirs(folder, exist_ok=True)
         self._copied: Dict[str, int] = {}
@@ -53,7 +57,7 @@ class EventCopies:
                 if entry.is_directory:
                     if not entry.name.startswith((".", "_")):
                         waiting.append(name)
-                elif EVENTS in entry.name or PLUGINS in below.split("/"):
+                elif EVENTS in entry.name or (self._plugins and PLUGINS in below.split("/")):
                     found.add(name)
                     fetched += self._copy(name, entry)
         for name in set(self._copied) - found:
