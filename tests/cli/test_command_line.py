@@ -17,7 +17,7 @@ from support.hostile_words import DOORS, any_variables_end_well
 from support.http_server import Handler, running
 from support.programs import ROOT, SUBMIT, YTF, run
 from tf_yarn_ops.cli import main, submit_main
-from tf_yarn_ops.cli.command_line import application_of
+from tf_yarn_ops.cli.command_line import application_of, check_option_values
 from tf_yarn_ops.cli.submit import submit
 from tf_yarn_ops.cli.ytf import ytf
 
@@ -158,6 +158,11 @@ def commands_below(command, words=()):
     yield words, [option for option in command.get_params(ctx) if isinstance(option, click.Option)]
     for name in command.list_commands(ctx) if isinstance(command, click.Group) else ():
         yield from commands_below(command.get_command(ctx, name), (*words, name))
+
+
+@pytest.mark.parametrize("value", ["_f", "_v", "__json", "f"])
+def test_word_without_a_dash_is_a_value(value):
+    check_option_values(ytf, ["logs", APP, "--grep", value], "ytf")
 
 
 @pytest.mark.parametrize(("program", "command"), [("ytf", ytf), ("ytf-submit", submit)])

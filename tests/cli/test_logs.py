@@ -1,10 +1,16 @@
 """ytf logs: its arguments, and which tasks it reads."""
 
+import json
+from types import SimpleNamespace
+
 import pytest
 
 from support.programs import SUBMIT, YTF, run
+from tf_yarn_ops.cli import logs
 from tf_yarn_ops.cli.submit import read_log_tasks, submit
+from tf_yarn_ops.errors import ClusterUnreachable, LogMissing, SpecInvalid, TfYarnError
 from tf_yarn_ops.job.request import build_job
+from tf_yarn_ops.terminal.log_filter import LogFilter
 
 
 @pytest.mark.parametrize(
@@ -44,3 +50,27 @@ def test_logs_of_an_unknown_task_are_rejected():
 def test_faulty_arguments_of_logs_are_reported_without_a_cluster(words, code, message):
     done = run(YTF, "logs", "application_1_0001", "--resourcemanager", "http://127.0.0.1:1", *words)
     assert (done.returncode, done.stdout) == (code, "") and message in done.stderr
+
+
+@pytest.mark.parametrize("tasks", [("a", "b", "c"), ("a", "c"), ("b", "a"), ("b", "m"), ("c",), ("a", "m", "c")])
+def test_json_is_whole_whatever_ends_it(tasks, capsys):
+    """An array began with the first log, and had no end when a later one failed."""
+
+    def log(application_id, name):
+        if name == "b":
+            raise SpecInvalid("b has no log: nothing has run in a container of it")
+        if name == "m":
+            raise LogMissing("nowhere")
+        yield f"{name}: one\n"
+        if name == "c":
+            raise ClusterUnreachable("away in the middle")
+
+    failed = {"b", "m", "c"} & set(tasks)
+    try:
+        logs._print(SimpleNamespace(log=log), "application_1_0001", tasks, LogFilter(), None, True)
+        assert not failed
+    except TfYarnError:
+        assert failed
+    found = json.loads(capsys.readouterr().out)
+    written = [(one["task"], one["log"]) for one in ([found] if len(tasks) == 1 else found)]
+    assert written == [(name, f"{name}: one\n") for name in tasks if name in "ac"]

@@ -93,10 +93,10 @@ def check_option_values(command: click.Command, words: Sequence[str], program: s
     rest = iter(words)
     for word in rest:
         options = _options_of(ctx)
-        option = options.get(word.replace("_", "-"))
+        option = options.get(_dashed(word))
         if option is not None and not option.is_flag:
             value = next(rest, "")
-            if value.replace("_", "-") in options:
+            if _dashed(value) in options:
                 raise click.UsageError(f"{word!r} needs a value, and {value!r} is an option.", ctx)
         elif word == "--" or (not word.startswith("-") and not ctx.allow_interspersed_args):
             below = None
@@ -105,6 +105,11 @@ def check_option_values(command: click.Command, words: Sequence[str], program: s
             if below is None:
                 return
             ctx = click.Context(below, parent=ctx, info_name=word, **below.context_settings)
+
+
+def _dashed(word: str) -> str:
+    """Return an option as the parser reads it; empty for another word, such as ``_f``."""
+    return word.replace("_", "-") if word.startswith("-") else ""
 
 
 def _options_of(ctx: click.Context) -> dict[str, click.Option]:

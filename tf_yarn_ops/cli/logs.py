@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..errors import LogMissing
+from ..errors import LogMissing, SpecInvalid, TfYarnError
 from ..follow.log_stream import LogLine, choose_tasks
 from ..launch.launcher import Launcher
 from ..runtime.common.report import JobReport
@@ -124,40 +124,46 @@ def _print(
         names = list(choose_tasks(report, tasks)) or [None]
     elif tasks:
         names = list(tasks)
-    missing: list[LogMissing] = []
+    missing: list[TfYarnError] = []
     begin = "[" if len(names) > 1 else ""
-    for name in names:
-        several = name is not None and len(names) > 1
-        try:
-            lines: Iterable[str] = _lines(launcher.log(application_id, name), name or "", chosen)
-            if tail:
-                lines = deque(lines, tail)
-            if as_json:
-                _show_document({"application_id": application_id, "task": name, "log": ""}, lines, begin)
-                begin = begin and ","
-                continue
-            for line in lines:
-                show(f"{name} | {line}" if several else line, data=True, nl=not line.endswith("\n"))
-        except LogMissing as error:
-            if not several:
-                raise
-            echo(f"{name}: {error}")
-            missing.append(error)
-    if as_json:
-        show({"": "", "[": "[]", ",": "]"}[begin])
+    try:
+        for name in names:
+            several = name is not None and len(names) > 1
+            try:
+                lines: Iterable[str] = _lines(launcher.log(application_id, name), name or "", chosen)
+                if tail:
+                    lines = deque(lines, tail)
+                if as_json:
+                    source = iter(lines)
+                    lines = chain([next(source, "")], source)  # what has no log has no document
+                    before, begin = begin, begin and ","
+                    _show_document({"application_id": application_id, "task": name, "log": ""}, lines, before)
+                    continue
+                for line in lines:
+                    show(f"{name} | {line}" if several else line, data=True, nl=not line.endswith("\n"))
+            except (LogMissing, SpecInvalid) as error:  # there is none, or nothing has run in a container of the task
+                if not several:
+                    raise
+                echo(f"{name}: {error}")
+                missing.append(error)
+    finally:
+        if as_json and begin:  # also what an error ends is a document
+            show({"[": "[]", ",": "]"}[begin])
+    if as_json and not begin:
+        show("")
     if missing:
         raise missing[0]
 
 
 def _show_document(document: dict[str, Any], lines: Iterable[str], begin: str) -> None:
     """Write a JSON document that ends with an empty text, and the lines into that text: they may not fit in memory."""
-    source = iter(lines)
-    first = next(source, "")  # what has no log has no document
     show(begin + json.dumps(document, ensure_ascii=False).removesuffix('"}'), data=True, nl=False)
-    for line in chain([first], source):
-        # As in all documents, a NUL is text: databases do not hold it.
-        show(json.dumps(line.replace("\0", "\\u0000"), ensure_ascii=False)[1:-1], data=True, nl=False)
-    show('"}', data=True, nl=False)
+    try:
+        for line in lines:
+            # As in all documents, a NUL is text: databases do not hold it.
+            show(json.dumps(line.replace("\0", "\\u0000"), ensure_ascii=False)[1:-1], data=True, nl=False)
+    finally:
+        show('"}', data=True, nl=False)
 
 
 def _lines(chunks: Iterator[str], task: str, chosen: LogFilter) -> Iterator[str]:
