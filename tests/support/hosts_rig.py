@@ -156,6 +156,7 @@ class HostsRig(Rig):
         until(lambda: health.count_active_nodes(settings) == settings.nodes, 90, what="all nodes are active")
 
     def close(self):
+        """End the clients that still run, which kill their jobs."""
         for client in self.clients:
             if client.process.poll() is None:
                 client.process.terminate()
