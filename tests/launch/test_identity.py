@@ -195,6 +195,10 @@ def test_forged_report_neither_ends_nor_blocks_the_next_attempt(how):
 
 
 ENDED_AT = 1_700_000_000.0
+#: YARN's words where the application master's expiry is shorter than the node's.
+CUT_OFF = (
+    "Application application_1_0001 failed 1 times due to ApplicationMaster for attempt appattempt_1_01 timed out."
+)
 
 
 @pytest.mark.parametrize(
@@ -208,6 +212,7 @@ ENDED_AT = 1_700_000_000.0
         ([mine(1, reason=Reason.NODE_LOST)], -50, (number(1), 75)),
         ([mine(1, reason=Reason.NODE_LOST)], -61, None),
         ([mine(1, reason=Reason.NODE_LOST, user="stranger")], 0, None),
+        ([mine(1, "FAILED", diagnostics=CUT_OFF)], 0, (number(1), 75)),
         ([mine(1, reason=Reason.TASK_FAILED)], 0, None),
         ([mine(1)], 0, None),
         ([], 0, None),

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from support.fake_yarn import FakeYarn, closed_address, serving
+from support.waiting import until_async
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.master import partition
 
@@ -18,32 +19,68 @@ def quick(monkeypatch):
         monkeypatch.setattr(partition, name, 0.05)
 
 
+NODE, MASTER = (f"yarn.{part}.liveness-monitor.expiry-interval-ms" for part in ("nm", "am"))
+
+
 @pytest.mark.parametrize(
     ("found", "seconds"),
-    [({}, 600.0), ({"yarn.nm.liveness-monitor.expiry-interval-ms": "40000"}, 40.0)],
+    [
+        ({NODE: "600000", MASTER: "600000"}, 600.0),
+        ({NODE: "40000", MASTER: "600000"}, 40.0),
+        ({NODE: "600000", MASTER: "50000"}, 50.0),
+        ({NODE: "40000"}, None),
+    ],
 )
-def test_node_expiry_is_that_of_the_resourcemanager(found, seconds):
+def test_expiry_is_the_shorter_one_of_node_and_application_master(found, seconds):
     yarn = FakeYarn()
     yarn.conf |= found
     with serving(yarn):
-        assert partition.read_node_expiry([closed_address(), yarn.url]) == seconds
+        assert partition.read_expiry([closed_address(), yarn.url]) == seconds
 
 
-def test_node_expiry_without_an_answer_is_hadoops_default():
-    assert partition.read_node_expiry([closed_address()]) == partition.NODE_EXPIRY
-
-
-def test_await_loss_ends_the_job_when_no_resourcemanager_is_reached():
-    lost = asyncio.run(partition.await_loss([NOWHERE, NOWHERE], 0.3))
+def test_await_loss_ends_the_job_when_no_resourcemanager_is_reached(monkeypatch):
+    monkeypatch.setattr(partition, "EXPIRY", 0.3)
+    lost = asyncio.run(partition.await_loss([NOWHERE, NOWHERE]))
     assert lost.reason is Reason.NODE_LOST
-    assert lost.cause.startswith("this node has reached no ResourceManager for 0 s")
+    assert lost.cause.startswith("this node has reached no active ResourceManager for 0 s")
 
 
-@pytest.mark.parametrize("down", [True, False])
-def test_await_loss_goes_on_while_one_host_answers(down, yarn):
-    async def waits():
-        addresses = [NOWHERE, closed_address() if down else yarn.url]
-        with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(partition.await_loss(addresses, 0.3), 1.0)
+@pytest.mark.parametrize(
+    ("hosts", "goes_on"),
+    [
+        (["active"], True),
+        (["refused"], True),  # it is down or starts
+        (["refused", "standby"], True),  # each host answers
+        (["silent", "active"], True),
+        (["silent", "standby"], False),  # the active one's time runs
+        (["silent", "refused"], False),
+    ],
+)
+def test_await_loss_goes_on_while_the_active_one_answers(hosts, goes_on, monkeypatch):
+    monkeypatch.setattr(partition, "EXPIRY", 0.3)
+    yarn = FakeYarn()
+    yarn.ha_state = "STANDBY" if "standby" in hosts else "ACTIVE"
+    with serving(yarn):
+        places = {"silent": NOWHERE, "refused": closed_address(), "active": yarn.url, "standby": yarn.url}
+        waiting = asyncio.wait_for(partition.await_loss([places[host] for host in hosts]), 2.0 if goes_on else 60.0)
+        if goes_on:
+            with pytest.raises(asyncio.TimeoutError):
+                asyncio.run(waiting)
+        else:
+            assert asyncio.run(waiting).reason is Reason.NODE_LOST
 
-    asyncio.run(waits())
+
+def test_await_loss_asks_again_for_the_expiry(monkeypatch):
+    yarn = FakeYarn()
+    with serving(yarn):
+
+        async def shown_later():
+            waiting = asyncio.ensure_future(partition.await_loss([yarn.url]))
+            await until_async(lambda: [place for _, place, *_ in yarn.requests if place == "/conf"])
+            yarn.conf |= {NODE: "700", MASTER: "600"}
+            seen = len(yarn.requests)
+            await until_async(lambda: len(yarn.requests) >= seen + 2)
+            monkeypatch.setattr(partition, "_reaches", lambda base, known: None)
+            return await waiting
+
+        assert "for 1 s, after which" in asyncio.run(shown_later()).cause

@@ -88,6 +88,8 @@ _SENTENCES = {
     Reason.ENVIRONMENT_INVALID: "The node of the application master could not start the job's Python",
     Reason.AM_FAILED: "The application master ended without a report",
 }
+#: YARN's words where an application master was silent for too long, as on a node that is cut off.
+AM_SILENT = re.compile("ApplicationMaster for attempt \\S+ timed out")
 #: What to do, by YARN's and Skein's own texts: no Python, or a token of a secured cluster that does not fit. The text
 #: follows theirs.
 _ADVICE = (
@@ -108,7 +110,7 @@ _ADVICE = (
         "resourcemanager_service in site.yaml: it is yarn.resourcemanager.address of each ResourceManager",
     ),
     (
-        re.compile("ApplicationMaster for attempt \\S+ timed out"),
+        AM_SILENT,
         "If each job on a secured cluster ends so, its token names another address of the ResourceManager than the "
         "nodes use: set resourcemanager_service in site.yaml to yarn.resourcemanager.address",
     ),

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Fault, FaultCode
-from ..follow.yarn_report import never_launched, read_yarn_report
+from ..follow.yarn_report import AM_SILENT, never_launched, read_yarn_report
 from ..hadoop.resourcemanager import ENDED
 from ..job.parts import Deadlines
 from ..job.spec import JobSpec
@@ -278,7 +278,7 @@ def decide_submission(
 def old_tasks_end(
     applications: Iterable[Mapping[str, Any]], user: str, deadlines: Deadlines, now: float
 ) -> tuple[str, float] | None:
-    """Return the application whose tasks may still run on nodes that YARN has lost, and until when.
+    """Return the application whose tasks may still run on nodes that YARN does not reach, and until when.
 
     YARN can't end a container of a lost node; an agent without a coordinator ends its command after the heartbeat's
     deadline.
@@ -304,7 +304,7 @@ def old_tasks_end(
         if a.get("user") == user
         and a["state"] in ENDED
         and a.get("finishedTime")
-        and read_yarn_report(a).reason is Reason.NODE_LOST
+        and (read_yarn_report(a).reason is Reason.NODE_LOST or AM_SILENT.search(str(a.get("diagnostics"))))
     ]
     if not lost or not deadlines.heartbeat:
         return None

@@ -24,7 +24,7 @@ from .containers import SkeinContainers, exit_now
 from .coordinator import Coordinator
 from .lifecycle import Expired
 from .listener import PortsTaken, listen_on_first_free
-from .partition import await_loss, read_node_expiry
+from .partition import await_loss
 from .verdict import (
     FIRST_CONTACT_SECONDS,
     RESOURCEMANAGER_SECONDS,
@@ -117,10 +117,7 @@ async def end_when_lost(coordinator: Coordinator, reachable: "asyncio.Future[Opt
     """End the job when this node is cut off from YARN, if a ResourceManager was ever reached from it."""
     job = coordinator.state.job
     if await reachable is not None:
-        expiry = await asyncio.get_running_loop().run_in_executor(
-            None, read_node_expiry, job.resourcemanagers, job.authorities
-        )
-        coordinator.apply(await await_loss(job.resourcemanagers, expiry))
+        coordinator.apply(await await_loss(job.resourcemanagers, job.authorities))
 
 
 def warn_unless(known: Optional[bool], job: Job) -> None:

@@ -9,7 +9,7 @@ import logging
 import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from typing import Dict, Sequence
+from typing import Any, Dict, Optional, Sequence
 from urllib.parse import urlsplit
 
 from ..common.container_http import NO_ANSWER, RM_REQUEST_SECONDS, fetch_answer, token_header
@@ -18,60 +18,93 @@ from .lifecycle import Expired
 
 logger = logging.getLogger(__name__)
 
-_PROPERTY = "yarn.nm.liveness-monitor.expiry-interval-ms"
-#: Hadoop's default for the property, seconds.
-NODE_EXPIRY = 600.0
+#: YARN ends the application at the first of both: the node is lost, or the application master.
+_PROPERTIES = "yarn.nm.liveness-monitor.expiry-interval-ms", "yarn.am.liveness-monitor.expiry-interval-ms"
+#: Hadoop's default for both, seconds.
+EXPIRY = 600.0
 #: Seconds between two connections; between two tries after a failure; for one try.
 POLL_SECONDS, RETRY_SECONDS, CONNECT_SECONDS = 10.0, 1.0, 2.0
+#: How often a ResourceManager that is reached is asked for the properties, as long as it does not show them.
+_TRIES = 10
 
 
-def read_node_expiry(resourcemanagers: Sequence[str], authorities: str = "") -> float:
-    """Return the seconds of silence after which YARN takes a node for lost; Hadoop's default if none shows them."""
+def read_expiry(resourcemanagers: Sequence[str], authorities: str = "") -> Optional[float]:
+    """Return the seconds of silence after which YARN ends an application of this node; None if none shows them."""
     for base in resourcemanagers:
-        url, headers = f"{base}/conf?name={_PROPERTY}", {"Accept": "application/json", **token_header(os.environ)}
         try:
-            document = fetch_answer(url, headers, RM_REQUEST_SECONDS, authorities).document()
-            # Older releases answer with all properties.
-            found = document.get("properties") or [document["property"]]
-            return next(float(one["value"]) / 1000 for one in found if one["key"] == _PROPERTY)
-        except (*NO_ANSWER, AttributeError, LookupError, StopIteration):
+            return min(_read_seconds(base, name, authorities) for name in _PROPERTIES)
+        except (*NO_ANSWER, AttributeError, LookupError):
             continue
-    return NODE_EXPIRY
+    return None
 
 
-async def await_loss(resourcemanagers: Sequence[str], expiry: float) -> Expired:
-    """Return the end of the job when no ResourceManager was reached for so long that YARN has lost this node.
+def _read_seconds(base: str, name: str, authorities: str) -> float:
+    document = _fetch(f"{base}/conf?name={name}", authorities)
+    # Older releases answer with all properties.
+    found = {one["key"]: one["value"] for one in document.get("properties") or [document["property"]]}
+    return float(found[name]) / 1000
+
+
+def _fetch(url: str, authorities: str) -> Any:
+    headers = {"Accept": "application/json", **token_header(os.environ)}
+    return fetch_answer(url, headers, RM_REQUEST_SECONDS, authorities).document()
+
+
+async def await_loss(resourcemanagers: Sequence[str], authorities: str = "") -> Expired:
+    """Return the end of the job when no active ResourceManager was reached for so long that YARN has lost this node.
 
     Parameters
     ----------
     resourcemanagers : sequence of str
         One of them has been reached.
-    expiry : float
-        As from `read_node_expiry`.
+    authorities : str, optional
+        File with the certificates of authorities, for https.
 
     Notes
     -----
     A connection is enough, also a refused one: a ResourceManager that is down or overloaded ends nothing, and its nodes
-    have their whole time when it is back.
+    have their whole time when it is back. Where one host of a pair is silent, the other one counts if it is active: a
+    standby does not take part in the time that the active one counts.
     """
     loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1)  # a name service may be silent for long
     known: Dict[str, str] = {}
-    reached = loop.time()
+    reached, expiry, tries = loop.time(), None, 0
     while True:
         began = loop.time()
-        if await loop.run_in_executor(thread, lambda: any(_reaches(base, known) for base in resourcemanagers)):
+        if await loop.run_in_executor(thread, _reach_active, resourcemanagers, known, authorities):
             reached = began
+            if expiry is None and tries < _TRIES:
+                tries += 1
+                expiry = await loop.run_in_executor(thread, read_expiry, resourcemanagers, authorities)
+                if expiry is None and tries == _TRIES:
+                    logger.warning("no ResourceManager shows %s; YARN's default counts", " and ".join(_PROPERTIES))
             await asyncio.sleep(POLL_SECONDS)
-        elif loop.time() - reached < expiry:
+        elif loop.time() - reached < (expiry or EXPIRY):
             await asyncio.sleep(RETRY_SECONDS)
         else:
-            cause = f"this node has reached no ResourceManager for {expiry:.0f} s, after which YARN takes it for lost"
+            seconds = f"{expiry or EXPIRY:.0f} s"
+            cause = f"this node has reached no active ResourceManager for {seconds}, after which YARN takes it for lost"
             logger.error("%s", cause)
             return Expired(Reason.NODE_LOST, cause)
 
 
-def _reaches(base: str, known: Dict[str, str]) -> bool:
-    """Return whether a host answers a connection, at its last address or by its name."""
+def _reach_active(resourcemanagers: Sequence[str], known: Dict[str, str], authorities: str) -> bool:
+    """Return whether all hosts answer a connection, or the active one's does."""
+    answers = {base: _reaches(base, known) for base in resourcemanagers}
+    return None not in answers.values() or any(
+        answer and not _is_standby(base, authorities) for base, answer in answers.items()
+    )
+
+
+def _is_standby(base: str, authorities: str) -> bool:
+    try:
+        return bool(_fetch(f"{base}/ws/v1/cluster/info", authorities)["clusterInfo"].get("haState") == "STANDBY")
+    except (*NO_ANSWER, AttributeError, LookupError):
+        return False
+
+
+def _reaches(base: str, known: Dict[str, str]) -> Optional[bool]:
+    """Return whether a host takes a connection, at its last address or by its name; None if it is silent."""
     place = urlsplit(base)
     port = place.port or (443 if place.scheme == "https" else 80)
     for host in filter(None, (known.get(base), place.hostname)):
@@ -80,7 +113,7 @@ def _reaches(base: str, known: Dict[str, str]) -> bool:
                 known[base] = made.getpeername()[0]
                 return True
         except ConnectionRefusedError:
-            return True
+            return False
         except OSError:
             continue
-    return False
+    return None
