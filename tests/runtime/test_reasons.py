@@ -91,6 +91,14 @@ LOCALISATION = {
         UNPACK.format("java.io.IOException: No space left on device" + STACK),
         (Reason.CONTAINER_LOST, "No space left on device", False),
     ),
+    "read-only": (
+        "java.io.FileNotFoundException: /data3/nm/filecache/1_tmp/e.zip (Read-only file system)" + STACK,
+        (Reason.CONTAINER_LOST, "(Read-only file system)", False),
+    ),
+    "private": (
+        "java.io.FileNotFoundException: File file:/data1/nm/nmPrivate/c_1.tokens does not exist" + STACK,
+        (Reason.CONTAINER_LOST, "File file:/data1/nm/nmPrivate/c_1.tokens does not exist", False),
+    ),
 }  # fmt: skip
 
 
@@ -102,7 +110,8 @@ def test_file_that_is_not_localised_has_reason_and_yarns_words(name):
     assert str(fault) == f"{fault.advice} ({fault.words})" and " at org." not in str(fault)
 
 
-@pytest.mark.parametrize("text", ["", "Container killed on request. Exit code is 143", "[1]Exception from "
+@pytest.mark.parametrize("text", ["", "org.apache.hadoop.security.AccessControlException: Client cannot authenticate "
+    "via:[TOKEN, KERBEROS]", "Container killed on request. Exit code is 143", "[1]Exception from "
     "container-launch. Exit code: 1 Last 4096 bytes of stderr: FileNotFoundException: File does not exist: x"])  # fmt: skip
-def test_container_that_has_started_was_localised(text):
+def test_other_texts_name_no_file_of_the_job(text):
     assert find_localisation_fault(text) is None

@@ -142,7 +142,10 @@ class StartFault(NamedTuple):
 #: What a NodeManager says of a file that it can't localise.
 _LOCALISATION_FAULTS = (
     (
-        r"No space left on device|(?:any valid|good) local director|No good disks|Disk quota exceeded",
+        # Java calls a local file that it can't open not found, too.
+        r"No space left on device|(?:any valid|good) local director|No good disks|Disk quota exceeded|"
+        r"\((?:Read-only file system|Input/output error|Too many open files|Permission denied|Stale file handle)\)|"
+        r"File file:\S*/nmPrivate/\S+ does not exist",
         StartFault(Reason.CONTAINER_LOST, "a disk of the node is full or broken: its administrator must free it"),
     ),
     (
@@ -154,7 +157,7 @@ _LOCALISATION_FAULTS = (
         ),
     ),
     (
-        r"Permission denied: user=|AccessControlException|Resource \S+ is not publicly accessible",
+        r"(?:AccessControlException: )?Permission denied: user=|Resource \S+ is not publicly accessible",
         StartFault(Reason.SUBMISSION_REJECTED, "YARN may not read a file of the job: let the job's user read it", True),
     ),
     (
