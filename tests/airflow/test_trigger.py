@@ -4,9 +4,11 @@ import asyncio
 import json
 import logging
 import signal
+import socket
 import threading
 import time
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 from airflow.configuration import conf
@@ -670,3 +672,19 @@ def test_two_hundred_trainings_keep_few_files_open(place):
         process.wait(30)
     assert max(files) < 50
     assert len(set(found)) == len(found) <= 20 * (times[-1] - times[0] + 2)
+
+
+def test_bytes_that_another_process_has_not_read_are_seen(monkeypatch):
+    def fail(path):
+        raise FileNotFoundError(path)
+
+    one, other = socket.socketpair()
+    with one, other:
+        assert not trigger_module._has_unread_bytes()
+        one.send(b"the last line")
+        assert trigger_module._has_unread_bytes()
+        other.recv(100)
+        assert not trigger_module._has_unread_bytes()
+        one.send(b"x")
+        monkeypatch.setattr(Path, "read_text", fail)
+        assert not trigger_module._has_unread_bytes(), "not every system has these lists"

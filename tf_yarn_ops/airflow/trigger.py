@@ -9,10 +9,10 @@ import contextlib
 import contextvars
 import logging
 import os
-import socket
 import time
 from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, cast
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
@@ -25,6 +25,8 @@ _KILLERS = ThreadPoolExecutor(32, thread_name_prefix="tf-yarn-kill")
 #: Seconds for a kill, less than Airflow's ``[triggerer] on_kill_timeout`` of 30; of them, after a pause of the
 #: triggerer, for Airflow's answer: for its first one a triggerer builds an API server in itself.
 _KILLED, _ANSWERED = 28.0, 20.0
+#: Looks through the sockets of the process, for one trigger after the other.
+_SCANNER = ThreadPoolExecutor(1, thread_name_prefix="tf-yarn-log")
 #: Seconds for Airflow to read the last lines of a trigger.
 _READ = 30.0
 
@@ -189,23 +191,29 @@ async def _await_read_log() -> None:
     Since 3.0 they pass a socket to another process, which closes the log of a trigger that has ended. What it reads
     later, as on a busy machine, is not in the log of the task (apache/airflow#66158).
     """
-    until = time.monotonic() + _READ
-    while _has_unread_bytes() and time.monotonic() < until:
-        await asyncio.sleep(0.05)
+    loop, until = asyncio.get_running_loop(), time.monotonic() + _READ
+    while time.monotonic() < until and await loop.run_in_executor(_SCANNER, _has_unread_bytes):
+        await asyncio.sleep(0.2)
 
 
 def _has_unread_bytes() -> bool:
-    """Return whether this process has written to another one of this machine what that one has not read yet."""
-    import fcntl
-    import termios
+    """Return whether this process has written to another one of this machine what that one has not read yet.
 
-    for number in map(int, os.listdir("/proc/self/fd")):
-        try:
-            one = socket.socket(fileno=number)
-        except OSError:  # it is no socket
-            continue
-        family, _ = one.family, one.detach()
+    False on a system without Linux's lists of descriptors and of sockets.
+    """
+    try:
+        import fcntl
+        import termios
+
+        lines = Path("/proc/net/unix").read_text().splitlines()[1:]
+        ours = {f"socket:[{line.split()[6]}]" for line in lines}
+        numbers = os.listdir("/proc/self/fd")
+    except (ImportError, OSError):
+        return False
+    for number in numbers:
         with contextlib.suppress(OSError):  # another thread has closed it
-            if family == socket.AF_UNIX and any(fcntl.ioctl(number, termios.TIOCOUTQ, bytes(4))):
+            if os.readlink(f"/proc/self/fd/{number}") in ours and any(
+                fcntl.ioctl(int(number), termios.TIOCOUTQ, bytes(4))
+            ):
                 return True
     return False
