@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import re
 import tarfile
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -87,6 +88,51 @@ def test_a_kill_lets_the_program_save_and_leaves_no_container(hadoop, launcher, 
     assert launcher.wait(application, timeout=120).reason is Reason.KILLED
     until(lambda: not engine.run("ps", "--quiet"), 60, what="the end of all containers")
     assert (output / "saved").exists(), "the program got SIGTERM before SIGKILL"
+
+
+#: Nearly fills its container, and grows when a file exists. The kernel then kills the first process, so the container ends.
+FILLS = """\
+import os, pathlib, time
+pathlib.Path("/proc/1/oom_score_adj").write_text("1000")
+held = b"x" * (465 << 20)
+while not pathlib.Path(os.environ["DTF_OUTPUT_PATH"], "grow").exists():
+    time.sleep(0.1)
+held *= 2
+"""
+
+
+def test_sigkill_of_a_whole_container_ends_with_its_cause(hadoop, launcher, tmp_path):
+    """From outside, and by the kernel for memory; no agent is left that could report it."""
+    engine = hadoop.settings.engine
+    (tmp_path / "fills.py").write_text(FILLS)
+    output = engine.output / "sigkill"
+    output.mkdir()
+    output.chmod(0o777)
+    options = {
+        "script": str(tmp_path / "fills.py"),
+        "output": str(output),
+        "task_memory": "512",
+        "max_container_losses": 0,
+    }
+    idle, full = (launcher.submit(job(words, **options)) for words in ("exec sleep 1000", "exec python3 fills.py"))
+
+    def once_used(application, part, *words):
+        """Run a command of Docker on the job's container when it is known to use this part of its memory."""
+        until(
+            lambda: (usage := launcher.report(application).usage) and (usage.fullest_part or 0) >= part, 120, 0.5,
+            what=lambda: f"the use of {part}: {launcher.report(application)}",
+        )  # fmt: skip
+        engine.run(*words, *engine.run("ps", "--quiet", f"--filter=name={application.partition('_')[2]}").split())
+
+    once_used(idle, 0, "kill", "--signal=KILL")
+    once_used(full, 0.9, "update", "--memory=512m", "--memory-swap=512m")
+    (output / "grow").touch()
+    killed, grown = (launcher.wait(application, timeout=120 * PATIENCE) for application in (idle, full))
+    words = "SIGKILL ended its container (exit code 137)"
+    assert (killed.reason, killed.retryable) == (Reason.CONTAINER_LOST, True) and f"{words}: " in killed.message, killed
+    assert (grown.reason, grown.retryable) == (Reason.OUT_OF_MEMORY, False), grown
+    assert re.search(re.escape(words) + r" when it used 4\d\d of 512 MiB", grown.message), grown
+    until(lambda: not engine.run("ps", "--quiet"), 60, what="the end of all containers")
 
 
 GROWS = "python3 -c 'b = bytearray(300 << 20)'"
