@@ -121,11 +121,15 @@ def test_submit_and_walk_away(run, minicluster, tmp_path):
         --job_name ${DTF_TASK_JOB_NAME} --task_index ${DTF_TASK_INDEX} \\
         --ps_hosts ${DTF_PS_HOSTS} --worker_hosts ${DTF_WORKER_HOSTS}
         [ $DTF_TASK_INDEX$DTF_TASK_JOB_NAME = 1worker ] && (python3 around.py || true)
+        [ $DTF_TASK_INDEX$DTF_TASK_JOB_NAME = 3worker ] && python3 -c 'x = 1; breakpoint()'
         [ $DTF_TASK_JOB_NAME = worker ] || exec python3 -c "import time; time.sleep(600)"
         until [ -e %s ]; do sleep 0.1; done""" % (tmp_path / "listed")
     (tmp_path / "around.py").write_text(PROGRAM)
     site = {**environment(minicluster), "YTF_SITE": str(tmp_path / "site.yaml")}
-    done = run(SUBMIT, "-r", "ps:1,worker:4", "--file", "around.py", *SMALL, command, check=0, env=site)
+    debugger = ROOT / "examples/debugging/breakpoint_socket.py"
+    files = ("--file", "around.py", "--file", f"{debugger.name}={debugger}")
+    stops = ("--env", "PYTHONBREAKPOINT=breakpoint_socket.wait")
+    done = run(SUBMIT, "-r", "ps:1,worker:4", *files, *stops, *SMALL, command, check=0, env=site)
     application_id = done.stdout.rstrip("\n")
     assert APPLICATION.fullmatch(application_id), done.stdout
 
@@ -137,6 +141,8 @@ def test_submit_and_walk_away(run, minicluster, tmp_path):
         for task in json.loads(run(YTF, "status", "--json", application_id).stdout)["tasks"]
     }
     beside = check_exec(run, minicluster, application_id)
+    prompt = (YTF, "exec", application_id, "worker:3", "--", "python3", debugger.name)
+    until(lambda: "(Pdb) 20\n" in run(*prompt, typed="x = 20\nx\nc\n").stdout, 60, what="the breakpoint of worker:3")
     (tmp_path / "listed").touch()
     assert "ytf exec: the task ends" in beside.communicate(timeout=60)[1] and beside.returncode == 255
     assert not processes_with("sleep 71236")
