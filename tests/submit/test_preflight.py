@@ -10,7 +10,8 @@ from support.place import job, read_proto
 from tf_yarn_ops.errors import ResourcesImpossible, SpecInvalid
 from tf_yarn_ops.hadoop.resourcemanager import Allocation
 from tf_yarn_ops.job.parts import DockerSettings, Environment
-from tf_yarn_ops.submit.preflight import check_files, check_maximum
+from tf_yarn_ops.job.spec import TaskSpec
+from tf_yarn_ops.submit.preflight import check_files, check_maximum, find_file_warnings
 
 
 def test_all_missing_files_are_named_before_anything_is_asked(place, tmp_path):
@@ -85,3 +86,26 @@ def test_the_launcher_reads_a_relative_script_from_the_working_directory(place, 
     place.launcher().submit(job(script="train.py"))
     file = read_proto(place).services["worker"].files["train.py"]
     assert Path(file.source.file).name == "train.py"
+
+
+FIT = "import tensorflow as tf\ns = tf.distribute.MultiWorkerMirroredStrategy()\nm = tf.keras.Sequential()\nm.fit(d)\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "values", "warned"),
+    [
+        (FIT, {}, True),
+        (FIT.replace("MultiWorkerMirrored", "experimental.ParameterServer"), {}, True),
+        (FIT, {"env": {"TF_USE_LEGACY_KERAS": "1"}}, False),
+        (FIT, {"command": "TF_USE_LEGACY_KERAS=1 python train.py"}, False),
+        (FIT, {"tasks": {"worker": TaskSpec(memory=512)}}, False),
+        (FIT.replace("m.fit(d)", "step(d)"), {}, False),
+        (FIT.replace("MultiWorkerMirrored", "Mirrored"), {}, False),
+        (FIT.replace("import tensorflow", "import tf_keras, tensorflow"), {}, False),
+    ],
+)
+def test_keras_fit_in_several_workers_is_warned_of(tmp_path, program, values, warned):
+    script = tmp_path / "train.py"
+    script.write_text(program)
+    found = find_file_warnings(job(script=str(script), **values), local=False)
+    assert [f"{script} seems to call Keras's fit" in warning for warning in found] == [True] * warned

@@ -32,6 +32,13 @@ CLIENT_CONFIG = "docker.client_config"
 MASTER = "the application master"
 
 
+#: What a program has that trains by Keras's fit under a strategy of several tasks, and what makes that tf_keras's fit.
+_KERAS_FIT = (rb"keras", rb"MultiWorkerMirroredStrategy|ParameterServerStrategy", rb"\.fit\(")
+_TF_KERAS = rb"TF_USE_LEGACY_KERAS|tf_keras"
+#: Bytes of a program that are searched for it.
+_READ = 2**18
+
+
 class LocalFileFault(FaultCode):
     """Fault codes for a local file of a job."""
 
@@ -123,7 +130,7 @@ def fault_of_file(where: str, path: Path) -> Fault | None:
 
 
 def find_file_warnings(spec: JobSpec, local: bool) -> list[str]:
-    """Return warnings about files of this machine that a command starts as a program, and that can't start.
+    """Return warnings about files of this machine that a command starts, and that can't start or train.
 
     ``local`` is whether the tasks run on this machine, with the files themselves: YARN makes its copies executable.
     """
@@ -141,6 +148,16 @@ def find_file_warnings(spec: JobSpec, local: bool) -> list[str]:
             doubts.append(f"{where}: {path} has line ends of Windows, so its #! names no program; run: dos2unix {path}")
         if local and not os.access(path, os.X_OK):
             doubts.append(f"{where}: {path} is not executable, as its copy on YARN is; run: chmod +x {path}")
+    script = local_sources(spec).get("script")
+    if script and sum(task.instances for task in spec.tasks.values()) > 1 and script.is_file():
+        with script.open("rb") as file:
+            program = file.read(_READ)
+        legacy = re.search(_TF_KERAS, program + " ".join([*spec.env, *commands]).encode())
+        if not legacy and all(re.search(word, program) for word in _KERAS_FIT):
+            doubts.append(
+                f"script: {script} seems to call Keras's fit, which Keras 3 can't do with TensorFlow in several tasks; "
+                "with tf_keras installed, add --env TF_USE_LEGACY_KERAS=1"
+            )
     return doubts
 
 
