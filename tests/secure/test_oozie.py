@@ -1,6 +1,7 @@
 """Oozie on the secured cluster: the container of its action has tokens and no ticket."""
 
 import json
+import signal
 import subprocess
 import sys
 
@@ -77,10 +78,10 @@ def test_workflow_of_an_oozie_with_kerberos_trains_as_its_user(secure_cluster, a
     monkeypatch.setenv("KRB5_CONFIG", as_alice["KRB5_CONFIG"])
     job = {"name": "secured", "environment": f"venv://{sys.prefix}", "tasks": {"worker": {"memory": 256}}}
     (tmp_path / "job.yaml").write_text(
-        yaml.safe_dump({**job, "command": """echo '{"accuracy": 0.9}' > $YTF_METRICS_FILE"""})
+        yaml.safe_dump({**job, "command": """echo it learns; echo '{"accuracy": 0.9}' > $YTF_METRICS_FILE"""})
     )
     with (
-        running_history_server(secure_cluster, tmp_path / "history") as history,
+        running_history_server(secure_cluster, tmp_path / "history") as (history, process),
         SecureOozie(tmp_path / "oozie", secure_cluster, history) as server,
     ):
         environ = {**as_alice, "OOZIE_URL": server.url, "PYTHONPATH": str(ROOT)}
@@ -104,7 +105,17 @@ def test_workflow_of_an_oozie_with_kerberos_trains_as_its_user(secure_cluster, a
         said = [(action["name"], action["status"], action["errorMessage"]) for action in info["actions"]]
         assert (info["status"], info["user"]) == ("SUCCEEDED", "alice"), said
         [action] = [action for action in info["actions"] if action["type"] == "shell"]
-    outputs = javaproperties.loads(action["data"])
+        outputs = javaproperties.loads(action["data"])
+        # Logs are there, too, while the server that would show them hangs.
+        process.send_signal(signal.SIGSTOP)
+        server = {"log_server": f"http://{history['mapreduce.jobhistory.webapp.address']}/ws/v1/history"}
+        known = yaml.safe_load(secure_cluster.settings.site_file.read_text())
+        (tmp_path / "site.yaml").write_text(yaml.safe_dump(known | server))
+        logs = subprocess.run(
+            [*YTF, "logs", outputs["application_id"]], env={**environ, "YTF_SITE": str(tmp_path / "site.yaml")},
+            timeout=240, capture_output=True, text=True,
+        )  # fmt: skip
+        assert (logs.returncode, "it learns\n" in logs.stdout) == (0, True), logs.stderr
     assert outputs["metric.accuracy"] == "0.9"
     for application in (action["externalId"], outputs["application_id"]):
         url = f"{secure_cluster.resourcemanager_url}/ws/v1/cluster/apps/{application}"

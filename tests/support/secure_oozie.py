@@ -36,7 +36,7 @@ def history_properties(settings, ports):
 
 @contextmanager
 def running_history_server(hadoop, folder):
-    """Run a JobHistoryServer; gives the properties by which a client finds it."""
+    """Run a JobHistoryServer; gives the properties by which a client finds it, and the process."""
     settings, home = hadoop.settings, Path(folder)
     ports = choose_ports(["history", "page", "admin"])
     properties = history_properties(settings, ports)
@@ -58,7 +58,7 @@ def running_history_server(hadoop, folder):
 
     try:
         until(answers, 90, 0.2)
-        yield properties
+        yield properties, process
     finally:
         process.kill()
         process.wait()
