@@ -69,8 +69,8 @@ class EdgeClient:
         """Return the host of the application master."""
 
         def found():
-            (app,) = [item for item in self.rig.applications() if item["id"] == self.application]
-            return app.get("amHostHttpAddress", "").partition(".")[0]
+            known = [item for item in self.rig.applications() if item["id"] == self.application]
+            return known and known[0].get("amHostHttpAddress", "").partition(".")[0]
 
         return until(found)
 
