@@ -107,7 +107,7 @@ def row(fault, reason, limit):
 
     def add(play):
         def restoring(rig):
-            rig.close()  # a row that has failed may have left a job, which keeps room of the nodes
+            rig.close()  # a failed row may have left a job that occupies the nodes
             try:
                 return play(rig)
             finally:

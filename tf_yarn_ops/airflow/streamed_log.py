@@ -85,14 +85,14 @@ class ProgramLines:
         while tries:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), SCAN_SECONDS)
-            if ended:  # the last look has failed
+            if ended:  # the last poll has failed
                 await asyncio.sleep(SCAN_SECONDS)
-            # The end may have come before the first look.
+            # The end may have come before the first poll.
             ended = self._ended.is_set()
             try:
                 await self._poll(application_id())
                 tries = 0 if ended else tries
-            except SpecInvalid as error:  # the job has no such task: to ask again is of no use
+            except SpecInvalid as error:  # the job has no such task, so another poll is of no use
                 self._log.warning("stream_logs: %s", error)
                 return
             except TfYarnError as error:

@@ -1,4 +1,4 @@
-"""What earlier attempts and other executions of a job have left in YARN: lines for the log, and the check of executors.
+"""Applications of earlier attempts and other executions of a job: lines for the log, and the check of executors.
 
 The identity of the training decides about these applications, see `launch.ensure`.
 """

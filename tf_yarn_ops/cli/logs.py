@@ -135,7 +135,7 @@ def _print(
                     lines = deque(lines, tail)
                 if as_json:
                     source = iter(lines)
-                    lines = chain([next(source, "")], source)  # what has no log has no document
+                    lines = chain([next(source, "")], source)  # a task without a log has no document
                     before, begin = begin, begin and ","
                     _show_document({"application_id": application_id, "task": name, "log": ""}, lines, before)
                     continue

@@ -88,7 +88,7 @@ class StorageFacts:
 
 @dataclass(frozen=True)
 class SecurityFacts:
-    """What a cluster demands of its users.
+    """The security of a cluster, as far as its users meet it.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class LogFacts:
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """What the containers of a job need to know; only a submission reads it.
+    """Facts for the containers of a job; only a submission reads them.
 
     Attributes
     ----------
