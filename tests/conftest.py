@@ -44,7 +44,7 @@ def pytest_configure(config):
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# A busy machine is no fault of a test; CI plays the same examples in each run.
+# A busy machine is no fault of a test; CI plays the same examples in each run. `./dev test fast` plays a tenth of them.
 hypothesis.settings.register_profile(
     "all",
     deadline=None,
@@ -52,6 +52,7 @@ hypothesis.settings.register_profile(
     derandomize=bool(os.environ.get("CI")),
     print_blob=True,
 )
+hypothesis.settings.register_profile("fast", hypothesis.settings.get_profile("all"), max_examples=10)
 hypothesis.settings.load_profile("all")
 
 

@@ -57,6 +57,7 @@ def test_java_that_hadoop_runs_on_is_used(machine, tmp_path, version):
     assert not (tmp_path / "apt-get.calls").exists()
 
 
+@pytest.mark.slow
 def test_installation_never_upgrades_what_is_there(machine, tmp_path):
     assert machine().returncode == 2, "the default java is still 8"
     calls = (tmp_path / "apt-get.calls").read_text().splitlines()
@@ -91,6 +92,7 @@ def test_every_declared_dependency_is_pinned():
     assert names > {"skein", "apache-airflow", "mypy"} and names <= pinned
 
 
+@pytest.mark.slow
 def test_package_with_another_hash_is_not_installed(tmp_path):
     with zipfile.ZipFile(tmp_path / "small-1-py3-none-any.whl", "w") as wheel:
         wheel.writestr("small.py", "")

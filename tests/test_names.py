@@ -71,6 +71,7 @@ def test_public_names_are_read_from_the_tree(source, names):
     assert list(public_names(ast.parse(source))) == names
 
 
+@pytest.mark.slow
 def test_names_of_tests_have_at_most_70_characters():
     long = [
         node.name

@@ -127,6 +127,7 @@ def test_function_runs_without_unix(place):
     assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command, shown", [("status", "RUNNING"), ("logs", "trained"), ("kill", "KILLED"), ("list", ID)]
 )
@@ -151,6 +152,7 @@ def test_airflow_runs_its_operator_and_loads_the_rest_without_unix(place):
     assert place.yarn.apps[ID]["user"] == USER
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "script, words, sentence",
     [

@@ -30,6 +30,7 @@ def patterns_of(value):
             yield from patterns_of(item)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("place", PLACES)
 def test_patterns_search_foreign_text_in_linear_time(place):

@@ -5,6 +5,7 @@ import subprocess
 from dataclasses import fields
 from pathlib import Path
 
+import pytest
 import yaml
 
 from support.doc_tables import tables
@@ -114,6 +115,7 @@ def test_the_first_job_is_one(tmp_path):
     assert (job.command, job.tasks["worker"].instances, request.warnings) == ("python3 train.py --epochs 3", 2, [])
 
 
+@pytest.mark.slow
 def test_publish_script_of_the_guide_compares_numbers_and_runs_no_value(tmp_path):
     text = PAGE[PAGE.index("# publish.sh\n") :]
     (tmp_path / "publish.sh").write_text(text[: text.index("```")])

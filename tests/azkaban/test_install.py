@@ -123,6 +123,7 @@ def test_what_the_site_has_added_stays(plugins):
     assert write_jobtype(plugins, limits="/etc/limits.yaml").written == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "broken", [{"private.properties": ""}, {"private.properties": "a=\\u12"}, {"plugin.properties": "x=y"}]
 )

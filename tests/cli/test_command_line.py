@@ -140,6 +140,7 @@ def test_a_word_that_is_not_utf8_is_one_clear_fault(words, says, monkeypatch, ca
     assert f"ytf-submit: {says}: convert the script or file that holds it" in shown.err
 
 
+@pytest.mark.slow
 def test_a_variable_that_is_not_utf8_is_one_clear_fault():
     named = {"HADOOP_USER_NAME": "gr\udcf6", "YTF_RESOURCEMANAGER": "http://127.0.0.1:1"}
     for env, says in (

@@ -8,6 +8,7 @@ import pytest
 from support.programs import SUBMIT, YTF, run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words, expected",
     [
@@ -36,6 +37,7 @@ def test_completion_is_for_zsh_and_fish_too(shell, line):
     assert line in run(YTF, "completion", shell).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell, name", [("bash", ".bashrc"), ("zsh", ".zshrc"), ("fish", ".config/fish/config.fish")])
 def test_completion_is_added_once_to_the_shells_own_file(tmp_path, shell, name):
     words, env = ("completion", "--install-completion"), {"HOME": str(tmp_path), "SHELL": f"/usr/bin/{shell}"}

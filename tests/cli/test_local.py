@@ -20,6 +20,8 @@ from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import local
 from tf_yarn_ops.hadoop.local_jobs import LocalJobs
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def environ(tmp_path):

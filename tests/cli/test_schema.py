@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -55,14 +55,12 @@ def check_one(name, part, base, field, value):
 
 
 @pytest.mark.parametrize("field", [one.name for one in fields(JobSpec)])
-@settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_schema_takes_each_value_that_a_job_takes(field, data):
     check_one("job", JobSpec, JOB, field, data.draw(VALUES))
 
 
 @pytest.mark.parametrize("field", [one.name for one in fields(Site)])
-@settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_schema_takes_each_value_that_a_site_takes(field, data):
     check_one("site", Site, {}, field, data.draw(VALUES))

@@ -81,6 +81,7 @@ def test_a_script_that_cannot_start_is_warned_of(tmp_path):
     assert read.returncode == 0 and read.stderr == ""
 
 
+@pytest.mark.slow
 def test_dry_run_finds_what_a_submission_would(tmp_path):
     broken = tmp_path / "environment.tar.gz"
     broken.write_bytes(b"no archive")

@@ -115,6 +115,7 @@ def test_a_refusal_ends_with_the_next_command(words, code, following):
     assert (done.returncode, done.stderr.splitlines()[-1]) == (code, following)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ENDS)
 def test_no_command_believes_a_forged_report(how):
     yarn = FakeYarn()

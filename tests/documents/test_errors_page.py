@@ -62,11 +62,13 @@ def is_quoted(text, sources):
     return any(map(pattern.search, sources))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [text for text, _ in OURS])
 def test_text_of_ours_stands_in_the_package(text):
     assert is_quoted(text, texts_below("tf_yarn_ops"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [text for text, row in FOREIGN if "](https://" not in row[1]])
 def test_text_of_others_is_recorded_in_a_test_or_produced(text):
     assert text in PRODUCED or text in NO_INTERPRETER or is_quoted(text, texts_below("tests"))

@@ -98,6 +98,7 @@ def test_hostile_member_is_refused_and_nothing_is_written_outside(kind, tmp_path
     assert message in str(checked.faults[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("door", ["--local", "--client"])
 @pytest.mark.parametrize("kind", ["through a link", "absolute", "hard link to outside"])
 def test_job_with_a_hostile_archive_is_refused(door, kind, tmp_path, outside, monkeypatch):

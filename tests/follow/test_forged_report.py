@@ -153,6 +153,7 @@ pieces = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(pieces, max_size=8).map("".join))
 def test_no_text_of_others_is_a_verdict(text):
     assert without_details(read_yarn_report(ended("FINISHED", "SUCCEEDED", text)))

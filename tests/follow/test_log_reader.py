@@ -503,6 +503,7 @@ def _flood(wfile, number):
         wfile.write(b"x\n" * 32768)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("behind", ["node", "gateway"])
 @pytest.mark.parametrize("answer", [_longer_and_longer, _drip, _drip_head, _flood])
 def test_look_for_new_lines_ends_whatever_a_node_sends(yarn, answer, behind):

@@ -105,6 +105,7 @@ def hostile_file(regions, content=b"", blocks=None):
     return content + index + meta + struct.pack(">q2h", len(content) + len(index), 1, 0) + _MAGIC
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(30)
 def test_index_of_endless_empty_blocks_ends():
     assert read(hostile_file([(0, 0, 0)] * 1_000_000, b"x", blocks=2**62), A, "worker.log") is None

@@ -139,6 +139,7 @@ def crowded(tmp_path):
         yield make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "mode", "shown", "most"),
     [
@@ -156,6 +157,7 @@ def test_list_reads_a_bounded_number_of_another_user_s_records(crowded, content,
     assert 0 < len(filesystem.reads) <= most
 
 
+@pytest.mark.slow
 def test_next_list_reads_on_and_a_named_user_has_no_limit(crowded, caplog):
     made, filesystem = crowded(good)
     for look in (1, 2, 3):

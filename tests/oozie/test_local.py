@@ -46,6 +46,7 @@ def states(folder):
     return [(job["state"], job["finalStatus"]) for job in local(folder).backend().find()]
 
 
+@pytest.mark.slow
 def test_each_start_trains_and_prints_the_outputs(start, tmp_path):
     command = """'[ "$(cat day.txt) ${nominalDate}" = "the data of 2026-11-21" ] && echo "{\\"rate\\": 0.5}" > $YTF_RESULT_FILE'"""
     for trainings in (1, 2):
@@ -57,6 +58,7 @@ def test_each_start_trains_and_prints_the_outputs(start, tmp_path):
         assert states(tmp_path / "state") == [("FINISHED", "SUCCEEDED")] * trainings
 
 
+@pytest.mark.slow
 def test_log_and_outputs_show_no_secret(start, tmp_path):
     secret = job_of_secrets(tmp_path, waits=False)
     document = {"command": secret.command, "tasks": {"worker": 1}, "env": secret.env, "report_log_tail": 8192}
@@ -66,6 +68,7 @@ def test_log_and_outputs_show_no_secret(start, tmp_path):
     assert secret.found_in({"outputs": out, "log": shown}) == {}
 
 
+@pytest.mark.slow
 def test_ctrl_c_kills_the_training(start, tmp_path):
     action = start(f"echo $$ > {tmp_path}/started; exec tail -f /dev/null")
     until((tmp_path / "started").exists, what="the start of the task")

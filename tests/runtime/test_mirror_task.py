@@ -371,6 +371,7 @@ def place(tmp_path):
     return SimpleNamespace(output=output, start=start)
 
 
+@pytest.mark.slow
 def test_only_the_chief_writes(place):
     (place.output / "runs").write_text("earlier\n")
     with place.start(RUN, tasks=CHIEF_AND_WORKERS) as am:
@@ -382,6 +383,7 @@ def test_only_the_chief_writes(place):
     assert local["worker_1"]["runs"].startswith("earlier\n") and local["worker_1"]["runs"].endswith("run-worker-1\n")
 
 
+@pytest.mark.slow
 def test_every_task_writes_its_own_files(place):
     with place.start("echo x > $DTF_OUTPUT_PATH/$DTF_TASK_INDEX", "all") as am:
         assert am.wait().reason is Reason.SUCCEEDED
@@ -402,6 +404,7 @@ def test_two_tasks_with_one_file_are_reported(place):
     assert read(place.output) == {"model": "0\n"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "state", "code", "number"),
     [("exit 7", "failed", 7, None), ("kill -9 $$", "failed", None, 9), ("kill -SEGV $$", "failed", None, 11)],
@@ -483,6 +486,7 @@ def test_evaluator_sees_the_end_after_the_last_checkpoint(place):
     assert read(place.output) == {"checkpoint": "200\n", "evaluated": "200\n"}
 
 
+@pytest.mark.slow
 def test_tasks_of_a_node_share_one_copy_of_the_input(place, tmp_path):
     given = tmp_path / "in.csv"
     given.write_text("1,2")

@@ -110,6 +110,7 @@ def trained(evaluate, folder, seconds):
     return job("x", tasks=tasks, output=str(folder), deadlines=replace(QUICK, evaluator_grace=seconds))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("evaluate", "seconds", "state", "evaluated"),
     [
@@ -255,6 +256,7 @@ def nvidia_smi(tmp_path, monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
+@pytest.mark.slow
 def test_local_tasks_divide_the_gpus_also_after_a_loss(launcher, tmp_path, nvidia_smi):
     shown = tmp_path / "shown"
     shown.mkdir()

@@ -239,6 +239,7 @@ def test_a_second_submission_writes_no_cached_file(place):
     assert after == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["cancel", "Ctrl-C"])
 @pytest.mark.timeout(120)
 def test_transfer_of_a_large_file_shows_progress_and_can_be_ended(place, tmp_path, way):

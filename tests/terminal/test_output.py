@@ -139,6 +139,7 @@ def test_submit_on_a_terminal_is_escaped(failed):
     assert holds_no_attack(failed[2]), failed[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

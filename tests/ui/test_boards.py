@@ -244,6 +244,7 @@ def test_tensorboard_that_nobody_looks_at_ends(place, job, program):
     boards.close()
 
 
+@pytest.mark.slow
 def test_few_tensorboards_run_at_the_same_time(place, job, boards, program):
     for number in range(5):
         boards.start(application_id(number), USER, "viewfs://mini/models", BOARD)
