@@ -142,59 +142,6 @@ def test_mirror_needs_a_path_that_it_can_copy(call):
     assert "chief needs a task of type chief or worker; give all, and every task writes" in done.stderr
 
 
-@pytest.fixture
-def hadoop(tmp_path):
-    """Return a function that makes a Hadoop client whose program is this script."""
-
-    def put(script):
-        for path in (tmp_path / "hadoop/lib/native/libhdfs.so", tmp_path / "java/lib/server/libjvm.so"):
-            path.parent.mkdir(parents=True)
-            path.touch()
-        (tmp_path / "hadoop/bin").mkdir()
-        (tmp_path / "hadoop/bin/hadoop").write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / "hadoop/bin/hadoop").chmod(0o755)
-        return "--libhdfs", "--env", f"HADOOP_HOME={tmp_path}/hadoop", "--env", f"JAVA_HOME={tmp_path}/java"
-
-    return put
-
-
-def test_libhdfs_gives_the_task_the_nodes_hadoop_client(call, hadoop, tmp_path):
-    done = call(
-        SUBMIT,
-        "--local",
-        "-r",
-        "worker:1",
-        *hadoop("echo /conf:/x.jar"),
-        "--env",
-        "LIBHDFS_OPTS=-Xmx64m",
-        "echo $CLASSPATH $ARROW_LIBHDFS_DIR $LIBHDFS_OPTS",
-    )
-    assert done.returncode == 0, done.stderr
-    assert f"/conf:/x.jar {tmp_path}/hadoop/lib/native -Xmx64m\n" in done.stdout
-
-
-def test_libhdfs_without_a_hadoop_client_ends_the_job(call, hadoop, tmp_path):
-    done = call(
-        SUBMIT,
-        "--local",
-        "--json",
-        "-r",
-        "worker:2",
-        "--restart",
-        "cluster",
-        *hadoop("exit 3"),
-        "touch $HADOOP_HOME/ran",
-    )
-    assert done.returncode == 2
-    report = json.loads(done.stdout[done.stdout.index("{") :])
-    assert (report["reason"], report["retryable"], len(report["rounds"])) == ("ENVIRONMENT_INVALID", False, 0)
-    assert report["message"].endswith(
-        f": the Hadoop client for libhdfs is missing: {tmp_path}/hadoop/bin/hadoop classpath --glob: "
-        "exit code 3: no output"
-    )
-    assert not (tmp_path / "hadoop/ran").exists()
-
-
 @pytest.mark.parametrize(
     "number, code, task, words", [(signal.SIGINT, 130, "worker", []), (signal.SIGTERM, 143, "client", ["--client"])]
 )

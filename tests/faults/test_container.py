@@ -198,16 +198,6 @@ def interpreter_missing(rig):
     )
 
 
-@MATRIX.row("the Hadoop client is missing on the nodes", Reason.ENVIRONMENT_INVALID, 90)
-def hadoop_missing(rig):
-    submitted = time.time()
-    return rig.end(
-        rig.submit(job("true", libhdfs=True, env={"HADOOP_HOME": "/no/such/hadoop"})),
-        submitted,
-        expect=says("the Hadoop client for libhdfs is missing: no ", " in /no/such/hadoop/"),
-    )
-
-
 @MATRIX.row("the interpreter is missing on a worker's node", Reason.CONTAINER_LOST, 90)
 def agents_interpreter_missing(rig):
     """The application master's is there: the folder is that of the nodes, and one node lacks it."""

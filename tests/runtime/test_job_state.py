@@ -77,9 +77,9 @@ def test_agent_without_a_task_is_refused():
 
 def test_node_that_can_not_run_the_task_ends_the_job():
     state = state_of(job())
-    state.on_connect("c", registration("worker_0", unfit="libhdfs is missing"), 1.0)
+    state.on_connect("c", registration("worker_0", unfit="no such image"), 1.0)
     assert state.lifecycle.verdict.reason is Reason.ENVIRONMENT_INVALID
-    assert state.lifecycle.verdict.message == "worker:0 on h: libhdfs is missing"
+    assert state.lifecycle.verdict.message == "worker:0 on h: no such image"
 
 
 def test_cluster_spec_that_no_variable_holds_ends_the_job():

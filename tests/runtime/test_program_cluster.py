@@ -10,14 +10,11 @@ from support.framework_environments import pinned_python
 from support.hdfs_programs import (
     FSSPEC,
     FSSPEC_RESULT,
-    LIBHDFS,
-    LIBHDFS_RESULT,
     TABLES,
     TABLES_RESULT,
     TENSORFLOW,
     TENSORFLOW_RESULT,
 )
-from support.libhdfs import libhdfs_folder
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.launch.launcher import Launcher
@@ -63,19 +60,3 @@ def test_tensorflow_opens_hdfs(launcher, tmp_path):
 def test_pandas_and_pyarrow_open_hdfs(launcher, tmp_path):
     result = result_of(launcher, tmp_path, TABLES, pinned_python("arrow"), output="hdfs:///tmp/tables")
     assert result == TABLES_RESULT
-
-
-@pytest.mark.matrix
-@pytest.mark.timeout(900)
-def test_libhdfs_opens_hdfs(launcher, minicluster, tmp_path):
-    env = {"PATH": minicluster.environ["PATH"], "ARROW_LIBHDFS_DIR": str(libhdfs_folder(os.environ))}
-    result = result_of(
-        launcher,
-        tmp_path,
-        LIBHDFS,
-        pinned_python("arrow"),
-        output=f"{launcher.cluster.storage.filesystem}/tmp/libhdfs",
-        env=env,
-        libhdfs=True,
-    )
-    assert result == LIBHDFS_RESULT

@@ -15,10 +15,8 @@ import pytest
 import yaml
 
 from support.forged import check_verdict, forged
-from support.framework_environments import pinned_python
-from support.hdfs_programs import FSSPEC, FSSPEC_RESULT, LIBHDFS, LIBHDFS_RESULT, TENSORFLOW, TENSORFLOW_RESULT
+from support.hdfs_programs import FSSPEC, FSSPEC_RESULT, TENSORFLOW, TENSORFLOW_RESULT
 from support.httpfs import running_httpfs
-from support.libhdfs import libhdfs_folder
 from support.programs import ROOT
 from support.secure import ask, get_environment
 from support.waiting import until
@@ -203,33 +201,6 @@ def test_program_opens_hdfs_with_the_jobs_tokens(as_alice, tmp_path, request, pr
         **metrics,
         "faults": [name.replace("PermissionError", "NotADirectoryError") for name in metrics["faults"]],
     } == expected
-
-
-@pytest.mark.timeout(900)
-def test_libhdfs_opens_hdfs_with_the_jobs_tokens(secure_cluster, as_alice, tmp_path):
-    script = tmp_path / "program.py"
-    script.write_text(LIBHDFS)
-    told = run(
-        as_alice,
-        "ytf-submit",
-        "--libhdfs",
-        "--env",
-        f"ARROW_LIBHDFS_DIR={libhdfs_folder(os.environ)}",
-        "--env",
-        f"PATH={as_alice['PATH']}",
-        "-m",
-        "1024",
-        "-s",
-        str(script),
-        "-o",
-        f"{secure_cluster.default_filesystem}/user/alice/libhdfs",
-        "--wait",
-        "-r",
-        "worker:1",
-        f"{pinned_python('arrow')} program.py",
-    )
-    report = run(as_alice, "ytf", "report", "--json", re.search(r"application_\d+_\d+", told)[0])
-    assert json.loads(report)["metrics"] == LIBHDFS_RESULT
 
 
 def test_env_prints_all_that_a_shell_needs(secure_cluster, tmp_path):

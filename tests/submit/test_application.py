@@ -70,7 +70,6 @@ JOBS = {
         acls=Acls(view_users=("bob",), ui_users=("*",)),
         am_memory=2048,
         am_vcores=2,
-        libhdfs=True,
     ),
     "docker": JobSpec(
         command="python train.py",

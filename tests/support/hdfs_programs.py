@@ -150,33 +150,3 @@ with open(os.environ["YTF_RESULT_FILE"], "w") as file:
     json.dump(found, file)
 """
 TABLES_RESULT = {"parquet": 4999950000, "dataset": 50000, "arrow": [True, True]}
-
-#: With libhdfs, by PyArrow and by fsspec, which leaves it to PyArrow; SIGTERM stays the program's.
-LIBHDFS = """
-import fsspec, json, os, pyarrow.dataset, pyarrow.fs, pyarrow.parquet, signal
-home, signals = os.environ["DTF_OUTPUT_PATH"], []
-signal.signal(signal.SIGTERM, lambda number, frame: signals.append(number))
-files, path = pyarrow.fs.FileSystem.from_uri(home + "?replication=1")
-with files.open_output_stream(path + "/a/caf\\u00e9 x") as file:
-    file.write(b"one" * 1_000_000)
-with files.open_append_stream(path + "/a/caf\\u00e9 x") as file:
-    file.write(b"two")
-with files.open_input_file(path + "/a/caf\\u00e9 x") as file:
-    file.seek(2_999_997)
-    end = file.read().decode()
-with fsspec.open(home + "/table.parquet", "wb") as file:
-    pyarrow.parquet.write_table(pyarrow.table({"x": range(1000)}), file)
-rows = pyarrow.dataset.dataset(home + "/table.parquet").count_rows()
-os.kill(os.getpid(), signal.SIGTERM)
-with open(os.environ["YTF_RESULT_FILE"], "w") as file:
-    json.dump({"type": [type(files).__name__, type(fsspec.filesystem("hdfs", host="default")).__name__], "end": end,
-               "rows": rows, "signals": signals,
-               "listed": sorted(info.base_name for info in files.get_file_info(pyarrow.fs.FileSelector(path)))}, file)
-"""
-LIBHDFS_RESULT = {
-    "type": ["HadoopFileSystem", "HadoopFileSystem"],
-    "end": "onetwo",
-    "rows": 1000,
-    "signals": [15],
-    "listed": ["a", "table.parquet"],
-}

@@ -26,7 +26,6 @@ class TensorFlowYarnOperator(BaseOperator):
     commit_keep: Any
     mirror: Any
     mirror_input: Any
-    libhdfs: Any
     environment: Any
     command: Any
     docker_client_config: Any
@@ -126,7 +125,6 @@ class TensorFlowYarnOperator(BaseOperator):
         commit_keep: int | str | XComArg | None = ...,
         mirror: Literal["off", "chief", "all"] | str | XComArg | None = ...,
         mirror_input: int | str | XComArg | None = ...,
-        libhdfs: bool | str | XComArg | None = ...,
         environment: str | XComArg | None = ...,
         command: str | Sequence[str] | Mapping[str, Any] | XComArg | None = ...,
         docker_client_config: str | XComArg | None = ...,

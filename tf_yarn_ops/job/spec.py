@@ -444,13 +444,6 @@ class JobSpec(Part):
         section="program",
         value="<size>",
     )
-    libhdfs: bool = option(
-        False,
-        kinds.FLAG,
-        "Open hdfs:// in fsspec and PyArrow by libhdfs of the Hadoop client that every node must have: sets CLASSPATH, "
-        "HADOOP_HDFS_HOME, ARROW_LIBHDFS_DIR, LIBHDFS_OPTS, JAVA_HOME and LD_LIBRARY_PATH, unless env does.",
-        section="program",
-    )
     environment: Converted[Environment | None, Environment | str | None] = option(
         None,
         kinds.Kind("text", read_environment),

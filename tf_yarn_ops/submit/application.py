@@ -383,7 +383,6 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
         commit=context.commit,
         allow_exec=context.allow_exec,
         namenodes=context.namenodes,
-        libhdfs=spec.libhdfs,
         links=link_keys(user_files(spec, placed)),
     )
 

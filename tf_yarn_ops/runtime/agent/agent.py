@@ -177,8 +177,7 @@ class Agent:
         self.memory = MemoryCgroup()
         self.sample_at = self.active_at = 0.0
         self.log_size = 0
-        self.hadoop: Dict[str, str] = {}
-        self.unfit = self.name_files() or self.find_hadoop() or self.find_image()
+        self.unfit = self.name_files() or self.find_image()
         self.new_port()
         self.coordinator = address.rpartition(":")[0] or address
         patience = float(self.job.deadlines["heartbeat"])
@@ -202,20 +201,6 @@ class Agent:
                     os.unlink(key)
         except OSError as error:
             return "a file of the job can't get its name: %s" % error
-        return None
-
-    def find_hadoop(self) -> Optional[str]:
-        """Find the node's Hadoop client if the job needs one; return why there is none."""
-        service = self.job.services.get(self.container.rpartition("_")[0])
-        if not self.job.libhdfs or service is None or service.type == TENSORBOARD:
-            return None
-        from .hadoop_client import NoClient, find_client  # and what it imports, for such jobs only
-
-        try:
-            self.hadoop = find_client({**os.environ, **self.job.types[service.type].env})
-        except NoClient as error:
-            return "the Hadoop client for libhdfs is missing: %s" % error
-        log("libhdfs is that of %s", self.hadoop["ARROW_LIBHDFS_DIR"])
         return None
 
     def find_image(self) -> Optional[str]:
@@ -461,7 +446,7 @@ class Agent:
             self.job,
             task,
             self.cluster,
-            {**os.environ, **self.hadoop, "TMPDIR": self.temporary_folder()},
+            {**os.environ, "TMPDIR": self.temporary_folder()},
             application_id=self.application_id,
             round_number=self.round,
             address=address,

@@ -252,8 +252,6 @@ class Job(NamedTuple):
     namenodes : mapping of str to sequence of str
         HTTP addresses of the NameNodes, or of an HttpFS, by the authority of URLs; that of the default file system is
         empty.
-    libhdfs : bool
-        Whether the tasks need the node's Hadoop client.
     links : mapping of str to str
         The name under which YARN links a file of the working directory, by each further name that it gets.
     commit : CommitPlan or None
@@ -291,7 +289,6 @@ class Job(NamedTuple):
     ui_url: str = ""
     framework: str = TENSORFLOW
     namenodes: Mapping[str, Sequence[str]] = {}
-    libhdfs: bool = False
     links: Mapping[str, str] = {}
     commit: Optional[CommitPlan] = None
     allow_exec: bool = False

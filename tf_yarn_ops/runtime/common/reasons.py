@@ -80,8 +80,7 @@ OUTCOMES = {
         2,
         False,
         "Use an environment with Python 3.9 or later: venv:///folder or "
-        "python:///path of every node, or an archive with bin/python. With "
-        "libhdfs every node needs a Hadoop client.",
+        "python:///path of every node, or an archive with bin/python.",
     ),
     Reason.CLUSTER_UNREACHABLE: Outcome(4, True, "Check the addresses of the ResourceManager and the NameNode."),
     Reason.QUEUE_TIMEOUT: Outcome(5, True, "Submit again later or to another queue, or raise queue_timeout."),
