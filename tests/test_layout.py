@@ -47,7 +47,7 @@ ALLOWED = {
     "terminal": {"runtime.common", "errors"},
     **{door: {*CORE, "history", "terminal"} for door in ("airflow", "azkaban", "oozie")},
     "ui": {*CORE, "history", "terminal", "runtime.page"},
-    "cli": {*CORE, "history", "terminal", "minicluster", "runtime.page"},
+    "cli": {*CORE, "history", "terminal", "minicluster"},
     "minicluster": {"errors", "programs"},
 }
 #: The only foreign packages of the runtime: the coordinator talks to Skein's application master, and one module serves
@@ -149,7 +149,6 @@ TESTED_IN = {
     "azkaban/test_install.py": ["azkaban.commands"],
     "cli/test_cli_cluster.py": ["cli.cache", "doctor.node_program", "doctor.probe_job"],
     "cli/test_client.py": ["runtime.agent.client_task", "submit.working_folder"],
-    "cli/test_history.py": ["cli.html_report"],
     "cli/test_tensorboard.py": ["history.local_board", "runtime.tensorboard.tensorboard_program"],
     "doctor/test_examination.py": ["doctor.known"],
     "doctor/test_reach.py": ["doctor.probe"],

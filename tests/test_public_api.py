@@ -9,7 +9,6 @@ import pytest
 import tf_yarn_ops
 from support.source import ROOT
 from tf_yarn_ops.errors import TfYarnError
-from tf_yarn_ops.runtime.common.report import TaskReport
 
 
 @pytest.mark.parametrize("name", tf_yarn_ops.__all__)
@@ -89,35 +88,3 @@ def test_launcher_shows_only_what_the_reference_documents(yarn):
     page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     members = re.search(r"autoclass:: tf_yarn_ops\.Launcher\n   :members: (.+)", page)[1].split(", ")
     assert [name for name in dir(launcher) if not name.startswith("_")] == sorted([*members, "cluster", "session"])
-
-
-class Printer:
-    """The part of IPython's printer that a report uses."""
-
-    text = staticmethod(print)
-
-
-@pytest.mark.parametrize("tasks", [2, 100])
-def test_notebook_shows_the_tasks_of_a_report(tasks, capsys):
-    report = tf_yarn_ops.JobReport(
-        "application_1_0001",
-        reason=tf_yarn_ops.Reason.TASK_FAILED,
-        message="worker:0 <failed>",
-        tasks=(
-            TaskReport("worker:0", "failed", exit_code=3, host="n1"),
-            *(TaskReport(f"worker:{index}", "stopped", signal=15, host="n1") for index in range(1, tasks)),
-        ),
-    )
-    report._repr_pretty_(Printer, False)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "application_1_0001 TASK_FAILED: worker:0 <failed>"
-    assert lines[1].split() == ["worker:0", "failed", "exit", "3", "n1"]
-    assert lines[2].split() == ["worker:1", "stopped", "signal", "15", "n1"]
-    assert [line.strip() for line in lines[3:][38:]] == ([] if tasks == 2 else ["60 more tasks"])
-    shown = report._repr_html_()
-    assert (
-        "worker:0 &lt;failed&gt;</p><table><tr><td>worker:0</td><td>failed</td><td>exit 3</td><td>n1</td></tr>" in shown
-    )
-    assert tf_yarn_ops.JobReport("application_1_0001")._repr_html_() == (
-        "<p>application_1_0001 submitted</p><table></table>"
-    )

@@ -163,7 +163,7 @@ def commands_below(command, words=()):
 
 @pytest.mark.parametrize("value", ["_f", "_v", "__json", "f"])
 def test_word_without_a_dash_is_a_value(value):
-    check_option_values(ytf, ["logs", APP, "--grep", value], "ytf")
+    check_option_values(ytf, ["logs", APP, "--task", value], "ytf")
 
 
 @pytest.mark.parametrize(("program", "command"), [("ytf", ytf), ("ytf-submit", submit)])
@@ -185,7 +185,7 @@ def test_no_option_is_the_value_of_another_one(program, command, monkeypatch, ca
 
 
 def test_value_that_is_an_option_can_be_written_behind_equals(monkeypatch, capsys):
-    for words in (["logs", "--grep=-f", "x"], ["logs", "--grep", "-x", "x"], ["logs", "--", "--task", "-f"]):
+    for words in (["logs", "--task=-f", "x"], ["logs", "--task", "-x", "x"], ["logs", "--", "--task", "-f"]):
         monkeypatch.setattr(sys, "argv", ["ytf", *words])
         with pytest.raises(SystemExit):
             main()

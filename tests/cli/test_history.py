@@ -9,9 +9,7 @@ from click.testing import CliRunner
 from support.fake_yarn import application
 from support.records import DAY, STAMP, application_id, keep, record
 from support.staging_place import USER
-from tf_yarn_ops.cli.html_report import write_page
 from tf_yarn_ops.cli.ytf import ytf
-from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.runtime.common.reasons import Reason
 
@@ -127,17 +125,3 @@ def test_yarn_knows_better_than_the_history_while_it_remembers(place, yarn):
     yarn.add(application(1, "FINISHED", user=USER, finalStatus="SUCCEEDED", finishedTime=STAMP * 1000))
     done = place("report", application_id(1))
     assert "history" not in done.stderr and "The application succeeded" in done.stdout
-
-
-def test_a_report_is_one_page_that_needs_no_other_file(place, tmp_path):
-    page = tmp_path / "job.html"
-    assert f"wrote {page}" in place("report", application_id(2), "--html", str(page)).stderr
-    text = page.read_text()
-    assert "&lt;script&gt;" in text and "<script>\x1b" not in text and "loss" in text and "polyline" in text
-    assert not re.search(r"(?:src|href)=[\"']?(?!data:)[^\"'#\s>]*[./]", text)
-    place("report", application_id(3), "--html", str(page))
-    assert "2 GiB-hours" in page.read_text() and "0.25 vcore-hours" in page.read_text()
-    assert " LOST: " in place("report", application_id(9), "--html", str(tmp_path / "none.html")).stdout
-    assert not (tmp_path / "none.html").exists()
-    with pytest.raises(SpecInvalid, match=r"folder\.html can't be written: No such file or directory"):
-        write_page(str(tmp_path / "no" / "folder.html"), record(1))

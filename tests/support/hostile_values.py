@@ -145,7 +145,6 @@ def show(report):
     drawn = Table()
     drawn.show(report)
     drawn.render()
-    report._repr_html_()
     assert len(json.dumps(small_document(report, 12 * 1024))) <= 12 * 1024
     assert len(format_outputs(outputs_of(report)).encode()) <= MAX_OUTPUT
     json.dumps(output_properties(report)).encode("ascii")

@@ -1,16 +1,11 @@
 """The lines about a running job: what is new, silence, metrics, usage."""
 
-import json
-import os
-import re
-import subprocess
-import sys
 from dataclasses import replace
 
 from support.job_reports import APP, FAILED, task
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, JobUsage, Round, TaskReport
-from tf_yarn_ops.terminal.progress import Lines, in_notebook
+from tf_yarn_ops.terminal.progress import Lines
 from tf_yarn_ops.terminal.summary import describe, describe_usage
 
 
@@ -107,37 +102,3 @@ def test_a_line_a_minute_has_states_metrics_cpu_and_memory():
     assert "  usage         cpu 3.4 cores" in "\n".join(describe(at(2, usage=usage), 0.0))
     ended = replace(FAILED, usage=usage)
     assert not any("cores" in line for line in (*lines.changes(ended, 200.0), *describe(ended, 200.0)))
-
-
-#: In a process of its own, because the shell of a notebook replaces hooks of the interpreter.
-NOTEBOOK = """
-import json
-from IPython.core.displaypub import CapturingDisplayPublisher
-from IPython.core.interactiveshell import InteractiveShell
-from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
-from tf_yarn_ops.terminal.progress import in_notebook
-
-shell = InteractiveShell.instance()
-shell.kernel, shell.display_pub = object(), CapturingDisplayPublisher()
-with in_notebook() as show:
-    show(JobReport("application_1_1", name="<b>digits", state="RUNNING", tasks=(TaskReport("worker:0", "running"),)))
-print(json.dumps(shell.display_pub.outputs))
-"""
-
-
-def test_notebook_shows_the_table_in_its_cell(tmp_path):
-    ran = subprocess.run(
-        [sys.executable, "-c", NOTEBOOK],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        env={**os.environ, "IPYTHONDIR": str(tmp_path)},
-    )
-    first, last = json.loads(ran.stdout or ran.stderr)
-    assert last["update"] and first["transient"]["display_id"] == last["transient"]["display_id"]
-    assert re.search(r"application_1_1.*&lt;b&gt;digits.*worker:0.*running", last["data"]["text/html"], re.DOTALL)
-
-
-def test_outside_a_notebook_nothing_is_shown():
-    with in_notebook() as show:
-        assert show is None

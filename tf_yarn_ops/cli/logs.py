@@ -12,12 +12,11 @@ from ..errors import LogMissing, SpecInvalid, TfYarnError
 from ..follow.log_stream import LogLine, choose_tasks
 from ..launch.launcher import Launcher
 from ..runtime.common.report import JobReport
-from ..terminal.log_filter import LogFilter
 from ..terminal.output import echo, show
 from ..terminal.progress import make_progress
 from ..terminal.signals import Interrupted
 from ..terminal.summary import indent_message
-from .command_line import ClusterCall, application_ids_only, cluster_options, parse_time
+from .command_line import ClusterCall, application_ids_only, cluster_options
 
 _ALL = ("*:*",)
 #: Characters of the longest line.
@@ -46,14 +45,6 @@ _LONGEST = 1 << 20
 @click.option(
     "--tail", type=click.IntRange(min=1), metavar="<lines>", help="Print only so many lines from the end; not with -f."
 )
-@click.option("--grep", "pattern", metavar="<regex>", help="Print only lines that contain this regular expression.")
-@click.option(
-    "--since",
-    callback=parse_time,
-    metavar="<age or time>",
-    help="Print only lines from 10m, 2h or 7d ago, or from 2026-11-22T17:05 on, by the time with which they "
-    "begin. A line without a time belongs to the line before it.",
-)
 @click.pass_obj
 def logs(
     obj: Any,
@@ -61,8 +52,6 @@ def logs(
     tasks: tuple[str, ...],
     follow: bool,
     tail: int | None,
-    pattern: str | None,
-    since: float | None,
     call: ClusterCall,
 ) -> int:
     """Print the logs of tasks, of a running or an ended application.
@@ -70,12 +59,11 @@ def logs(
     With -f, all tasks are followed at once, each line with its task, until the application has ended.
     """
     if follow and tail:
-        raise click.UsageError("--tail and -f exclude each other; --since leaves older lines out")
-    chosen = LogFilter(pattern, since)
+        raise click.UsageError("--tail and -f exclude each other")
     launcher = call.launcher()
     code = 0
     if not follow:
-        _print(launcher, application_id, tasks, chosen, tail, call.as_json)
+        _print(launcher, application_id, tasks, tail, call.as_json)
     else:
         ended = False
         try:
@@ -91,7 +79,7 @@ def logs(
                     on_change=on_change,
                     poll_interval=1.0,
                     ours=False,
-                    on_line=lambda line: _show(line, chosen, call.as_json),
+                    on_line=lambda line: _show(line, call.as_json),
                     tasks=tasks or _ALL,
                     agent_lines=True,
                 )
@@ -102,21 +90,16 @@ def logs(
         reason = final.reason.value if final.reason else final.state
         echo(f"{application_id} {reason}{f': {indent_message(final)}' if final.message else ''}")
         code = final.exit_code
-    if since is not None and not chosen.saw_a_time:
-        echo("no line begins with a time, so --since has left nothing out")
     return code
 
 
-def _show(line: LogLine, chosen: LogFilter, as_json: bool) -> None:
+def _show(line: LogLine, as_json: bool) -> None:
     """Print a line of a followed log, with its task."""
-    if chosen.shows(line.task, line.text):
-        document = {"task": line.task, "start": line.start, "line": line.text}
-        show(json.dumps(document, ensure_ascii=False) if as_json else f"{line.task} | {line.text}", data=not as_json)
+    document = {"task": line.task, "start": line.start, "line": line.text}
+    show(json.dumps(document, ensure_ascii=False) if as_json else f"{line.task} | {line.text}", data=not as_json)
 
 
-def _print(
-    launcher: Launcher, application_id: str, tasks: tuple[str, ...], chosen: LogFilter, tail: int | None, as_json: bool
-) -> None:
+def _print(launcher: Launcher, application_id: str, tasks: tuple[str, ...], tail: int | None, as_json: bool) -> None:
     """Print the logs as they are now, one task after the other."""
     names: list[str | None] = [None]
     if any(sign in name for name in tasks for sign in "*?"):
@@ -130,7 +113,7 @@ def _print(
         for name in names:
             several = name is not None and len(names) > 1
             try:
-                lines: Iterable[str] = _lines(launcher.log(application_id, name), name or "", chosen)
+                lines: Iterable[str] = _lines(launcher.log(application_id, name))
                 if tail:
                     lines = deque(lines, tail)
                 if as_json:
@@ -166,13 +149,13 @@ def _show_document(document: dict[str, Any], lines: Iterable[str], begin: str) -
         show('"}', data=True, nl=False)
 
 
-def _lines(chunks: Iterator[str], task: str, chosen: LogFilter) -> Iterator[str]:
-    """Yield the chosen lines with their line feeds; the last may lack it. One of more than 1 MiB becomes several."""
+def _lines(chunks: Iterator[str]) -> Iterator[str]:
+    """Yield the lines with their line feeds; the last may lack it. One of more than 1 MiB becomes several."""
     rest = ""
     for chunk in chunks:
         *whole, rest = (rest + chunk).split("\n")
         if len(rest) > _LONGEST:
             whole, rest = [*whole, rest], ""
-        yield from (f"{line}\n" for line in whole if chosen.shows(task, line))
-    if rest and chosen.shows(task, rest):
+        yield from (f"{line}\n" for line in whole)
+    if rest:
         yield rest

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 LAZY = {
     "azkaban": ("..azkaban.commands", "azkaban", "Install the Azkaban job type."),
     "cache": (".cache", "cache", "List and delete the uploaded files that your jobs share."),
-    "completion": (".completion", "completion", "Print the completion of ytf and ytf-submit for a shell."),
     "compare": (".history", "compare_command", "Show ended jobs side by side, what differs first."),
     "convert": ("..azkaban.convert", "convert", "Print a job of TonY as YAML."),
     "doctor": (".doctor", "doctor", "Check what a job needs, and say what to do about faults."),
@@ -123,28 +122,33 @@ def status(application_id: str, call: ClusterCall) -> int:
 
 @_command
 @_application
-@click.option(
-    "--html",
-    "html",
-    type=click.Path(dir_okay=False),
-    metavar="<file>",
-    help="Write the job's page, with its timeline and curves, into one file for mails and artefact stores.",
-)
-def report(application_id: str, html: str | None, call: ClusterCall) -> int:
+def report(application_id: str, call: ClusterCall) -> int:
     """Print how an application and its tasks ended, and why.
 
     The history answers when YARN has forgotten the application.
     """
+    return _print_report(application_id, call, _read_report)
 
-    def read(launcher: "Launcher", application_id: str) -> JobReport:
-        from .html_report import read_live_report, write_page
 
-        found, document = read_live_report(launcher, application_id, bool(html))
-        if html and found.reason is not Reason.LOST:
-            write_page(html, document)
+def _read_report(launcher: "Launcher", application_id: str) -> JobReport:
+    """Return a report from YARN, else from the history; LOST if both do not know the application."""
+    from ..history.histories import read_record
+
+    found = launcher.report(application_id)
+    if found.reason is not Reason.LOST:
         return found
-
-    return _print_report(application_id, call, read)
+    try:
+        record = read_record(launcher.cluster, application_id, found.user)
+        recorded = JobReport.from_dict(record) if record else None
+    except TfYarnError as error:
+        echo(f"the history can't be read: {error}")
+        return found
+    except ValueError:
+        return found
+    if recorded is None:
+        return found
+    echo(f"YARN no longer knows {application_id}; this is from the history")
+    return recorded
 
 
 @_command

@@ -19,7 +19,7 @@ from ..runtime.common.contract import FUNCTION_FOLDER, FUNCTION_PICKLE, RETURNED
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from ..terminal.progress import Lines, in_notebook
+from ..terminal.progress import Lines
 from .launcher import Launcher
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ def run(
     """Call a function in every task of a job, and wait for the end.
 
     The function travels by cloudpickle, with what it uses of its own module; other modules must be in the environment
-    or among ``files``. A parameter ``context`` gets a `runtime.agent.function_task.TaskContext`. A notebook shows the
-    live table, a terminal a line per change; elsewhere the log of this module gets the lines, with level INFO.
+    or among ``files``. A parameter ``context`` gets a `runtime.agent.function_task.TaskContext`. A terminal
+    shows a line per change; elsewhere the log of this module gets the lines, with level INFO.
 
     Parameters
     ----------
@@ -103,9 +103,8 @@ def run(
         )
         launcher = Launcher(cluster if isinstance(cluster, Cluster) else discover(cluster))
         try:
-            with in_notebook() as table:
-                show = table or Lines(None if sys.stderr.isatty() else _log_line).show
-                report = launcher.run(job, identity, on_change=on_change or show)
+            show = Lines(None if sys.stderr.isatty() else _log_line).show
+            report = launcher.run(job, identity, on_change=on_change or show)
         finally:
             launcher.close()
     if report.reason is not Reason.SUCCEEDED:

@@ -4,8 +4,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..runtime.common.clock import duration, local_clock
@@ -32,8 +31,6 @@ _QUEUED = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED")
 _CAUSE = re.compile(r"(?:\[[^\]]*\])?\s*(?P<cause>.*?)\s*(?:Details\s*:.*)?", re.DOTALL)
 #: Rows of tasks and groups that fit on a screen.
 _ROWS = 24
-#: Columns of the table in a notebook.
-_NOTEBOOK_WIDTH = 110
 _FAILURES = ("failed", "lost")
 _COLOURS = {
     "running": "cyan",
@@ -48,29 +45,6 @@ _COLOURS = {
 def make_progress(*, plain: bool = False) -> "Lines | Table":
     """Return a context manager that shows reports: a table if stderr is a terminal and `plain` is false, else lines."""
     return Lines() if plain or not sys.stderr.isatty() else Table()
-
-
-@contextmanager
-def in_notebook() -> Iterator[Callable[[JobReport], None] | None]:
-    """Yield a function that draws the table below the cell of a notebook; None outside a notebook."""
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    if shell is None or not hasattr(shell, "kernel"):
-        yield None
-        return
-    from io import StringIO
-
-    from IPython.display import HTML, display
-    from rich.console import Console
-
-    table, cell = Table(), display(HTML("submitting"), display_id=True)
-
-    def show(report: JobReport) -> None:
-        table.show(report)
-        console = Console(file=StringIO(), record=True, width=_NOTEBOOK_WIDTH, force_jupyter=False)
-        console.print(table.render())
-        cell.update(HTML(console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")))
-
-    yield show
 
 
 class Lines:

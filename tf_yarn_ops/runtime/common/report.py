@@ -7,12 +7,11 @@ check the secret, and add what YARN knows (states, times, tracking URL). Times a
 """
 
 import hashlib
-import html
 import json
 import re
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Optional, Sequence, Tuple
 
 from .contract import GPU
 from .reasons import Reason
@@ -25,8 +24,6 @@ MAX_DIAGNOSTICS = 16 * 1024
 MAX_MESSAGE = 800
 #: The most tasks or containers that a message names, because a report must fit into YARN's diagnostics.
 NAMED = 8
-#: The most tasks that a notebook shows.
-SHOWN = 40
 #: How the JSON of a report begins.
 REPORT_START = '{"schema":'
 #: The key of the secret in the JSON of the diagnostics, and how the tag with its hash begins.
@@ -259,29 +256,6 @@ class JobReport:
         """Return one line; `to_dict` has the rest."""
         how = self.reason.value if self.reason else self.state
         return f"<JobReport {self.application_id} {how}{f': {self.message[:200]}' if self.message else ''}>"
-
-    def _table(self) -> Tuple[str, List[List[str]]]:
-        """Return the sentence and the rows that a notebook shows: task, state, ending and host of each task."""
-        how = self.reason.value if self.reason else self.state or "submitted"
-        rows = []
-        for task in self.tasks[:SHOWN]:
-            ending = "" if task.exit_code is None else "exit %d" % task.exit_code
-            rows.append([task.task, task.state, "signal %d" % task.signal if task.signal else ending, task.host or ""])
-        hidden = max(0, len(self.tasks) - SHOWN) + self.omitted_tasks
-        if hidden:
-            rows.append(["%d more tasks" % hidden, "", "", ""])
-        return "%s %s%s" % (self.application_id, how, ": " + self.message if self.message else ""), rows
-
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """Print the report in IPython: a sentence, and a line for each task."""
-        sentence, rows = self._table()
-        printer.text("\n  ".join([sentence, *("  ".join("%-10s" % cell for cell in row).rstrip() for row in rows)]))
-
-    def _repr_html_(self) -> str:
-        """Return the report as Jupyter shows it: a sentence, and a table of the tasks."""
-        sentence, rows = self._table()
-        cells = ("".join("<td>%s</td>" % html.escape(cell) for cell in row) for row in rows)
-        return "<p>%s</p><table>%s</table>" % (html.escape(sentence), "".join("<tr>%s</tr>" % row for row in cells))
 
     @property
     def master_log(self) -> str:
