@@ -33,7 +33,6 @@ REASONS = (Reason.SUCCEEDED,) * 9 + (Reason.TASK_FAILED, Reason.OUT_OF_MEMORY, R
 #: Page, file, height of the window.
 PAGES = (
     ("/", "ui-list.png", 620),
-    ("/reasons?since=30d", "ui-reasons.png", 520),
     (f"/compare?app={application_id(240)}&app={application_id(236)}", "ui-compare.png", 620),
 )
 

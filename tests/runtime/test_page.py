@@ -18,6 +18,7 @@ from support.waiting import until
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import Alert, JobReport, TaskReport
 from tf_yarn_ops.runtime.common.status import Facts, Series, TaskEvent, Usage, Waiting, build_status
+from tf_yarn_ops.runtime.page.drawing import SPARK_WIDTH, draw_spark
 from tf_yarn_ops.runtime.page.page import MAX_TASKS, changed_parts, render_page, render_parts
 
 EVIL = "<script>document.title='caught'</script><img src=x onerror=alert(1)>\"'&{{head}}"
@@ -575,3 +576,9 @@ def test_axe_finds_nothing_on_a_jobs_page(browser, tmp_path, document, dark, bro
         page.goto(place.as_uri())
         page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
         assert complaints(page) == []
+
+
+def test_a_sparkline_spans_its_box():
+    points = [tuple(map(float, point.split(","))) for point in draw_spark(["loss", [3.0, 2.0, 1.0]]).split()]
+    assert points == [(0.0, 2.0), (SPARK_WIDTH / 2, 11.0), (SPARK_WIDTH, 20.0)]
+    assert draw_spark(None) == draw_spark(["loss", [1.0]]) == draw_spark(["loss", ["<", "x"]]) == ""

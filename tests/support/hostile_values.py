@@ -28,11 +28,11 @@ from tf_yarn_ops.runtime.common.record import unpack_record
 from tf_yarn_ops.runtime.common.report import JobReport, compose_diagnostics, small_document, verdict_tag
 from tf_yarn_ops.runtime.common.status import JobStatus, TaskStatus, read_status
 from tf_yarn_ops.runtime.common.values import plain_values
+from tf_yarn_ops.runtime.page.drawing import draw_spark
 from tf_yarn_ops.runtime.page.page import render_page
 from tf_yarn_ops.terminal.output_properties import MAX_OUTPUT, format_outputs, outputs_of
 from tf_yarn_ops.terminal.progress import Lines, Table
 from tf_yarn_ops.terminal.summary import describe
-from tf_yarn_ops.ui.figures import count_reasons, count_waits, draw_spark
 from tf_yarn_ops.ui.job_store import JobStore
 
 APP = "application_1700000000000_0001"
@@ -188,7 +188,6 @@ def show_summaries(found):
     for query in (Query(), Query("d*", 1.0, ("FAILED",), "a", "words")):
         list(map(query.matches, found))
     table(found)
-    count_reasons(found, 1.69e9, 1.7e9), count_waits(found)
     for summary in found:
         draw_spark(summary.get("curve")), seen(summary)
 

@@ -38,8 +38,7 @@ def test_empty_list_says_whether_a_filter_is_set(place, pages):
 
 def test_pages_name_users_whose_older_jobs_are_left_out(site, monkeypatch):
     monkeypatch.setattr(histories, "MOST_READ", 0)
-    for path in ("/?since=90d", "/reasons?since=90d", "/queues?since=90d"):
-        assert "Older jobs of bob are not shown yet" in site(path).text
+    assert "Older jobs of bob are not shown yet" in site("/?since=90d").text
     monkeypatch.setattr(histories, "MOST_READ", 1)
     text = site("/?since=90d").text
     assert "Older jobs" not in text and application_id(3) in text
@@ -66,8 +65,6 @@ def test_the_list_is_filtered(site, query, numbers):
     "path",
     [
         f"/jobs/{application_id(3)}",
-        "/reasons?since=90d",
-        "/queues?since=90d",
         f"/compare?app={application_id(2)}&app={application_id(3)}",
         f"/?name={EVIL}",
         f"/?since={EVIL}",
@@ -83,8 +80,6 @@ def test_every_text_is_escaped(site, path):
     "path",
     [
         "/",
-        "/reasons",
-        "/queues",
         f"/compare?app={application_id(2)}&app={application_id(3)}",
         f"/jobs/{application_id(3)}",
         f"/jobs/{application_id(3)}/parts.json",
@@ -110,7 +105,7 @@ def test_controls_are_shown_escaped(site):
 
 def test_a_jobs_page_is_the_one_of_the_tracking_url(site, yarn):
     text = site(f"/jobs/{application_id(1)}").text
-    assert 'data-live="false"' in text and "Timeline" in text and f'href="{FOLDER}/reasons"' in text
+    assert 'data-live="false"' in text and "Timeline" in text and f'href="{FOLDER}/"' in text
     yarn.add(application(9, "RUNNING", name="digits"))
     assert "RUNNING" in site(f"/jobs/{application_id(9)}").text
     unknown = site(f"/jobs/{application_id(77)}")
@@ -142,8 +137,8 @@ def test_without_yarn_the_history_is_shown(site, yarn):
     [
         ("/?since=soon", 400),
         ("/?since=9999-12-31", 400),
-        ("/reasons?since=9999999d", 400),
-        ("/queues?since=6000d", 400),
+        ("/?since=9999999d", 400),
+        ("/?since=6000d", 400),
         ("/?state=fine", 400),
         ("/?skip=-1", 400),
         ("/?skip=1e9", 400),
@@ -200,8 +195,6 @@ def test_axe_finds_nothing_and_names_come_first_on_a_phone(pages, site, yarn, br
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
         for path in (
             "/",
-            "/reasons?since=90d",
-            "/queues?since=90d",
             f"/compare?app={application_id(1)}&app={application_id(2)}",
         ):
             page.goto(address + path)

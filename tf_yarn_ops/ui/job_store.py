@@ -80,10 +80,6 @@ class JobStore:
         found = list(islice(filter(self._may_see, self._histories.find(query, cut)), skip, skip + size + 1))
         return found[:size], len(found) > size
 
-    def all(self, query: Query, cut: set[str]) -> list[dict[str, Any]]:
-        """Return every ended job that a query wants; cut and raise as `page`."""
-        return list(filter(self._may_see, self._histories.find(query, cut)))
-
     def record(self, application_id: str, owner: str = "") -> dict[str, Any] | None:
         """Return the record of an ended job; None if there is none that we may read. Raise as `page`.
 

@@ -34,20 +34,17 @@ from ..runtime.common.contract import DOCUMENT_TYPE
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.report import run_seconds
 from ..runtime.common.web_address import safe_url
-from ..runtime.page.drawing import draw_curves
+from ..runtime.page.drawing import draw_curves, draw_spark
 from ..runtime.page.page import SMOOTH, asset, changed_parts, page_policy, render_page, render_parts
 from ..runtime.tensorboard.tensorboard_program import with_relative_fonts
 from ..validation import parse_since
-from . import figures
 from .boards import Boards
 from .job_store import JobStore
 
 #: Jobs on one page of the list, and the most in a comparison.
 PAGE_SIZE, COMPARED = 50, 8
-#: Seconds that a reader may look back: a page has a bar for each day.
+#: Seconds that a reader may look back.
 LONGEST_PERIOD = 5 * 366 * DAY
-#: The period of the statistics, unless the reader gives another one.
-PERIOD = "30d"
 #: Our script only, nothing from elsewhere; the job's page has a policy of its own, with its script.
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; form-action 'self'; "
@@ -183,8 +180,6 @@ def build_application(
         "/jobs/{application_id}/log.txt": functools.partial(_log_end, LOG),
         "/jobs/{application_id}/stack.txt": functools.partial(_log_end, STACK),
         "/compare": _compare,
-        "/reasons": _reasons,
-        "/queues": _queues,
     }
     routes = [Route(path, _page(store, build), methods=["GET"]) for path, build in pages.items()]
     routes += [Route(f"/{name}", functools.partial(_file, name), methods=["GET"]) for name in ("style.css", "page.js")]
@@ -254,7 +249,7 @@ def _environment() -> jinja2.Environment:
         "moment": utc_time,
         "number": _number,
         "run_seconds": run_seconds,
-        "spark": figures.draw_spark,
+        "spark": draw_spark,
     }
     return made
 
@@ -268,10 +263,9 @@ def _number(value: Any) -> str:
     return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _query(request: Request, period: str = "") -> tuple[Query, dict[str, str]]:
+def _query(request: Request) -> tuple[Query, dict[str, str]]:
     """Return the query of an address, and the values of the form that shows it."""
-    given = {name: request.query_params.get(name, "").strip() for name in ("name", "since", "state", "user")}
-    form = {**given, "since": given["since"] or period}
+    form = {name: request.query_params.get(name, "").strip() for name in ("name", "since", "state", "user")}
     try:
         since = parse_since(form["since"], time.time(), timezone.utc) if form["since"] else 0.0
         states = parse_states([form["state"]])
@@ -432,32 +426,3 @@ def _overlay(records: list[dict[str, Any]]) -> list[str]:
                 curves.setdefault(name, []).append({**series, "task": job})
     colours = {job: number for number, job in enumerate(names)}
     return [draw_curves(name, found, colours, apart=COMPARED) for name, found in sorted(curves.items())[:COMPARED]]
-
-
-def _reasons(store: JobStore, request: Request) -> Response:
-    query, form = _query(request, PERIOD)
-    now, cut = time.time(), set[str]()
-    summaries = store.all(query, cut)
-    begin = query.since or min((float(one.get("finished_at") or now) for one in summaries), default=now)
-    return _render(
-        "reasons.html",
-        form=form,
-        cut=cut,
-        states=STATES,
-        height=figures.CHART_HEIGHT,
-        found=figures.count_reasons(summaries, begin, now),
-    )
-
-
-def _queues(store: JobStore, request: Request) -> Response:
-    query, form = _query(request, PERIOD)
-    cut = set[str]()
-    waits = figures.count_waits(store.all(query, cut))
-    return _render(
-        "queues.html",
-        form=form,
-        cut=cut,
-        states=STATES,
-        waits=waits,
-        longest=max((wait.high for wait in waits), default=0.0) or 1.0,
-    )

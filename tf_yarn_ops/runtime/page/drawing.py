@@ -1,4 +1,7 @@
-"""The drawings of the job's page as inline SVG: bars of the timeline, curves of metrics, meters. Pure functions."""
+"""The drawings of the job's page as inline SVG: bars of the timeline, curves of metrics, meters.
+
+``ytf ui`` draws with them, too. Pure functions.
+"""
 
 import html
 import math
@@ -30,6 +33,8 @@ CURVE_COLOURS = 8
 APART, _BINS = 6, 60
 #: Size of a plot in its own units; it is stretched to the page.
 _WIDTH, _HEIGHT = 300.0, 130.0
+#: The same of a sparkline.
+SPARK_WIDTH, _SPARK_HEIGHT = 90.0, 22.0
 
 
 def text(value: Any) -> str:
@@ -267,6 +272,19 @@ def _curve(
         f'<polyline class="c{_colour(item, colours)}" data-name="{text(item["task"])}" stroke-linecap="round" '
         f'points="{" ".join(run if len(run) > 1 else run * 2)}"/>'
         for run in runs
+    )
+
+
+def draw_spark(curve: Optional[Sequence[Any]]) -> str:
+    """Return the points of a sparkline, as SVG's polyline takes them; empty if there is no curve."""
+    found = curve[1] if curve and len(curve) == 2 else ()
+    values = [value for value in found if _finite((value,))]
+    if len(values) < 2:
+        return ""
+    low, high = min(values), max(values)
+    across, up = SPARK_WIDTH / (len(values) - 1), (_SPARK_HEIGHT - 4) / (high - low) if high > low else 0.0
+    return " ".join(
+        f"{number * across:.1f},{_SPARK_HEIGHT - 2 - (value - low) * up:.1f}" for number, value in enumerate(values)
     )
 
 
