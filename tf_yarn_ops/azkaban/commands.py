@@ -4,8 +4,6 @@ from pathlib import Path
 
 import click
 
-from ..hadoop.configuration import system_user
-from ..terminal.diagnosis import leave, show_result, summary_line
 from ..terminal.output import echo
 from .install import JOBTYPE_NAME, RELOAD_URL, write_jobtype
 
@@ -37,19 +35,11 @@ def azkaban() -> None:
     metavar="<file>",
     help="The site's limits.  [default: as installed before, else /etc/tf_yarn_ops/azkaban.yaml]",
 )
-@click.option(
-    "--check",
-    is_flag=True,
-    help="Install nothing: check the installed job type and its cluster, as the user who calls this. Call it "
-    "as the user of the launcher.",
-)
 @click.option("--python", metavar="<path>", help="The interpreter of the jobs.  [default: the one that runs ytf]")
 def install_jobtype(
-    directory: Path, name: str | None, secure: bool | None, limits: str | None, check: bool, python: str | None
-) -> int:
+    directory: Path, name: str | None, secure: bool | None, limits: str | None, python: str | None
+) -> None:
     """Install or update the job type on this executor."""
-    if check:
-        return _check(directory, name or JOBTYPE_NAME)
     done = write_jobtype(directory, name=name or JOBTYPE_NAME, secure=secure, limits=limits, python=python)
     for file in done.written:
         echo(f"wrote {done.folder / file}")
@@ -64,14 +54,3 @@ def install_jobtype(
     )
     echo("next, for each executor: send a POST request to its reload URL, or restart it")
     click.echo(RELOAD_URL)
-    return 0
-
-
-def _check(directory: Path, name: str) -> int:
-    """Print the checks; return the exit code."""
-    from .checking import check_installation
-
-    echo(f"checking as {system_user()}; jobs run as the user of Azkaban's executor, with execute.as.user as their own")
-    diagnosis = check_installation(directory, name, lambda result: show_result(result.to_dict()))
-    click.echo(f"\n{summary_line(diagnosis.to_dict())}")
-    return leave(diagnosis.exit_code, diagnosis.hanging)

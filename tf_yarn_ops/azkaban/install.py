@@ -142,21 +142,7 @@ def write_jobtype(
     return Installed(folder, parse_properties(files["plugin.properties"])["command"], tuple(written), tuple(notes))
 
 
-def read_jobtype_command(directory: Path, name: str = JOBTYPE_NAME) -> list[str]:
-    """Return the words of the command that an installed job type starts.
-
-    Raises
-    ------
-    SpecInvalid
-        There is no such folder, or it has another plugin.
-    """
-    folder = directory / name
-    if _owner(folder) != "ours":
-        raise SpecInvalid(f"{folder} does not hold this job type: install it first, without --check")
-    return shlex.split((_read(folder / JOBTYPE_FILES[0]) or {})["command"])
-
-
-def limits_of(words: list[str]) -> str | None:
+def _limits_of(words: list[str]) -> str | None:
     """Return the site's limits that a command names."""
     return words[words.index("--limits") + 1] if "--limits" in words else None
 
@@ -194,14 +180,14 @@ def _faults(directory: Path, name: str, python: str, limits: str | None) -> list
                 "Azkaban's command line does not allow"
             )
     if not faults:
-        why = fault_of_interpreter(python)
+        why = _fault_of_interpreter(python)
         faults += [f"--python: {why}"] if why else []
     if not faults and _owner(directory / name) == "other":
         faults.append(f"--name: {directory / name} is another plugin; give another --name, or remove that folder")
     return faults
 
 
-def fault_of_interpreter(python: str) -> str:
+def _fault_of_interpreter(python: str) -> str:
     """Return why an interpreter can't start the launcher, and what helps; empty if it can."""
     try:
         run = subprocess.run(
@@ -253,7 +239,7 @@ def _restrictions(folder: Path) -> Restrictions:
     plugin, private = (_read(folder / file) or {} for file in JOBTYPE_FILES)
     if _owner(folder) != "ours":
         return Restrictions()
-    return Restrictions(private.get("jobtype.class") == HADOOP_SHELL, limits_of(shlex.split(plugin["command"])))
+    return Restrictions(private.get("jobtype.class") == HADOOP_SHELL, _limits_of(shlex.split(plugin["command"])))
 
 
 def _kept(there: Mapping[str, str], ours: Mapping[str, str], file: str, notes: list[str]) -> bytes:
