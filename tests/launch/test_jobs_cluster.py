@@ -330,7 +330,7 @@ def pex(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def arrived(launcher, way, pex, tmp_path_factory):
-    """Run a job with a script, files, a PEX and a zip as its environment; return its report and what its programs wrote.
+    """Run a job with a script, files, a PEX and a zip as its environments; return its report and what its programs wrote.
 
     The zip lies on this machine or, by REST, in HDFS.
     """
@@ -356,7 +356,7 @@ def arrived(launcher, way, pex, tmp_path_factory):
     (top / "extra.py").write_text("VALUE = 'of a module'")
     (top / "main.py").write_text(MAIN)
     command = (
-        f"tool; echo $? > {top}/tool.code; "
+        f"tool && test -x copy/bin/tool; echo $? > {top}/tool.code; "
         f"PEX_ROOT=$PWD/.pex ./env.pex ${{DTF_TASK_SCRIPT}} 'a b'; echo $? > {top}/pex.code; "
         "python ${DTF_TASK_SCRIPT} 'a b' \"$NASTY\" ünï"
     )
@@ -364,9 +364,11 @@ def arrived(launcher, way, pex, tmp_path_factory):
         report = launcher.wait(
             timeout=90,
             application_id=submit(
-                alone(
+                job(
                     command,
+                    tasks={"worker": TaskSpec(environment=archive, **SMALL)},
                     environment=Environment.parse(archive),
+                    archives={"copy": archive},  # YARN makes one link to a file: this one is the agent's
                     script=str(top / "main.py"),
                     input=f"{folder}/in",
                     env={"NASTY": NASTY, "TOLD_BY_PEX": str(top / "pex.json")},

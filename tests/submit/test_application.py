@@ -62,7 +62,7 @@ JOBS = {
         },
         env={"L": "$x 'y'\n"},
         files={"digits.py": "/src/digits.py"},
-        archives={"data": "hdfs://nn/data.tgz"},
+        archives={"data": "hdfs://nn/data.tgz", "cpu": "hdfs://nn/cpu.zip"},
         environment=Environment.parse("hdfs://nn/env.tar.gz"),
         success="chief",
         restart=RestartPolicy("task", max_container_losses=1),
@@ -247,23 +247,31 @@ def test_any_text_is_refused_or_never_expanded(field, text):
     request_is_plain(lambda: SCRIPTED[field](text))
 
 
-def test_each_file_has_one_link_and_the_environment_its_own_name():
-    """Of two links to one file YARN made only the last one."""
-    packed = JobSpec(environment=Environment.parse("archive:///pack.tar.gz"), **ONE)
-    [(own, source)] = place_environments(packed, ())[""].archives.items()
-    spec = dataclasses.replace(
-        packed, files={"a": "/x", "b": "/x", "$(x)": "/x"}, archives={"c": "/y.zip", "e": source}
+@pytest.mark.parametrize("own", [None, "/pack.tar.gz", "/other.tar.gz"])
+def test_each_file_has_one_link_and_an_environment_its_own_name(own):
+    """Of two links to one file YARN makes only the last one."""
+    spec = JobSpec(
+        command="true",
+        tasks={"worker": 1, "ps": TaskSpec(environment=own)},
+        environment=Environment.parse("/pack.tar.gz"),
+        files={"a": "/x", "b": "/x", "$(x)": "/x"},
+        archives={"c": "/y.zip", "e": "/pack.tar.gz", "f": "/other.tar.gz"},
     )
-    assert build_runtime_job(spec, JobContext()).links == {"b": "a", "$(x)": "a", "e": own}
-    files = build(spec).services["worker"].files
-    assert {key: file.source for key, file in files.items() if key[0] != "."} | {own: ""} == {
-        "a": "file:///x", "c": "file:///y.zip", own: "",
-    }  # fmt: skip
+    given, environments = {**spec.files, **spec.archives}, place_environments(spec)
+    types = build_runtime_job(spec, JobContext()).types
+    for name, service in build(spec).services.items():
+        files, links = {key: file.source for key, file in service.files.items()}, types[name].links
+        assert len({*files.values()}) == len(files) and not {*links} & {*files}
+        assert {*environments.get(name, environments[""]).archives} <= {*files}
+        assert {name: files[links.get(name, name)] for name in given} == {
+            name: f"file://{source}" for name, source in given.items()
+        }
 
 
 def test_odd_names_travel_under_plain_ones():
     spec = JobSpec(files={"a.csv": "/a", "2026-01-01T00:00.json": "/b", "$(x)": "/c"}, **ONE)
-    assert build_runtime_job(spec, JobContext()).links == {"2026-01-01T00:00.json": ".ytf.link1", "$(x)": ".ytf.link2"}
+    [links] = [plan.links for plan in build_runtime_job(spec, JobContext()).types.values()]
+    assert links == {"2026-01-01T00:00.json": ".ytf.link1", "$(x)": ".ytf.link2"}
     files = build(spec).services["worker"].files
     assert {key: files[key].source for key in ("a.csv", ".ytf.link1", ".ytf.link2")} == {
         "a.csv": "file:///a", ".ytf.link1": "file:///b", ".ytf.link2": "file:///c",

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from .. import __version__
@@ -139,14 +139,11 @@ def build(spec: JobSpec, site: Site | None = None, *, enforces_acls: bool = Fals
         RUNTIME_FILE: skein.File(RUNTIME_SOURCE, type="file"),
         JOB_FILE: skein.File(JOB_SOURCE, type="file", visibility="application"),
     }
-    keys = link_keys(user_files(spec, placed))
-    files = {
-        kind: {
-            **ours,
-            **{keys.get(name, name): skein.File(*file) for name, file in user_files(spec, environment).items()},
-        }
-        for kind, environment in environments.items()
-    }
+    files: dict[str, dict[str, Any]] = {}
+    for kind, inside in environments.items():
+        given = user_files(spec, inside)
+        links = link_keys(given)
+        files[kind] = ours | {links.get(name, name): skein.File(*file) for name, file in given.items()}
 
     places = resource_places(spec)
 
@@ -342,6 +339,7 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
             if name in environments
             else {},
             [*task.after],
+            link_keys(user_files(spec, environments.get(name, placed))),
         )
         for name, task in spec.tasks.items()
     }
@@ -383,7 +381,6 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
         commit=context.commit,
         allow_exec=context.allow_exec,
         namenodes=context.namenodes,
-        links=link_keys(user_files(spec, placed)),
     )
 
 

@@ -139,6 +139,7 @@ class Agent:
     def __init__(self, container: str, address: str, application_id: str):
         self.job = read_job()
         self.container = container
+        self.service = self.job.services.get(container.rpartition("_")[0])
         self.application_id = application_id
         self.nonce = os.urandom(16).hex()
         self.folder = os.getcwd()
@@ -193,10 +194,11 @@ class Agent:
     def name_files(self) -> Optional[str]:
         """Give the job's files the names that YARN has not given them; return why that failed."""
         try:
-            for name, key in self.job.links.items():
+            links = self.job.types[self.service.type].links if self.service else {}
+            for name, key in links.items():
                 if os.path.lexists(key) and not os.path.lexists(name):  # on one machine they have their names
                     os.symlink(os.readlink(key), name)
-            for key in {*self.job.links.values()}:
+            for key in {*links.values()}:
                 if key.startswith(LINK_KEY) and os.path.lexists(key):
                     os.unlink(key)
         except OSError as error:
@@ -208,8 +210,7 @@ class Agent:
 
         A NodeManager without the Docker runtime ignores an image. The job never requests the node's PID namespace.
         """
-        service = self.job.services.get(self.container.rpartition("_")[0])
-        image = service and self.job.image_of(service.type)
+        image = self.service and self.job.image_of(self.service.type)
         with contextlib.suppress(OSError):
             if image and os.readlink("/proc/self/ns/pid") == INITIAL_NAMESPACE:
                 return (

@@ -95,7 +95,8 @@ class TypePlan(NamedTuple):
 
     A task for which YARN has no GPU sees those of its node only if `sees_gpus` is true. `budgets` has the type's own
     ``max_restarts`` and ``max_container_losses``. `placed` has ``path`` and ``docker_image`` of its own environment,
-    as in `Job`. `after` names the types that must succeed before its tasks start.
+    as in `Job`. `after` names the types that must succeed before its tasks start. `links` has the name under which YARN
+    links a file of the working directory, by each further name that the file gets.
     """
 
     instances: int
@@ -109,6 +110,7 @@ class TypePlan(NamedTuple):
     budgets: Mapping[str, int] = {}
     placed: Mapping[str, Any] = {}
     after: Sequence[str] = ()
+    links: Mapping[str, str] = {}
 
 
 class ServicePlan(NamedTuple):
@@ -252,8 +254,6 @@ class Job(NamedTuple):
     namenodes : mapping of str to sequence of str
         HTTP addresses of the NameNodes, or of an HttpFS, by the authority of URLs; that of the default file system is
         empty.
-    links : mapping of str to str
-        The name under which YARN links a file of the working directory, by each further name that it gets.
     commit : CommitPlan or None
         None gives the programs the output itself.
     allow_exec : bool
@@ -289,7 +289,6 @@ class Job(NamedTuple):
     ui_url: str = ""
     framework: str = TENSORFLOW
     namenodes: Mapping[str, Sequence[str]] = {}
-    links: Mapping[str, str] = {}
     commit: Optional[CommitPlan] = None
     allow_exec: bool = False
 
