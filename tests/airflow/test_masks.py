@@ -1,6 +1,7 @@
 """Secrets of a job in the lines of its program."""
 
 import asyncio
+import contextlib
 import json
 import stat
 import threading
@@ -58,6 +59,24 @@ def test_triggerer_masks_secrets_without_having_them_as_arguments(site, tmp_path
     assert ended.wait(60) and event["reason"] == "SUCCEEDED"
     assert "chief:0 | it knows ***, *** and ***, and tells 5" in seen
     assert "geheim" not in "".join([*seen, *task_log(capsys)]) and handed_over(tmp_path) == []
+
+
+def test_lines_of_a_job_that_ended_before_its_trigger_are_masked(site, tmp_path, monkeypatch, capsys):
+    """The watcher deleted the secrets with the application's directory before they were read: no line was shown."""
+    logs, read = serve_logs(site.yarn), masks.read
+    logs[CONTAINERS["chief:0"]] = b"all but geheim-13\n"
+
+    def read_late(*given):
+        with contextlib.suppress(AssertionError):
+            until(lambda: not handed_over(tmp_path), 0.5)
+        return read(*given)
+
+    deferred, _ = deferral(site.operator(deferrable=True, stream_logs="chief", env={"A_TOKEN": "geheim-13"}))
+    trains(site)
+    site.end(ID, tasks=tasks_of(site.url, state="succeeded"))
+    monkeypatch.setattr(masks, "read", read_late)
+    assert asyncio.run(first_event(deferred.trigger))["reason"] == "SUCCEEDED"
+    assert "chief:0 | all but ***" in task_log(capsys) and handed_over(tmp_path) == []
 
 
 @pytest.mark.parametrize("secret", ["geheim-9", None])

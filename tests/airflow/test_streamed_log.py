@@ -49,6 +49,7 @@ def test_lines_come_where_the_end_is_before_the_first_look(site, monkeypatch, ca
         return over.wait(60) and masking(*given)
 
     monkeypatch.setattr(execution, "masking", read_secrets)
+    monkeypatch.setattr(log_lines, "_SECRETS_SECONDS", 0.05)
     monkeypatch.setattr(log_lines.ProgramLines, "end", lambda lines: (end(lines), over.set()))
     logs = serve_logs(site.yarn)
     logs[CONTAINERS["chief:0"]] = b"all of it\n"
@@ -57,6 +58,22 @@ def test_lines_come_where_the_end_is_before_the_first_look(site, monkeypatch, ca
     until(follows.is_set)
     site.end(ID, tasks=tasks_of(site.url, state="succeeded"))
     task.join(60)
+    assert "chief:0 | all of it" in task_log(capsys)
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_lines_of_a_job_that_ended_before_the_try_that_finds_it(site, capsys, deferrable):
+    """A retry that found its training ended, or a job that ended within its submission, showed no line."""
+    logs = serve_logs(site.yarn)
+    logs[CONTAINERS["chief:0"]] = b"all of it\n"
+    first = Running(site.operator())
+    trains(site)
+    site.end(ID, tasks=tasks_of(site.url, state="succeeded"))
+    first.join(60)
+    assert "chief:0 | all of it" not in task_log(capsys)
+    again = Running(site.operator(stream_logs="chief", deferrable=deferrable), try_number=2)
+    again.join(60)
+    assert again.error is None and site.submissions() == 1
     assert "chief:0 | all of it" in task_log(capsys)
 
 

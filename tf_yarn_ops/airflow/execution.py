@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, replace
 from datetime import timedelta
-from typing import Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import ClusterUnreachable, TfYarnError, WaitTimeout
 from ..follow.lease import lease_of
@@ -28,7 +29,7 @@ from ..runtime.common.report import JobReport
 from .cleanup import kill_abandoned
 from .exceptions import TfYarnInfrastructureError
 from .fast_kill import KILL_LIMIT, kill_now
-from .following import HOLDER, FollowedJob, cluster_to_dict, follow_in_thread, lease_to_dict
+from .following import HOLDER, FollowedJob, cluster_to_dict, follow, lease_to_dict, run_in_thread
 from .hook import YarnHook
 from .job import operator_job
 from .kill_state import DECIDED, KillOutcome, KillState, TaskSignal
@@ -56,6 +57,9 @@ from .task_instance import (
 )
 from .trigger import TensorFlowYarnTrigger
 from .versions import has_worker, is_replaced, redact
+
+if TYPE_CHECKING:
+    from .streamed_log import ProgramLines
 
 #: Seconds between the deadline, at which the trigger kills, and the moment at which Airflow ends the deferral.
 BACKSTOP = 20.0
@@ -153,6 +157,9 @@ class TaskExecution:
         if outcome.error is not None:
             self._leave_nothing(report)
         if report.reason is not None:
+            program = self._program() if outcome.error is None else None
+            if program is not None:  # nobody has shown them in this try
+                run_in_thread(partial(program.show, report.application_id), self._check_killed)
             return self._conclude(report)
         self._check_killed()
         self._end_abandoned(report.application_id)
@@ -190,13 +197,8 @@ class TaskExecution:
     def _wait(self, application_id: str) -> JobReport:
         """Wait in this worker for the end of an application."""
         spec, launcher = self._prepared()
-        cluster, program = self._cluster or launcher.cluster, None
-        if self.operator.stream_logs:
-            from .streamed_log import ProgramLines
-
-            program = ProgramLines(cluster, self.operator.stream_logs, lambda: masking(job_secrets(spec)), self.log)
         followed = FollowedJob(
-            cluster,
+            self._cluster or launcher.cluster,
             application_id,
             self.identity,
             self._deadline(),
@@ -205,7 +207,25 @@ class TaskExecution:
             kill=self.operator.kill_policy == "kill",
             lease=lease_of(spec, HOLDER),
         )
-        return follow_in_thread(followed, self.log, program, self._check_killed)
+        program = self._program()
+        report: JobReport = run_in_thread(
+            lambda: follow(followed, self.log, lambda application_id: None, program), self._check_killed
+        )
+        return report
+
+    def _program(self) -> "ProgramLines | None":
+        """Return the lines of the program that this worker shows; None without any."""
+        if not self.operator.stream_logs:
+            return None
+        from .streamed_log import ProgramLines
+
+        spec, launcher = self._prepared()
+        return ProgramLines(
+            self._cluster or launcher.cluster,
+            self.operator.stream_logs,
+            lambda: masking(job_secrets(spec)),
+            self.log,
+        )
 
     def _finish(self, report: JobReport, submitted: str) -> Any:
         """End the task with a report; submit again first if that may help, as `Launcher.run` does.

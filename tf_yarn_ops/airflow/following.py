@@ -1,6 +1,6 @@
 """`follow`: wait for the end of an application and write its progress into the task's log.
 
-The trigger awaits it in the triggerer. A synchronous task calls `follow_in_thread`, so that signals still reach its
+The trigger awaits it in the triggerer. A synchronous task calls `run_in_thread`, so that signals still reach its
 main thread. All tasks of one deployment in one event loop share one list call of the ResourceManager (`follow.watch`).
 """
 
@@ -38,8 +38,6 @@ HOLDER = "a worker or triggerer of Airflow"
 PAGES = 2.0
 #: Seconds between two tries to kill an application after its deadline, while YARN does not answer.
 _KILL_AGAIN = 5.0
-#: Seconds for the lines of the program that are left at the end; YARN may need some to collect a log.
-LAST_SECONDS = 30.0
 #: Seconds between two calls of the checkpoint.
 _TICK = 0.5
 #: Facts that only a submission or a log needs, and are long; and secrets.
@@ -115,38 +113,32 @@ async def follow(
         moved(report.application_id)
         lines.log_changes(report)
 
-    waiting = asyncio.ensure_future(
-        watcher.wait(
+    async def wait() -> JobReport:
+        if program is not None:
+            program.start(lambda: lines.application_id)
+            await program.read_secrets()
+        return await watcher.wait(
             followed.application_id,
             on_change=show,
             identity=followed.identity,
             queue_timeout=followed.queue_timeout,
             lease=followed.lease,
         )
-    )
-    telling = None if program is None else asyncio.ensure_future(program.follow(lambda: lines.application_id))
+
+    waiting = asyncio.ensure_future(wait())
     try:
         while True:
             await asyncio.wait({waiting}, timeout=lines.pause(followed.deadline))
             if waiting.done():
-                if program is not None and telling is not None:
-                    program.end()
-                    _, late = await asyncio.wait({telling}, timeout=LAST_SECONDS)
-                    if late:
-                        log.warning(
-                            "stream_logs: the last lines of the program did not come within %.0f s; all of "
-                            "them: ytf logs %s",
-                            LAST_SECONDS,
-                            lines.application_id,
-                        )
+                if program is not None:
+                    await program.finish()
                 return waiting.result()
             lines.remind()
             if followed.deadline is not None and time.time() >= followed.deadline:
                 return await _overdue(followed, lines.application_id, log)
     finally:
         waiting.cancel()
-        if program is not None and telling is not None:
-            telling.cancel()
+        if program is not None:
             program.close()
 
 
@@ -208,21 +200,17 @@ class _Lines:
                 self._log.info("%s", escape_controls(line))
 
 
-def follow_in_thread(
-    followed: FollowedJob, log: logging.Logger, program: "ProgramLines | None", checkpoint: Callable[[], None]
-) -> JobReport:
-    """Wait for the end of an application; return its report.
+def run_in_thread(work: Callable[[], Coroutine[Any, Any, Any]], checkpoint: Callable[[], None]) -> Any:
+    """Run a coroutine in a thread; return its result.
 
     Parameters
     ----------
-    followed : FollowedJob
-    log : logging.Logger
-    program : ProgramLines or None
-        See `follow`.
+    work : callable
+        Returns the coroutine, as that of `follow`.
     checkpoint : callable
         Called twice a second. An error of the checkpoint, or of a signal handler, ends the wait.
     """
-    thread = _Thread(lambda: follow(followed, log, lambda application_id: None, program))
+    thread = _Thread(work)
     try:
         thread.start()
         while True:
@@ -240,11 +228,11 @@ class _Thread(threading.Thread):
     The thread makes the loop: Airflow's alarm raises in the main thread, and would leave half a loop there.
     """
 
-    def __init__(self, work: Callable[[], Coroutine[Any, Any, JobReport]]):
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, Any]]):
         super().__init__(name="tf-yarn-wait", daemon=True)
-        self.result: concurrent.futures.Future[JobReport] = concurrent.futures.Future()
+        self.result: concurrent.futures.Future[Any] = concurrent.futures.Future()
         self._work = work
-        self._task: asyncio.Task[JobReport] | None = None
+        self._task: asyncio.Task[Any] | None = None
         self._cancelled = False
 
     def run(self) -> None:
@@ -253,7 +241,7 @@ class _Thread(threading.Thread):
         except BaseException as error:  # the main thread raises it
             self.result.set_exception(error)
 
-    async def _main(self) -> JobReport:
+    async def _main(self) -> Any:
         self._task = asyncio.ensure_future(self._work())
         if self._cancelled:  # before there was a task
             self._task.cancel()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ..errors import SpecInvalid, TfYarnError
+from ..errors import ApplicationNotFound, SpecInvalid, TfYarnError
 from ..follow.live_report import LiveReports
 from ..follow.log_reader import Logs, default_task
 from ..follow.log_stream import LogLine, LogStream
@@ -25,6 +25,10 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between two looks, lines that a look may tell, and characters of a line.
 SCAN_SECONDS, MOST_LINES, LONGEST = 5.0, 200, 2000
+#: Seconds in which the secrets are read before a wait begins, whose end deletes their file.
+_SECRETS_SECONDS = 10.0
+#: Seconds for the lines of the program that are left at the end; YARN may need some to collect a log.
+LAST_SECONDS = 30.0
 #: How often the lines are read at the end, as long as YARN does not answer.
 _LAST_TRIES = 3
 #: Characters behind the end of a shown line that are masked too, twice: a secret of so many may begin in the line.
@@ -61,16 +65,45 @@ class ProgramLines:
         self._logs = Logs(cluster, self._resourcemanager)
         self._stream: LogStream | None = None
         self._ended = asyncio.Event()
+        self._secrets_read = asyncio.Event()
+        self._application_id: Callable[[], str] = str
+        self._task: asyncio.Task[None] | None = None
 
-    async def follow(self, application_id: Callable[[], str]) -> None:
-        """Log new lines until `end` is called, and then the remaining ones.
+    def start(self, application_id: Callable[[], str]) -> None:
+        """Log new lines in a task of the event loop until `finish` or `close`.
 
         Parameters
         ----------
         application_id : callable
             Returns the application that trains now.
         """
-        # At once: the file of the secrets goes when the application ends.
+        self._application_id = application_id
+        self._task = asyncio.ensure_future(self._follow())
+
+    async def read_secrets(self) -> None:
+        """Wait until the secrets are read, for some seconds at most."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._secrets_read.wait(), _SECRETS_SECONDS)
+
+    async def finish(self) -> None:
+        """Log the remaining lines."""
+        self.end()
+        if self._task is not None and (await asyncio.wait({self._task}, timeout=LAST_SECONDS))[1]:
+            self._log.warning(
+                "stream_logs: the last lines of the program did not come within %.0f s; all of them: ytf logs %s",
+                LAST_SECONDS,
+                self._application_id(),
+            )
+
+    async def show(self, application_id: str) -> None:
+        """Log the lines of an application that has ended, and close."""
+        try:
+            self.start(lambda: application_id)
+            await self.finish()
+        finally:
+            self.close()
+
+    async def _follow(self) -> None:
         try:
             self._mask = await _in_thread(self._masking)
         except TfYarnError as error:
@@ -78,9 +111,11 @@ class ProgramLines:
                 "stream_logs: no lines of the program, because its secrets are not known here (%s); to "
                 "see them: ytf logs %s",
                 error,
-                application_id(),
+                self._application_id(),
             )
             return
+        finally:
+            self._secrets_read.set()
         ended, tries = False, _LAST_TRIES
         while tries:
             with contextlib.suppress(asyncio.TimeoutError):
@@ -90,23 +125,23 @@ class ProgramLines:
             # The end may have come before the first poll.
             ended = self._ended.is_set()
             try:
-                await self._poll(application_id())
+                await self._poll(self._application_id())
                 tries = 0 if ended else tries
-            except SpecInvalid as error:  # the job has no such task, so another poll is of no use
+            except (SpecInvalid, ApplicationNotFound) as error:  # another poll is of no use
                 self._log.warning("stream_logs: %s", error)
                 return
             except TfYarnError as error:
-                logger.debug("no lines of %s: %s", application_id(), error)
+                logger.debug("no lines of %s: %s", self._application_id(), error)
                 tries -= ended
                 if not tries:
                     self._log.warning(
                         "stream_logs: the last lines are not known here (%s); to see them: ytf logs %s",
                         error,
-                        application_id(),
+                        self._application_id(),
                     )
 
     def end(self) -> None:
-        """Make `follow` log the remaining lines and return."""
+        """Let the task log the remaining lines and end."""
         self._ended.set()
 
     async def _poll(self, application_id: str) -> None:
@@ -136,7 +171,9 @@ class ProgramLines:
         return [f"{line.task} | {mask_line(line.text, self._mask)}" for line in lines], left_out
 
     def close(self) -> None:
-        """Close the connections."""
+        """End the task and close the connections."""
+        if self._task is not None:
+            self._task.cancel()
         with contextlib.ExitStack() as stack:
             for one in (self._resourcemanager, self._live, self._logs, self._stream):
                 if one is not None:
