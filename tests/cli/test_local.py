@@ -432,3 +432,30 @@ def test_temporary_files_of_a_killed_task_are_deleted(call, environ, tmp_path):
     assert [found[name] for name in ("HOME", "LANG")] == [environ.get("HOME"), environ.get("LANG")]
     other = call(SUBMIT, "--local", "--env", f"TMPDIR={tmp_path}", "-r", "worker:1", "echo in $TMPDIR")
     assert f"in {tmp_path}" in other.stdout
+
+
+def test_breakpoint_of_a_local_job_opens_its_prompt(environ, tmp_path):
+    """The log names the folder of the task and the command that opens the prompt, as the example's page has it."""
+    debugger = Path(__file__).parents[2] / "examples/debugging/breakpoint_socket.py"
+    words = ("--file", f"{debugger.name}={debugger}", "--env", "PYTHONBREAKPOINT=breakpoint_socket.wait")
+    program = "python3 -c $'x = 1; breakpoint()\\nprint(x)'"
+    with subprocess.Popen(
+        [*SUBMIT, "--local", "-r", "worker:1", *words, program], env=environ, text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    ) as job:  # fmt: skip
+        lines = []
+        for line in job.stdout:
+            lines.append(line)
+            if found := re.search(rf"in (/.*): (\S+) {re.escape(debugger.name)}$", line):
+                folder, python = found.groups()
+                typed = subprocess.run(
+                    [python, debugger.name],
+                    cwd=folder,
+                    input="x = 20\nx\nc\n",
+                    capture_output=True,
+                    text=True,
+                    timeout=60,
+                )
+                assert "(Pdb) 20\n" in typed.stdout, typed
+        assert job.wait(60) == 0, lines
+    assert "worker:0 | 20\n" in lines, "".join(lines)
