@@ -65,10 +65,11 @@ def test_dtensor_has_a_mesh_of_two_workers_that_start_after_another(cluster):
 
 
 @pytest.mark.cluster
-def test_jax_finds_its_processes_on_the_cluster(cluster):
+def test_jax_finds_two_processes_of_each_task_of_the_cluster(cluster):
+    """One process in each task: Keras's row on JAX."""
     interpreter, env = jax_python()
-    report = train(cluster, "frameworks/train_jax.py", interpreter, framework="jax", env=env)
-    assert report.metrics == {"weights": [1.0, 2.0], "ranks": 2}
+    report = train(cluster, "frameworks/train_jax.py", interpreter, framework="jax", env=env, procs_per_task=2)
+    assert report.metrics == {"weights": [1.0, 2.0], "ranks": 4}
 
 
 @pytest.mark.cluster

@@ -10,18 +10,21 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-#: An agent's part in the end of a command: SIGTERM once the command has said "ready", then `reap` until it is over.
+#: An agent's part in the end of a command: SIGTERM once the command has said "ready", then `reap` until it is over. The
+#: last argument is the number of processes, which find theirs in N.
 PROGRAM = """\
 import json, os, select, sys, time
 from tf_yarn_ops.runtime.agent.command import Command
 from tf_yarn_ops.runtime.common.processes import descendants, set_child_subreaper
 
 set_child_subreaper()
-one = Command(sys.argv[1], dict(os.environ))
+envs = [{**os.environ, "N": str(number)} for number in range(int(sys.argv[3]))]
+one = Command(sys.argv[1], dict(os.environ), processes=envs, grace=200)
 while not os.path.exists("ready"):
     select.select([], [], [], 0.01)
 began = time.monotonic()
-one.end(float(sys.argv[2]))
+if sys.argv[2] != "None":
+    one.end(float(sys.argv[2]))
 while not one.reap():
     select.select([], [], [], 0.05)
 print(json.dumps({"seconds": time.monotonic() - began, "code": one.ending.code, "signal": one.ending.signal,
@@ -31,10 +34,13 @@ FOREVER = "tail -f /dev/null"
 STUBBORN = f"(trap '' TERM; touch ready; {FOREVER})"
 
 
-def end(folder, command, grace):
-    """Return how a command ended that got SIGTERM once it was ready: seconds, code, signal, processes left."""
+def end(folder, command, grace, processes=0):
+    """Return how a command ended that got SIGTERM once it was ready: seconds, code, signal, processes left, lines.
+
+    It gets no SIGTERM if the grace is None.
+    """
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, command, str(grace)],
+        [sys.executable, "-c", PROGRAM, command, str(grace), str(processes)],
         cwd=folder,
         text=True,
         stdin=subprocess.PIPE,
@@ -45,7 +51,8 @@ def end(folder, command, grace):
     process.wait(300)  # with its standard input open, as a NodeManager leaves it
     out, err = process.communicate()
     assert process.returncode == 0, err
-    return json.loads(out.splitlines()[-1])
+    *lines, told = out.splitlines()
+    return {**json.loads(told), "lines": [*lines, *err.splitlines()]}
 
 
 def test_standard_input_of_a_command_is_empty(tmp_path):
@@ -80,6 +87,33 @@ def test_the_program_of_a_shell_that_dies_of_sigterm_keeps_the_whole_grace(tmp_p
     told = end(tmp_path, f"{saving}\ntrue", grace=200)
     assert (told["signal"], (tmp_path / "saved").exists()) == (15, True), told
     assert told["seconds"] < 60 and told["left"] == 0
+
+
+def test_first_failure_of_a_process_ends_the_others_and_is_the_commands(tmp_path):
+    """The other one has the whole grace for its last checkpoint, and all lines have labels."""
+    saving = f"trap 'echo saved; exit 0' TERM; touch ready; {FOREVER} & wait"
+    failing = "until [ -e ready ]; do sleep 0.01; done; printf out; exit 9"
+    told = end(tmp_path, f"if [ $N = 0 ]; then {saving}; else {failing}; fi", None, processes=2)
+    assert (told["code"], told["left"]) == (9, 0)
+    assert sorted(told["lines"]) == [
+        "[0] saved",
+        "[1] out",
+        "tf_yarn_ops agent: warning: process 1 has ended with exit code 9; the others get SIGTERM",
+    ]
+
+
+def test_failure_while_a_command_ends_leaves_other_processes_time(tmp_path):
+    saving = "trap 'until [ -e failed ]; do sleep 0.01; done; echo saved; exit 0' TERM; touch ready"
+    failing = "trap 'touch failed; exit 3' TERM; touch set"
+    program = f"[ $N = 0 ] && {{ until [ -e set ]; do sleep 0.01; done; {saving}; }} || {failing}; {FOREVER} & wait"
+    told = end(tmp_path, program, grace=200, processes=2)
+    assert (told["code"], told["left"], told["lines"][-1]) == (3, 0, "[0] saved"), told
+
+
+def test_command_of_several_processes_succeeds_when_all_have(tmp_path):
+    told = end(tmp_path, "touch ready; [ $N = 0 ] || sleep 0.3; echo $N; echo error >&2", None, processes=3)
+    assert (told["code"], told["signal"], told["left"]) == (0, None, 0)
+    assert sorted(told["lines"]) == sorted(f"[{n}] {text}" for n in "012" for text in (n, "error"))
 
 
 @pytest.mark.slow

@@ -4,7 +4,14 @@ import pytest
 
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
-from tf_yarn_ops.runtime.common.contract import TaskId, cluster_spec, dump_job, load_job, task_environment
+from tf_yarn_ops.runtime.common.contract import (
+    TaskId,
+    cluster_spec,
+    dump_job,
+    load_job,
+    process_environments,
+    task_environment,
+)
 from tf_yarn_ops.runtime.common.frameworks import FRAMEWORKS
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
@@ -25,9 +32,20 @@ TENSORFLOW = {"TF_CONFIG": '{"cluster":{"worker":["h1:2001","h2:2002"],"chief":[
 EXPECTED = {"tensorflow": TENSORFLOW, "pytorch": PYTORCH, "jax": JAX, "horovod": HOROVOD, "none": {}}
 
 
-def variables(framework, task, tasks=TASKS):
-    """Return the variables of a task that tasks of other frameworks do not have."""
-    job = load_job(dump_job(build_runtime_job(JobSpec(command="x", tasks=tasks, framework=framework), JobContext(1))))
+#: What differs for the second of two processes in each task, and what all of several processes have.
+SECOND = {
+    "pytorch": {
+        "RANK": "5", "WORLD_SIZE": "6", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "ROLE_RANK": "3",
+        "ROLE_WORLD_SIZE": "4", "WORLD": "6"},
+    "jax": {"JAX_PROCESS_ID": "5", "JAX_NUM_PROCESSES": "6"},
+    "horovod": {"HOROVOD_RANK": "5", "HOROVOD_SIZE": "6", "HOROVOD_LOCAL_RANK": "1", "HOROVOD_LOCAL_SIZE": "2"},
+    "none": {}}  # fmt: skip
+SEVERAL = {"LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
+
+
+def environment(spec, task, container=None):
+    """Return the job that an agent reads, and the environment of one of its tasks."""
+    job = load_job(dump_job(build_runtime_job(spec, JobContext(1))))
     ports = {
         TaskId("worker", 0): "h1:2001",
         TaskId("worker", 1): "h2:2002",
@@ -38,12 +56,21 @@ def variables(framework, task, tasks=TASKS):
         job,
         TaskId.parse(task),
         cluster_spec(job, ports),
-        {},
+        container or {},
         application_id="application_1_1",
         round_number=2,
         address="h2:2002",
         folder="/f",
     )
+    return job, env
+
+
+def variables(framework, task, tasks=TASKS):
+    """Return the variables of a task that tasks of other frameworks do not have."""
+    return ours_of(environment(JobSpec(command="x", tasks=tasks, framework=framework), task)[1])
+
+
+def ours_of(env):
     ours = {name for expected in EXPECTED.values() for name in expected}
     return {name: value for name, value in env.items() if name in ours}
 
@@ -51,6 +78,34 @@ def variables(framework, task, tasks=TASKS):
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_each_framework_gets_its_variables_and_no_others(framework):
     assert variables(framework, "worker:1") == EXPECTED[framework]
+
+
+@pytest.mark.parametrize("framework", SECOND)
+def test_each_process_of_a_task_gets_its_own_variables(framework):
+    several = JobSpec(command="x", tasks=TASKS, framework=framework, procs_per_task=2)
+    first, second = process_environments(*environment(several, "worker:1"))
+    assert ours_of(second) == {**EXPECTED[framework], **SECOND[framework], **SEVERAL}
+    assert (second["YTF_RESULT_FILE"], second["YTF_METRICS_FILE"], second["OMP_NUM_THREADS"]) == (
+        "/f/.ytf.result.json.1", "/f/.ytf.metrics.jsonl.1", "1")  # fmt: skip
+    differing = {name for name in second if first.get(name) != second[name]}
+    ranks = {"RANK", "ROLE_RANK", "JAX_PROCESS_ID", "HOROVOD_RANK", "HOROVOD_LOCAL_RANK"} & {*second}
+    assert differing == {"LOCAL_RANK", "YTF_RESULT_FILE", "YTF_METRICS_FILE", *ranks}
+    assert process_environments(*environment(several, "side:0")) == []
+
+
+@pytest.mark.parametrize(
+    "framework, container, gpus, seen",
+    [
+        ("jax", {"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b,GPU-c,GPU-d"}, 4, ["GPU-a,GPU-b", "GPU-c,GPU-d"]),  # --local
+        ("none", {}, 2, ["0", "1"]),  # YARN hides those of others
+        ("pytorch", {"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b"}, 2, ["GPU-a,GPU-b"] * 2),  # LOCAL_RANK selects
+        ("jax", {}, 0, [""] * 2),
+    ],
+)
+def test_processes_of_a_task_divide_its_gpus(framework, container, gpus, seen):
+    spec = JobSpec(command="x", tasks={"worker": TaskSpec(gpus=gpus)}, framework=framework, procs_per_task=2)
+    found = process_environments(*environment(spec, "worker:0", container))
+    assert [env["CUDA_VISIBLE_DEVICES"] for env in found] == seen
 
 
 def test_rank_0_is_the_chief_else_the_first_worker():

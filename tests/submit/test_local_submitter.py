@@ -224,6 +224,57 @@ def test_workers_start_when_the_preparation_has_succeeded(launcher, tmp_path):
     assert {len(json.loads(cluster)["worker"]) for _, cluster in (first, *others)} == {2} and "prepare" not in first[1]
 
 
+#: The processes add their ranks at MASTER_PORT; rank 0 writes the sum, and every other one a result that nobody reads.
+ADD_RANKS = """\
+import json, os, socket, time
+rank, size, local = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
+address, total = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])), rank
+if rank == 0:
+    with socket.create_server(("", address[1])) as server:
+        for _ in range(size - 1):
+            with server.accept()[0] as one:
+                total += int(one.makefile().readline())
+else:
+    while True:
+        try:
+            with socket.create_connection(address) as one:
+                one.sendall(b"%d\\n" % rank)
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+with open(os.environ["YTF_RESULT_FILE"], "w") as file:
+    json.dump({"ranks": total, "local": local}, file)
+open(os.path.join(os.environ["DTF_OUTPUT_PATH"], f"{rank}-of-{size}"), "w").close()
+print("rank", rank)
+"""
+
+
+@pytest.mark.parametrize("mirror", ["off", "all"])
+def test_two_processes_in_each_of_two_tasks_find_each_other(launcher, tmp_path, mirror):
+    (tmp_path / "add.py").write_text(ADD_RANKS)
+    (tmp_path / "output").mkdir()
+    report = run(launcher, job(
+        f"{sys.executable} add.py", ps=False, framework="pytorch", procs_per_task=2, mirror=mirror,
+        files={"add.py": str(tmp_path / "add.py")}, output=str(tmp_path / "output"),
+    ))  # fmt: skip
+    assert (report.reason, report.metrics) == (Reason.SUCCEEDED, {"ranks": 6, "local": 0}), report
+    assert {path.name for path in (tmp_path / "output").iterdir()} == {f"{rank}-of-4" for rank in range(4)}
+    lines = "".join(launcher.log(report.application_id, "worker:1")).splitlines()
+    assert {"[0] rank 2", "[1] rank 3"} <= {*lines}
+
+
+def test_failure_of_one_process_is_that_of_its_task(launcher):
+    """The other processes of the job fail in their turn; the one that traps SIGTERM ends the slowest."""
+    fails = "touch ready; echo bad input; exit 9"
+    lasts = "trap 'sleep 1; exit 3' TERM; tail -f /dev/null & wait"
+    command = f"if [ $RANK = 1 ]; then {fails}; elif [ $RANK = 0 ]; then {lasts}; else exec tail -f /dev/null; fi"
+    report = run(launcher, job(command, ps=False, framework="pytorch", procs_per_task=2))
+    failure = next(task for task in report.tasks if task.task == report.first_failure)
+    assert report.reason is Reason.TASK_FAILED and (failure.task, failure.exit_code) == ("worker:0", 9), report
+    assert "[1] bad input\n" in failure.log_tail
+    assert "process 1 has ended with exit code 9" in "".join(launcher.log(report.application_id, "worker:0"))
+
+
 def test_request_that_needs_a_cluster_is_rejected(launcher):
     spec = job("true", ps=False, files={"model": "hdfs:///model"}, environment="docker://image")
     with pytest.raises(SpecInvalid) as caught:

@@ -35,6 +35,7 @@ class TensorFlowYarnOperator(BaseOperator):
     docker_image: Any
     cluster_requirement: Any
     custom_type: Any
+    procs_per_task: Any
     node_label: Any
     task_memory: Any
     task_vcores: Any
@@ -134,6 +135,7 @@ class TensorFlowYarnOperator(BaseOperator):
         docker_image: str | XComArg | None = ...,
         cluster_requirement: str | Mapping[str, Any] | XComArg | None = ...,
         custom_type: str | Sequence[str] | Mapping[str, Any] | XComArg | None = ...,
+        procs_per_task: int | str | XComArg | None = ...,
         node_label: str | Sequence[str] | Mapping[str, Any] | XComArg | None = ...,
         task_memory: int | str | Sequence[str] | Mapping[str, Any] | XComArg | None = ...,
         task_vcores: int | str | Sequence[str] | Mapping[str, Any] | XComArg | None = ...,

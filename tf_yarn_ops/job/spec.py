@@ -65,6 +65,8 @@ from .requirement import TASK_TYPE, NotationFault, canonical_type, misspelt_type
 _BY_TYPE = (AZKABAN, DOCUMENT)
 #: YARN takes ten tags; four are the job's identity.
 MAX_TAGS_USER = 6
+#: Largest number of processes of a task.
+MAX_PROCESSES = 64
 #: Largest log tail of one task in the report, characters.
 MAX_LOG_TAIL = 8192
 #: Resources besides memory and vcores for which Skein's request has a place.
@@ -102,7 +104,11 @@ class JobFault(FaultCode):
     NEEDS_VERSION = "needs commit: version; given: {given!r}"
     NEEDS_LEADER = "chief needs a task of type chief or worker; give all, and every task writes"
     TENSORBOARD_TYPE = "tensorboard can't be a task type; the option {other} adds it"
-    TOO_MANY_TAGS = "{given} given, at most {most} allowed"
+    TOO_MANY = "{given} given, at most {most} allowed"
+    NO_RANKS = (
+        "TensorFlow has one process in each task: TF_CONFIG names no others. Give {other} of {allowed}, or leave it out"
+    )
+    UNEQUAL_GPUS = "{given} processes can't share the {gpus} GPUs of {task} equally; give a number that divides {gpus}"
     BAD_TAG = "{given!r} is not ASCII of 1 to 100 characters"
     MANY_RESOURCES = (
         "ask for {given}; Skein's application master requests at most {most} resources besides memory and vcores"
@@ -345,6 +351,14 @@ class JobSpec(Part):
         "Whose variables the tasks get. pytorch, jax and horovod give each task of the cluster spec a rank, and wait "
         "for tasks of every type; rank 0 is the chief, else the first worker. none sets no such variables.",
         section="program",
+    )
+    procs_per_task: int = option(
+        1,
+        kinds.count(1),
+        "How many processes of its command each task of the cluster spec starts, for example one for each GPU. Each "
+        "has a rank and a LOCAL_RANK. The first failure ends the others. At most 64; not with framework tensorflow.",
+        section="tasks",
+        schema={"maximum": MAX_PROCESSES},
     )
     name: str = option("TensorFlow", kinds.TEXT, "The name of the application in YARN.", short="-n")
     queue: str = option("default", kinds.TEXT, "The queue in YARN.", short="-q")
@@ -632,6 +646,24 @@ def _task_faults(job: JobSpec) -> Iterator[Fault]:
         yield Fault("tasks", JobFault.LONG_TF_CONFIG, {"given": count, "most": MAX_STRING // 1024})
 
 
+def _process_faults(job: JobSpec) -> Iterator[Fault]:
+    given = job.procs_per_task
+    if given == 1:
+        return
+    if given > MAX_PROCESSES:
+        yield Fault("procs_per_task", JobFault.TOO_MANY, {"given": given, "most": MAX_PROCESSES})
+    if job.framework == TENSORFLOW:
+        allowed = tuple(name for name in FRAMEWORKS if name != TENSORFLOW)
+        yield Fault("procs_per_task", JobFault.NO_RANKS, {"other": "framework", "allowed": allowed})
+    for name, task in job.tasks.items():
+        for index in range(task.instances) if task.indices else range(1):
+            gpus = task.resources_of(index).gpus
+            if gpus % given and job.role_of(name).in_cluster:
+                values = {"given": given, "gpus": gpus, "task": f"{name}:{index}"}
+                yield Fault("procs_per_task", JobFault.UNEQUAL_GPUS, values)
+                break
+
+
 def _type_faults(job: JobSpec) -> Iterator[Fault]:
     """Yield the task types that look misspelt and are not in custom_types."""
     for name in job.tasks:
@@ -727,7 +759,7 @@ def overlap_faults(job: JobSpec, default: str = "hdfs://") -> Iterator[Fault]:
 
 def _tag_faults(job: JobSpec) -> Iterator[Fault]:
     if len(job.tags) > MAX_TAGS_USER:
-        yield Fault("tags", JobFault.TOO_MANY_TAGS, {"given": len(job.tags), "most": MAX_TAGS_USER})
+        yield Fault("tags", JobFault.TOO_MANY, {"given": len(job.tags), "most": MAX_TAGS_USER})
     for tag in job.tags:
         if not tag.isascii() or not 1 <= len(tag) <= 100:
             yield Fault("tags", JobFault.BAD_TAG, {"given": tag})
@@ -788,6 +820,7 @@ def _launch_faults(job: JobSpec) -> Iterator[Fault]:
 #: The rules about several values, each with the fields that it reads. A rule is checked only if these are valid.
 _RULES: tuple[tuple[tuple[str, ...], Callable[[JobSpec], Iterator[Fault]]], ...] = (
     (("tasks", "framework", "command", "deadlines"), _task_faults),
+    (("tasks", "framework", "deadlines", "command", "procs_per_task"), _process_faults),
     (("tasks", "custom_types"), _type_faults),
     (("tasks",), _resource_faults),
     (("tasks", "command"), _command_faults),

@@ -380,6 +380,7 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
         mirror=context.mirror,
         commit=context.commit,
         allow_exec=context.allow_exec,
+        procs_per_task=spec.procs_per_task,
         namenodes=context.namenodes,
     )
 

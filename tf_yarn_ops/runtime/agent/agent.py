@@ -27,6 +27,7 @@ from ..common.contract import (
     VERSION,
     ClusterSpec,
     TaskId,
+    process_environments,
     read_job,
     runtime_command,
     task_environment,
@@ -476,7 +477,12 @@ class Agent:
         self.memory.begin()
         self.env = env
         mirrored = self.job.mirror and task.type != TENSORBOARD
-        self.command = Command(runtime_command("mirror") if mirrored else plan.command, env)
+        self.command = Command(
+            runtime_command("mirror") if mirrored else plan.command,
+            env,
+            processes=[] if mirrored else process_environments(self.job, env),
+            grace=float(self.job.deadlines["stop_grace"]),
+        )
         self.contact.send(protocol.encode("running", round=self.round, start=self.start))
 
     def read_result(self) -> Optional[Dict[str, Any]]:

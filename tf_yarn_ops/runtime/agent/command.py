@@ -9,7 +9,7 @@ import resource
 import select
 import signal
 import time
-from typing import Dict, Iterable, Mapping, NamedTuple, Optional, Sequence
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..common.contract import AGENT_WARNING
 from ..common.escaping import last_states
@@ -43,6 +43,11 @@ class Command:
     env : mapping of str to str
     files : sequence of int, optional
         The descriptors that it gets as input, output and errors. Default: no input, and the outputs of this process.
+    processes : sequence of mapping of str to str, optional
+        The environments of several processes that run it together, with labels on their lines. The first failure ends
+        the others and is that of the command. Default: one process, with ``env``.
+    grace : float, optional
+        Time between SIGTERM and SIGKILL for the others, seconds.
 
     Attributes
     ----------
@@ -56,7 +61,14 @@ class Command:
         Measures what it uses.
     """
 
-    def __init__(self, text: str, env: Mapping[str, str], files: Sequence[int] = ()):
+    def __init__(
+        self,
+        text: str,
+        env: Mapping[str, str],
+        files: Sequence[int] = (),
+        processes: Sequence[Mapping[str, str]] = (),
+        grace: float = ORPHAN_GRACE,
+    ):
         self.ending: Optional[CommandEnd] = None
         self.stopping = False
         self.started_at = time.time()
@@ -67,10 +79,24 @@ class Command:
         self._started = time.monotonic()
         self._log_start = log_size()
         self.meter = Meter(env)
+        self._grace = grace
+        self._failed: Optional[CommandEnd] = None
+        self._cpu_seconds = 0.0
+        self._running: Dict[int, int] = {}  # the number of each process by its id
+        self._labels = 0  # the process that writes their lines
         agent = os.getpid()
-        self.pid = os.fork()
-        if self.pid == 0:
-            _exec_command(text, env, agent, files)
+        writers: List[int] = []
+        if processes:
+            from .line_labels import start_labels  # few jobs need it
+
+            self._labels, writers = start_labels(len(processes))
+        for number, own in enumerate(processes or [env]):
+            pid = os.fork()
+            if pid == 0:
+                _exec_command(text, own, agent, files, writers[number : number + 1] * 2)
+            self._running[pid] = number
+        for writer in writers:
+            os.close(writer)
 
     def end(self, grace: float, *, sent: bool = False) -> None:
         """Send SIGTERM, unless it is `sent`, to all processes of the command; `reap` sends SIGKILL after the grace."""
@@ -109,7 +135,7 @@ class Command:
         left = {} if childless else descendants()
         self._kill_times = {pid: due for pid, due in self._kill_times.items() if pid in left}
         if self._exited and not (self.stopping and self._exited.signal == signal.SIGTERM):
-            self._terminate(left, ORPHAN_GRACE)
+            self._terminate(left, self._grace if self._running else ORPHAN_GRACE)
         # A shell without a trap dies of SIGTERM at once; its programs keep the whole grace. A process that it forked
         # at that moment has missed SIGTERM. Leave a child to a parent that has got SIGTERM: its trap may need the
         # child to save a checkpoint.
@@ -129,17 +155,25 @@ class Command:
                 return True
             if pid == 0:
                 return False
-            if pid == self.pid:
+            if pid in self._running:
+                process = self._running.pop(pid)
+                self._cpu_seconds += usage.ru_utime + usage.ru_stime
+                if self._exited:
+                    continue
                 code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
                 number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
                 self.finished_at = time.time()
-                self._exited = CommandEnd(
-                    code,
-                    number,
-                    time.monotonic() - self._started,
-                    usage.ru_utime + usage.ru_stime,
-                    usage.ru_maxrss / 1024.0,
-                )
+                seconds, peak = time.monotonic() - self._started, usage.ru_maxrss / 1024.0
+                ending = CommandEnd(code, number, seconds, self._cpu_seconds, peak)
+                if code != 0 and self._failed is None:
+                    self._failed = ending
+                # While the agent ends the command, each process keeps its time for a last checkpoint.
+                if not self._running or (self._failed and not self.stopping):
+                    self._exited = self._failed or ending
+                if self._running and self._exited:
+                    how = "signal %d" % number if number else "exit code %s" % code
+                    text = "%sprocess %d has ended with %s; the others get SIGTERM\n" % (AGENT_WARNING, process, how)
+                    os.write(2, text.encode())
 
     def _kill(self, left: Mapping[int, int]) -> None:
         """Send SIGKILL to the processes for which it is due, and to their children."""
@@ -148,6 +182,7 @@ class Command:
         for pid, parent in left.items():
             if parent in overdue or now >= min(self._kill_times.get(pid, now + 1), self._kill_at or now + 1):
                 overdue[pid] = None
+        overdue.pop(self._labels, None)  # it ends after the last line
         send_signal(overdue, signal.SIGKILL)
 
     def _unkillable(self) -> bool:
@@ -179,7 +214,7 @@ def read_log_end(limit: int, start: int = 0) -> str:
     return text[-limit:].partition("\n")[2] or text[-limit:] if limit else ""
 
 
-def _exec_command(text: str, env: Mapping[str, str], agent: int, files: Sequence[int]) -> None:
+def _exec_command(text: str, env: Mapping[str, str], agent: int, files: Sequence[int], outputs: Sequence[int]) -> None:
     """Turn the forked child into the user's command; never returns."""
     try:
         set_parent_death_signal()
@@ -189,7 +224,7 @@ def _exec_command(text: str, env: Mapping[str, str], agent: int, files: Sequence
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGPIPE, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         # A NodeManager leaves an open pipe: a program that reads its input would wait until the deadline.
-        for place, file in enumerate(files or [os.open(os.devnull, os.O_RDONLY)]):
+        for place, file in enumerate(files or [os.open(os.devnull, os.O_RDONLY), *outputs]):
             os.dup2(file, place)
         # A training whose output goes through tee fails with its program.
         os.execvpe("bash", ["bash", "-o", "pipefail", "-c", text], dict(env))

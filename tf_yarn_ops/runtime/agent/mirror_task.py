@@ -17,7 +17,7 @@ import time
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Union
 from urllib.parse import urlsplit
 
-from ..common.contract import TRAINED_FILE, Job, TaskId, read_job
+from ..common.contract import TRAINED_FILE, Job, TaskId, process_environments, read_job
 from ..common.file_storage import PIECE, LocalFolder
 from ..common.hdfs import Hdfs
 from ..common.processes import set_child_subreaper
@@ -343,15 +343,20 @@ def bring_input(files: Files, path: str, limit: int, base: str) -> str:
 class MirroredCommand:
     """The task's command with its mirror; `run` returns the exit code, or ends this process as the command ended."""
 
-    def __init__(self, mirror: Optional[OutputMirror], env: Mapping[str, str], grace: float):
-        self._mirror, self._env, self._grace = mirror, env, grace
+    def __init__(self, mirror: Optional[OutputMirror], job: Job, env: Mapping[str, str]):
+        self._mirror, self._job, self._env, self._grace = mirror, job, env, job.deadlines["stop_grace"]
         self._stopped = False
         self._fault = self._failing = ""
 
     def run(self) -> int:
         set_child_subreaper()  # programs that outlive their shell are awaited here
         wakeup = open_wakeup()
-        command = Command(self._env["DTF_TASK_PROGRAM"], self._env)
+        command = Command(
+            self._env["DTF_TASK_PROGRAM"],
+            self._env,
+            processes=process_environments(self._job, self._env),
+            grace=self._grace,
+        )
         signal.signal(signal.SIGTERM, self._stop)  # an earlier one ends the mirror, and with it the program
         look_at = time.monotonic() + SCAN_SECONDS
         while not command.reap():
@@ -458,7 +463,7 @@ def main(arguments: List[str]) -> int:
     except (MirrorFault, OSError) as error:
         log_mirror("%s", error)
         return MIRROR_FAILED
-    return MirroredCommand(mirror, env, job.deadlines["stop_grace"]).run()
+    return MirroredCommand(mirror, job, env).run()
 
 
 if __name__ == "__main__":

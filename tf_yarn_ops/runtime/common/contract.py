@@ -258,6 +258,8 @@ class Job(NamedTuple):
         None gives the programs the output itself.
     allow_exec : bool
         Whether ``ytf exec`` runs commands beside its tasks.
+    procs_per_task : int
+        How often each task of the cluster spec starts its command.
     """
 
     version: int
@@ -291,6 +293,7 @@ class Job(NamedTuple):
     namenodes: Mapping[str, Sequence[str]] = {}
     commit: Optional[CommitPlan] = None
     allow_exec: bool = False
+    procs_per_task: int = 1
 
     def working_output(self, application_id: str) -> Optional[str]:
         """Return where the tasks of an application write: the output, or the folder that is committed."""
@@ -335,6 +338,11 @@ class Job(NamedTuple):
                 if service.type == task.type and task.index in service.indices
             )
         )
+
+    def gpus_of(self, task: TaskId) -> List[str]:
+        """Return the numbers of a task's GPUs where its container sees no others."""
+        services = [one for one in self.services.values() if one.type == task.type and task.index in one.indices]
+        return [str(number) for number in range(services[0].gpus if services else 0)]
 
     @property
     def workers_rejoin(self) -> bool:
@@ -465,8 +473,8 @@ def task_environment(
     env["PYTHONPATH"] = ":".join(filter(None, [os.path.join(folder, PROGRAM_PATH), folder, env.get("PYTHONPATH")]))
     host, _, port = address.rpartition(":")
     framework = FRAMEWORKS[job.framework]
-    position = find_position(cluster, task.type, task.index, application_id, round_number)
-    if position.rank >= 0 or not framework.equal:
+    position = find_position(cluster, task.type, task.index, application_id, round_number, job.procs_per_task)
+    if position.number >= 0 or not framework.equal:
         env.update(framework.variables(position))
     env.update(
         {
@@ -499,3 +507,36 @@ def task_environment(
     env.update({name: value for name, value in optional if value})
     env.update({hosts_variable(name): ",".join(hosts) for name, hosts in cluster.items()})
     return env
+
+
+def process_environments(job: Job, env: Mapping[str, str]) -> List[Dict[str, str]]:
+    """Return the environments of the processes of a task, by local rank; none for a task with one process.
+
+    Parameters
+    ----------
+    job : Job
+    env : mapping of str to str
+        The environment of the task.
+
+    References
+    ----------
+    torchrun's environment variables, and its OMP_NUM_THREADS=1.
+    """
+    cluster, number = json.loads(env["CLUSTER_SPEC"]), job.procs_per_task
+    task = TaskId(env["JOB_NAME"], int(env["TASK_INDEX"]))
+    if number == 1 or task.type not in cluster:
+        return []
+    framework = FRAMEWORKS[job.framework]
+    position = find_position(cluster, *task, env["YTF_APPLICATION_ID"], int(env["YTF_ROUND"]), number)
+    gpus = env["CUDA_VISIBLE_DEVICES"].split(",") if env.get("CUDA_VISIBLE_DEVICES") else job.gpus_of(task)
+    share = len(gpus) // number if framework.divides_gpus else 0
+    environments = []
+    for rank in range(number):
+        own = {"OMP_NUM_THREADS": "1", **env, **framework.variables(position._replace(local_rank=rank))}
+        own.update(LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(number))
+        if share:
+            own["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[rank * share : (rank + 1) * share])
+        if rank:  # only the files of process 0 are read
+            own.update({name: "%s.%d" % (env[name], rank) for name in ("YTF_RESULT_FILE", "YTF_METRICS_FILE")})
+        environments.append(own)
+    return environments

@@ -15,22 +15,26 @@ class Position(NamedTuple):
         The cluster spec.
     type, index : str, int
         The task.
-    rank : int
+    number : int
         Its number; -1 outside the cluster spec. The chief's is 0, without a chief that of the first worker.
     addresses : sequence of str
-        ``host:port`` of all ranks.
+        ``host:port`` of all tasks, by their numbers.
     application_id : str
     round : int
         From 1.
+    processes, local_rank : int
+        How many processes each task has, and which of them this is.
     """
 
     cluster: Mapping[str, Sequence[str]]
     type: str
     index: int  # type: ignore[assignment]  # hides tuple.index
-    rank: int
+    number: int
     addresses: Sequence[str]
     application_id: str
     round: int
+    processes: int = 1
+    local_rank: int = 0
 
     @property
     def leader(self) -> str:
@@ -38,20 +42,30 @@ class Position(NamedTuple):
         return self.addresses[0]
 
     @property
+    def rank(self) -> int:
+        """Return the rank of the process; negative outside the cluster spec."""
+        return self.number * self.processes + self.local_rank
+
+    @property
     def size(self) -> int:
         """Return the number of ranks."""
-        return len(self.addresses)
+        return len(self.addresses) * self.processes
 
 
 def find_position(
-    cluster: Mapping[str, Sequence[str]], task_type: str, index: int, application_id: str, round_number: int
+    cluster: Mapping[str, Sequence[str]],
+    task_type: str,
+    index: int,
+    application_id: str,
+    round_number: int,
+    processes: int = 1,
 ) -> Position:
-    """Return the position of a task; ranks are given type by type: chief, worker, then the others in their order."""
+    """Return the position of a task; numbers are given type by type: chief, worker, then the others in their order."""
     order = sorted(cluster, key=lambda name: (name != CHIEF, name != "worker"))
     tasks = [(name, number) for name in order for number in range(len(cluster[name]))]
-    rank = tasks.index((task_type, index)) if (task_type, index) in tasks else -1
-    addresses = [cluster[name][number] for name, number in tasks]
-    return Position(cluster, task_type, index, rank, addresses, application_id, round_number)
+    number = tasks.index((task_type, index)) if (task_type, index) in tasks else -1
+    addresses = [cluster[name][one] for name, one in tasks]
+    return Position(cluster, task_type, index, number, addresses, application_id, round_number, processes)
 
 
 def tf_config(cluster: Mapping[str, Sequence[str]], task_type: str, index: int) -> str:
@@ -78,21 +92,21 @@ def _tensorflow(at: Position) -> Dict[str, str]:
 
 
 def _pytorch(at: Position) -> Dict[str, str]:
-    """Return what torchrun sets for one process per machine, and TonY's WORLD and INIT_METHOD."""
+    """Return what torchrun sets, and TonY's WORLD and INIT_METHOD."""
     host, _, port = at.leader.rpartition(":")
-    rank, size, of_type = str(at.rank), str(at.size), str(len(at.cluster[at.type]))
+    size = str(at.size)
     return {
         "MASTER_ADDR": host,
         "MASTER_PORT": port,
-        "RANK": rank,
+        "RANK": str(at.rank),
         "WORLD_SIZE": size,
-        "LOCAL_RANK": "0",
-        "LOCAL_WORLD_SIZE": "1",
-        "GROUP_RANK": rank,
-        "GROUP_WORLD_SIZE": size,
+        "LOCAL_RANK": str(at.local_rank),
+        "LOCAL_WORLD_SIZE": str(at.processes),
+        "GROUP_RANK": str(at.number),
+        "GROUP_WORLD_SIZE": str(len(at.addresses)),
         "ROLE_NAME": at.type,
-        "ROLE_RANK": str(at.index),
-        "ROLE_WORLD_SIZE": of_type,
+        "ROLE_RANK": str(at.index * at.processes + at.local_rank),
+        "ROLE_WORLD_SIZE": str(len(at.cluster[at.type]) * at.processes),
         "TORCHELASTIC_RUN_ID": at.application_id,
         "TORCHELASTIC_RESTART_COUNT": str(at.round - 1),
         "TORCHELASTIC_USE_AGENT_STORE": "False",
@@ -110,19 +124,18 @@ def _horovod(at: Position) -> Dict[str, str]:
     """Return what horovodrun sets with Gloo; rank 0 has to serve the rendezvous at this address."""
     host, _, port = at.leader.rpartition(":")
     own = at.cluster[at.type][at.index].rpartition(":")[0]
-    rank, size = str(at.rank), str(at.size)
     return {
         "HOROVOD_CONTROLLER": "gloo",
         "HOROVOD_CPU_OPERATIONS": "gloo",
         "HOROVOD_GLOO_RENDEZVOUS_ADDR": host,
         "HOROVOD_GLOO_RENDEZVOUS_PORT": port,
         "HOROVOD_HOSTNAME": own,
-        "HOROVOD_RANK": rank,
-        "HOROVOD_SIZE": size,
-        "HOROVOD_LOCAL_RANK": "0",
-        "HOROVOD_LOCAL_SIZE": "1",
-        "HOROVOD_CROSS_RANK": rank,
-        "HOROVOD_CROSS_SIZE": size,
+        "HOROVOD_RANK": str(at.rank),
+        "HOROVOD_SIZE": str(at.size),
+        "HOROVOD_LOCAL_RANK": str(at.local_rank),
+        "HOROVOD_LOCAL_SIZE": str(at.processes),
+        "HOROVOD_CROSS_RANK": str(at.number),
+        "HOROVOD_CROSS_SIZE": str(len(at.addresses)),
     }
 
 
@@ -132,17 +145,21 @@ class Framework(NamedTuple):
     Attributes
     ----------
     variables : callable
-        Returns the variables of a task. A container counts as a machine, because YARN gives it GPUs of its own.
+        Returns the variables of a process. A container counts as a machine, because YARN gives it GPUs of its own.
     equal : bool
         Whether all tasks are equal ranks: each must end with exit code 0, and tasks outside the cluster spec get none
         of the variables. Otherwise the table of `roles` holds.
     hold_port : bool
         Whether its servers can bind a reserved port that stays bound, with SO_REUSEPORT.
+    divides_gpus : bool
+        Whether several processes of a task see a share of its GPUs each. Otherwise they see all, because programs
+        select theirs by the local rank.
     """
 
     variables: Callable[[Position], Dict[str, str]]
     equal: bool = True
     hold_port: bool = False
+    divides_gpus: bool = False
 
     def role_of(self, task_type: str) -> Role:
         """Return how a task type is treated."""
@@ -154,7 +171,7 @@ TENSORFLOW = "tensorflow"
 FRAMEWORKS = {
     TENSORFLOW: Framework(_tensorflow, equal=False, hold_port=True),
     "pytorch": Framework(_pytorch),
-    "jax": Framework(_jax, hold_port=True),
+    "jax": Framework(_jax, hold_port=True, divides_gpus=True),
     "horovod": Framework(_horovod),
-    "none": Framework(lambda at: {}, equal=False),
+    "none": Framework(lambda at: {}, equal=False, divides_gpus=True),
 }
