@@ -11,7 +11,9 @@ from support.fake_yarn import FakeYarn, application, closed_address, serving
 from tf_yarn_ops.airflow import machines as module
 from tf_yarn_ops.airflow.exceptions import TfYarnInfrastructureError
 from tf_yarn_ops.airflow.hook import YarnHook
-from tf_yarn_ops.airflow.machines import MACHINES_VARIABLE, differences, machine_facts, read_machines, record_machine
+from tf_yarn_ops.airflow.machines import MACHINES_VARIABLE, differences, read_machines, record_machine
+from tf_yarn_ops.doctor import machine as facts_module
+from tf_yarn_ops.doctor.machine import machine_facts
 from tf_yarn_ops.launch.identity import Identity
 
 pytestmark = pytest.mark.slow
@@ -49,7 +51,7 @@ def test_tasks_note_their_machines_and_warn_where_they_differ(site, server, tmp_
         with monkeypatch.context() as machine:
             on(machine, host)
             for name, value in environ.items():
-                machine.setattr(module, name, value) if name == "__version__" else machine.setenv(name, value)
+                machine.setattr(facts_module, name, value) if name == "__version__" else machine.setenv(name, value)
             run(site.operator(task_id=host, wait_for_completion=False), task_id=host)
     assert {host: facts["user"] for host, facts in noted(server).items()} == dict.fromkeys(("wk1", "wk2", "wk3"), USER)
     sentences = differences(CONNECTION, read_machines()[CONNECTION])

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -58,6 +59,7 @@ def test_the_lines_are_those_of_the_golden_file(place, tmp_path):
     text = done.stdout.replace(place.url, "http://RM").replace(str(tmp_path), "/FOLDER")
     text = re.sub(rf"\b{USER}\b(?! too)", "USER", text)
     text = re.sub(r"(tf-yarn-ops|Python|skein|httpx) [\d.]+", r"\1 N", text)
+    text = text.replace(socket.gethostname(), "HOST")
     if os.environ.get("YTF_WRITE_GOLDEN"):
         GOLDEN.write_text(text)
     assert text == GOLDEN.read_text()
@@ -77,7 +79,26 @@ def test_a_fault_is_the_exit_code():
     done = run("--resourcemanager", closed_address())
     assert done.returncode == 4
     assert re.search(r"^fault    resourcemanager no ResourceManager answers", done.stdout, re.M)
-    assert done.stdout.rstrip().endswith("2 ok, 1 fault, 15 skipped")
+    assert done.stdout.rstrip().endswith("2 ok, 1 fault, 16 skipped")
+
+
+@pytest.mark.slow
+def test_machines_of_one_team_are_compared(place, tmp_path):
+    there, site = tmp_path / "there.json", tmp_path / "site.yaml"
+    site.write_text("history_days: 5")
+    document = json.loads(run("--resourcemanager", place.url, "--json").stdout)
+    machine = next(check["facts"] for check in document["checks"] if check["check"] == "machine")
+    machine["host"] = "wk1"
+    there.write_text(json.dumps(document))
+    same = run("--resourcemanager", place.url, "--compare", str(there))
+    assert same.returncode == 0 and re.search(r"^ok       machine         .*, as wk1$", same.stdout, re.M), same.stdout
+    other = run("--resourcemanager", place.url, "--compare", str(there), YTF_SITE=str(site))
+    assert other.returncode == 2
+    assert "machines differ in site.history_days: '5' on " in other.stdout and "'not set' on wk1 (" in other.stdout
+    wrong = run("--compare", "/missing", "--compare", str(site), "--environment", "venv:/x")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    for text in ("'/missing' can't be read", "is no output of ytf doctor --json", "environment: "):
+        assert text in wrong.stderr
 
 
 @pytest.mark.slow

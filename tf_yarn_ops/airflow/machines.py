@@ -6,21 +6,19 @@ Before it submits, each task records the facts of its machine in Airflow's datab
 import json
 import logging
 import socket
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
-from .. import __version__
+from ..doctor.machine import differing_facts, machine_facts
 from ..errors import ClusterUnreachable, TfYarnError
 from ..follow.session import Session
 from ..hadoop.cluster import Cluster
 from ..hadoop.resourcemanager import LIVE
-from ..hadoop.site import Site
 from ..launch.identity import Identity
-from ..runtime.common.clock import DAY, utc_time
+from ..runtime.common.clock import DAY
 from ..runtime.common.local_job import SCHEME
 from .versions import ServerError, put_variable, read_variable
 
@@ -35,25 +33,6 @@ _REQUEST, _PATIENCE = 3.0, 6.0
 
 #: The facts of each machine by their names, and ``seen``, seconds since the epoch; by the machine's host name.
 Machines = dict[str, dict[str, Any]]
-
-
-def machine_facts(cluster: Cluster) -> dict[str, Any]:
-    """Return what must be equal on all machines, as values of JSON; a setting that has its default is not among it."""
-    plain = Site()
-    settings = {f"site.{one.name}": getattr(cluster.site, one.name) for one in fields(Site)
-                if getattr(cluster.site, one.name) != getattr(plain, one.name)}  # fmt: skip
-    facts = {
-        "tf-yarn-ops": __version__,
-        "Python": "{}.{}".format(*sys.version_info),
-        "resourcemanagers": sorted(cluster.resourcemanagers),
-        "user": cluster.user,
-        "login": cluster.login,
-        "default_filesystem": cluster.storage.default,
-        "filesystem": cluster.storage.filesystem,
-        "staging_template": cluster.storage.staging_template,
-        **settings,
-    }
-    return dict(json.loads(json.dumps(facts, default=dict)))
 
 
 def read_machines() -> dict[str, Machines]:
@@ -109,17 +88,8 @@ def record_machine(connection: str, cluster: Cluster) -> Machines:
 
 def differences(connection: str, machines: Machines) -> list[str]:
     """Return a sentence for each fact in which machines differ, with its values and the machines that have them."""
-    sentences = []
-    for name in sorted({name for facts in machines.values() for name in facts} - {"seen"}):
-        hosts: dict[str, list[str]] = {}
-        for host, facts in sorted(machines.items()):
-            value = facts.get(name, "not set")
-            text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-            hosts.setdefault(text, []).append(f"{host} ({utc_time(facts['seen'])})")
-        if len(hosts) > 1:
-            values = "; ".join(f"{value!r} on {', '.join(named)}" for value, named in hosts.items())
-            sentences.append(f"machines of this Airflow differ in {name} of {connection}: {values}")
-    return sentences
+    found = differing_facts(machines).items()
+    return [f"machines of this Airflow differ in {name} of {connection}: {values}" for name, values in found]
 
 
 def check_other_clusters(cluster: Cluster, user: str, identity: Identity, machines: Machines) -> None:

@@ -32,6 +32,14 @@ _COLOURS = {"ok": "green", "warning": "yellow", "fault": "red", "skipped": "brig
 @click.option(
     "--timeout", type=click.FloatRange(min=1), metavar="<seconds>", help="Seconds for that application.  [default: 120]"
 )
+@click.option(
+    "--compare",
+    "examined",
+    multiple=True,
+    metavar="<file>",
+    help="What `ytf doctor --json` has printed on another machine of this team; a difference is a fault. Several times "
+    "for several machines.",
+)
 @cluster_options
 @click.pass_obj
 def doctor(
@@ -41,6 +49,7 @@ def doctor(
     environment: str | None,
     task_gpus: int | None,
     timeout: float | None,
+    examined: tuple[str, ...],
     call: ClusterCall,
 ) -> int:
     """Check what a job needs, from this machine to the nodes.
@@ -52,6 +61,7 @@ def doctor(
     """
     from ..doctor.examination import examine
     from ..doctor.known import Question
+    from ..doctor.machine import read_machine
     from ..job.parts import read_environment
     from ..validation import check_faults, noting
 
@@ -59,6 +69,11 @@ def doctor(
     python = None
     with noting(faults, "environment"):
         python = read_environment(environment) if environment else None
+    machines = {}
+    for path in examined:
+        with noting(faults, "compare"):
+            host, facts = read_machine(path)
+            machines[host] = facts
     check_faults(faults)
     question = Question(
         dict(os.environ),
@@ -69,6 +84,7 @@ def doctor(
         environment=python,
         gpus=task_gpus or 0,
         timeout=timeout or 120.0,
+        machines=machines,
     )
     with obj.on_signal(question.cancellation.cancel):
         diagnosis = examine(question, lambda result: None if call.as_json else show_result(result.to_dict()))

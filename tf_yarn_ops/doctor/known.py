@@ -65,6 +65,8 @@ class Question:
         GPUs of its task. Default 0.
     timeout : float, optional
         Seconds for that application, from its submission to its end. Default 120.
+    machines : mapping, optional
+        Host names to the facts of other machines, see `doctor.machine.read_machine`.
     cancellation : Cancellation, optional
     """
 
@@ -77,6 +79,7 @@ class Question:
     environment: Environment | None = None
     gpus: int = 0
     timeout: float = 120.0
+    machines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     cancellation: Cancellation = field(default_factory=Cancellation)
 
     @property

@@ -119,6 +119,14 @@ class Symptom(enum.Enum):
         Reason.SUBMISSION_REJECTED,
     )
 
+    MACHINES_DIFFER = _fault(
+        "machine",
+        "machines differ in {differing}",
+        "Make them equal: the files and variables that name the cluster, site.yaml, the user, and the versions of this "
+        "package and of Python. A retry on a machine that finds another cluster can neither follow nor kill its job",
+        Reason.SPEC_INVALID,
+    )
+
     UNSECURED = _warning(
         "security",
         "the cluster has no Kerberos: it believes every user name",

@@ -7,6 +7,7 @@ from . import probe_job as application
 from . import reach, scheduling, storage
 from .environment import examine_environment
 from .known import KnownFacts
+from .machine import check_machine
 from .symptoms import Finding, Symptom
 
 
@@ -66,6 +67,12 @@ CHECKS = (
         reach.check_identity,
         ("resourcemanager", "ticket"),
         Symptom.REFUSED,
+    ),
+    Check(
+        "machine",
+        "Has this machine the cluster, the user, the settings and the versions of other ones (`--compare`)?",
+        check_machine,
+        ("identity",),
     ),
     Check("security", "Does the cluster demand a proof of the user's name?", reach.check_security, ("identity",)),
     Check(

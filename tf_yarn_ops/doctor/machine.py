@@ -1,0 +1,94 @@
+"""What must be equal on all machines that submit jobs of one team, and in what some of them differ."""
+
+import json
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from .. import __version__
+from ..errors import Fault, GeneralFault, SpecInvalid
+from ..hadoop.cluster import Cluster
+from ..hadoop.site import Site
+from ..runtime.common.clock import utc_time
+from ..runtime.common.values import open_regular, parse_json, plain_values
+from .known import KnownFacts
+from .symptoms import Finding, Symptom, ill, well
+
+#: Bytes of a diagnosis, at most.
+_LARGEST = 2**20
+
+
+def machine_facts(cluster: Cluster) -> dict[str, Any]:
+    """Return what must be equal on all machines, as values of JSON; a setting that has its default is not among it."""
+    plain = Site()
+    settings = {f"site.{one.name}": getattr(cluster.site, one.name) for one in fields(Site)
+                if getattr(cluster.site, one.name) != getattr(plain, one.name)}  # fmt: skip
+    facts = {
+        "tf-yarn-ops": __version__,
+        "Python": "{}.{}".format(*sys.version_info),
+        "resourcemanagers": sorted(cluster.resourcemanagers),
+        "user": cluster.user,
+        "login": cluster.login,
+        "default_filesystem": cluster.storage.default,
+        "filesystem": cluster.storage.filesystem,
+        "staging_template": cluster.storage.staging_template,
+        **settings,
+    }
+    return dict(json.loads(json.dumps(facts, default=dict)))
+
+
+def differing_facts(machines: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return the facts in which machines differ, each with its values and the machines that have them.
+
+    Parameters
+    ----------
+    machines : mapping
+        A host name to the machine's facts, with ``seen``, seconds since the epoch.
+    """
+    found = {}
+    for name in sorted({name for facts in machines.values() for name in facts} - {"seen"}):
+        hosts: dict[str, list[str]] = {}
+        for host, facts in sorted(machines.items()):
+            value = facts.get(name, "not set")
+            text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            hosts.setdefault(text, []).append(f"{host} ({utc_time(facts['seen'])})")
+        if len(hosts) > 1:
+            found[name] = "; ".join(f"{value!r} on {', '.join(named)}" for value, named in hosts.items())
+    return found
+
+
+def check_machine(known: KnownFacts) -> Finding:
+    """Compare this machine with those whose diagnoses are given."""
+    host, others = socket.gethostname(), known.question.machines
+    facts = {**machine_facts(known.session.cluster), "seen": int(time.time())}
+    differing = differing_facts({**others, f"{host}, this machine": facts})
+    if differing:
+        text = "; ".join(f"{name}: {values}" for name, values in differing.items())
+        return ill(Symptom.MACHINES_DIFFER, facts={"host": host, "machine": facts}, differing=text)
+    return well(f"{host}{', as ' + ', '.join(sorted(others)) if others else ''}", host=host, machine=facts)
+
+
+def read_machine(path: str) -> tuple[str, dict[str, Any]]:
+    """Return the host name and the facts of the machine on which ``ytf doctor --json`` has made a file.
+
+    Raises
+    ------
+    SpecInvalid
+        The file can't be read, or is not such a document, or its check ``machine`` was skipped or failed.
+    """
+    try:
+        with open_regular(path) as file:
+            document = plain_values(parse_json(file.read(_LARGEST)))
+        facts = next(check["facts"] for check in document["checks"] if check["check"] == "machine")
+        host, machine = str(facts["host"]), dict(facts["machine"])
+        utc_time(machine["seen"])
+    except OSError as error:
+        values = {"file": path, "error": error.strerror}
+        raise SpecInvalid(Fault("", GeneralFault.UNREADABLE_FILE, values)) from error
+    except (ValueError, TypeError, LookupError, StopIteration, OverflowError) as error:
+        values = {"sentence": f"{path!r} is no output of ytf doctor --json whose check 'machine' was made"}
+        raise SpecInvalid(Fault("", GeneralFault.SENTENCE, values)) from error
+    return host, machine
