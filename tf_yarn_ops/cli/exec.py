@@ -24,7 +24,6 @@ from ..runtime.common.contract import CERTIFICATE_FILE, KEY_FILE, VERSION
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.exec_session import EXEC, MAX_PIECE, ExecChannel
 from ..runtime.common.link import LinkLost, connect
-from ..runtime.common.local_job import is_local
 from ..runtime.common.mutual_tls import client_context
 from ..staging.staging_directory import StagingDirectory
 from ..terminal.output import echo
@@ -46,9 +45,9 @@ def exec_command(application_id: str, task: str, words: tuple[str, ...], call: C
     command has one. The exit code is that of the command, 255 if the session ends before. The site must allow it, by
     allow_exec; only the owner of the job can use it.
     """
-    if is_local(application_id):
-        raise SpecInvalid(f"the tasks of {application_id} are processes of this machine: any shell here is beside them")
     session = call.launcher().session
+    if session.resourcemanager.node_files() is not None:
+        raise SpecInvalid(f"the tasks of {application_id} are processes of this machine: any shell here is beside them")
     application, user = session.resourcemanager.get(application_id), session.cluster.user
     if application["state"] != "RUNNING":
         raise SpecInvalid(f"{application_id} does not run: its state in YARN is {application['state']}")
