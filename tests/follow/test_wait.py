@@ -127,3 +127,21 @@ def test_wait_ends_with_the_kind_of_its_last_failure(error, kind):
     with pytest.raises(kind, match="waited 61 s for application_1_0001: refused") as raised:
         steps.throw(error("refused"))
     assert type(raised.value) is kind
+
+
+def test_outage_after_a_long_kill_counts_from_the_kill():
+    now = [0.0]
+    queued = RUNNING | {"state": "ACCEPTED", "startedTime": 1, "elapsedTime": 60_000}
+    steps = waiting(
+        RUNNING["id"],
+        on_change=lambda report: None,
+        queue_timeout=30,
+        clock=lambda: now[0],
+        unreachable_timeout=60,
+    )
+    assert isinstance(next(steps), Poll)
+    assert isinstance(steps.send((queued, JobReport(RUNNING["id"], state="ACCEPTED"))), Kill)
+    now[0] = 50.0
+    assert isinstance(steps.send(None), Poll)
+    now[0] = 109.0
+    assert isinstance(steps.throw(ClusterUnreachable("away")), Pause)

@@ -11,6 +11,7 @@ import pytest
 
 from support.fake_yarn import FakeYarn, closed_address, serving, stand_by
 from support.hadoop_clients import environ, write_conf
+from support.waiting import until
 from tf_yarn_ops.errors import ClusterUnreachable, ResourceManagerUnknown, SpecInvalid, SubmissionRejected
 from tf_yarn_ops.hadoop.cluster import (
     Cluster,
@@ -190,6 +191,23 @@ def test_the_configuration_is_that_of_the_active_resourcemanager(yarn, standby, 
         assert set(cluster.resourcemanagers) == {standby.url, yarn.url}
         assert cluster.resourcemanagers[0] == yarn.url, "the active one is asked first"
         assert cluster.version == "3.4.3"
+
+
+def test_fail_over_between_the_answers_reads_the_configuration_again(yarn, tmp_path):
+    """The first one has shown its configuration when it stops answering; the second one's counts."""
+    first = FakeYarn()
+    first.conf |= {"fs.defaultFS": "hdfs://old:8020"}
+
+    def stop(_method, path):
+        if path.endswith("/userinfo"):
+            until(lambda: {"/conf", "/ws/v1/cluster/info"} <= {path for _, path, *_ in first.requests})
+            return 503, {}, "This is standby RM"
+        return None
+
+    first.faults.append(stop)
+    with serving(first) as url:
+        cluster = discover(f"{url},{yarn.url}", environ(tmp_path))
+    assert cluster.storage.default == "hdfs://namenode:8020"
 
 
 def test_another_name_of_a_configured_address_is_not_a_third_one(yarn, tmp_path):

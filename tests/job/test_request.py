@@ -237,7 +237,7 @@ def test_command_that_names_no_given_script_is_doubted(options, doubts):
 
 
 def test_memory_without_unit_that_looks_like_gib_is_doubted():
-    job = build_job({"task_command": "x", "cluster_requirement": "worker:2,ps:1", "task_memory": ["worker:4", "ps:2g"]})
+    job = build_job({"task_command": "x", "cluster_requirement": "worker:2,ps:1", "task_memory": ["worker:4", "ps:64"]})
     assert find_job_warnings(job) == ["task_memory: worker has 4 MiB, in which no Python starts; for GiB write 4g"]
 
 

@@ -14,7 +14,7 @@ from support.fake_yarn import verdict_text
 from support.own_applications import ME, claims_of, mine, number
 from support.place import ID, REQUESTS, cancel_at, job
 from support.waiting import until
-from tf_yarn_ops.errors import Cancelled, Superseded
+from tf_yarn_ops.errors import Cancelled, SubmissionRejected, Superseded
 from tf_yarn_ops.hadoop.resourcemanager import LIVE
 from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
 from tf_yarn_ops.launch.identity import Identity
@@ -281,27 +281,33 @@ def test_claims_hold_ids_and_nothing_of_the_key(place):
 # -- what a review found ----------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_cancelled_older_attempt_spares_a_newer_submission(place):
-    """It hangs between claim and submission; the next attempt goes on with the claim; then it gets SIGTERM."""
-    go_on, seen = threading.Event(), []
+    """Between its claim and its submission the next attempt goes on with the claim; then it gets SIGTERM."""
+    old, new, reports = place.launcher(), place.launcher(), []
 
-    def on_reserved(application_id):
-        seen.append(application_id)
-        assert go_on.wait(60)
-
-    old, new = place.launcher(), place.launcher()
-    with ThreadPoolExecutor(1) as pool:
-        hanging = pool.submit(old.ensure, job(), Identity("k", attempt=1), on_reserved)
-        until(lambda: seen)
-        report = new.ensure(job(), Identity("k", attempt=2))
-        assert report.application_id == seen[0]
+    def on_reserved(_):
+        reports.append(new.ensure(job(), Identity("k", attempt=2)))
         old.cancel()
-        go_on.set()
-        with pytest.raises(Cancelled):
-            hanging.result(60)
-    assert new.report(report.application_id).reason is None
-    assert place.directories() == [report.application_id]
+
+    with pytest.raises(Cancelled):
+        old.ensure(job(), Identity("k", attempt=1), on_reserved)
+    assert [report.application_id for report in reports] == [ID]
+    assert new.report(ID).reason is None
+    assert place.directories() == [ID]
+
+
+def test_late_refusal_by_yarn_is_raised(place):
+    """YARN's own end of the application is no success of another client."""
+    place.yarn.faults.append(
+        lambda method, path: (
+            place.yarn.end(ID, "Application submitted by user to unknown queue: x", "FAILED", "FAILED")
+            if path.endswith(ID) and ID in place.yarn.apps
+            else None
+        )
+    )
+    with pytest.raises(SubmissionRejected, match="unknown queue: x"):
+        place.launcher().ensure(job(), ME)
+    assert place.directories() == []
 
 
 @pytest.mark.slow

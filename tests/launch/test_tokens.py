@@ -129,7 +129,6 @@ def test_clients_that_lose_a_race_cancel_their_tokens(place):
     assert len(place.yarn.tokens) <= posts
 
 
-@pytest.mark.slow
 def test_a_client_that_comes_when_the_id_is_submitted_sends_no_second_one(place):
     first, second = launcher(place), launcher(place)
     first.ensure(job(), Identity("a"))
@@ -155,7 +154,6 @@ def test_a_refused_look_at_a_submitted_application_keeps_its_tokens(place, monke
     assert place.directories() == [ID]
 
 
-@pytest.mark.slow
 def test_client_without_files_does_not_repeat_anothers_submission(place):
     first, second = launcher(place), launcher(place)
     first.ensure(job(), Identity("a"))

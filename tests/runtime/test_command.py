@@ -1,13 +1,17 @@
 """A command is ended with everything that it started, on time."""
 
 import json
+import math
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import pytest
+
+from tf_yarn_ops.runtime.agent import command
 
 ROOT = Path(__file__).resolve().parents[2]
 #: An agent's part in the end of a command: SIGTERM once the command has said "ready", then `reap` until it is over. The
@@ -123,6 +127,27 @@ def test_what_a_trap_starts_may_end_its_work(tmp_path, helper):
     told = end(tmp_path, f"trap '{helper}; exit 0' TERM; touch ready; while :; do sleep 0.05; done", grace=200)
     assert (told["code"], (tmp_path / "saved").exists()) == (0, True), told
     assert told["seconds"] < 60 and told["left"] == 0
+
+
+@pytest.mark.parametrize(
+    "due, killed",
+    [
+        ({11: 0.0}, [11, 12, 13]),
+        ({12: 0.0}, [12, 13]),
+        ({13: 0.0}, [13]),
+        ({11: math.inf}, []),
+        ({}, []),
+    ],
+)
+def test_children_of_a_process_whose_grace_is_over_are_killed_with_it(monkeypatch, due, killed):
+    """A child that was forked after SIGTERM has no grace of its own: 11 is the parent of 12, which is that of 13."""
+    sent = []
+    monkeypatch.setattr(command, "send_signal", lambda pids, number: sent.append((list(pids), number)))
+    monkeypatch.setattr(os, "fork", lambda: 10)
+    one = command.Command("x", {})
+    one._kill_times = due
+    one._kill({11: 10, 12: 11, 13: 12, 14: 10})
+    assert sent == [(killed, signal.SIGKILL)]
 
 
 #: Forks for ten seconds, faster than a look at /proc.
