@@ -99,13 +99,12 @@ def test_looks_that_stay_refused_are_no_refusal_of_the_application(place, monkey
     assert place.yarn.apps[ID]["state"] == "ACCEPTED" and place.directories() == [ID]
 
 
-@pytest.mark.slow
 def test_a_resourcemanager_that_answers_may_take_longer_to_accept(place, monkeypatch, caplog):
     """It renews the tokens first, and its NameNodes may be slow; seen on a loaded secured cluster for 30 s."""
-    monkeypatch.setattr("tf_yarn_ops.submit.rest._ACCEPT_TIMEOUT", 0.2)
-    monkeypatch.setattr("tf_yarn_ops.submit.rest._SLOW", 0.1)
-    monkeypatch.setattr("tf_yarn_ops.submit.rest._NEXT_LINE", 0.2)
-    states = ["ACCEPTED", *["SUBMITTED"] * 7]  # the pauses between these looks add up to 0.6 s
+    monkeypatch.setattr("tf_yarn_ops.submit.rest._ACCEPT_TIMEOUT", 0.02)
+    monkeypatch.setattr("tf_yarn_ops.submit.rest._SLOW", 0.01)
+    monkeypatch.setattr("tf_yarn_ops.submit.rest._NEXT_LINE", 0.02)
+    states = ["ACCEPTED", *["SUBMITTED"] * 5]  # the pauses between these looks add up to 0.15 s
 
     def show(method, path):
         if method == "GET" and path.endswith(ID) and ID in place.yarn.apps and states:

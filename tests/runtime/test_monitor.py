@@ -402,6 +402,14 @@ def test_container_that_was_given_up_is_not_late():
     assert "worker_0" not in checks.check_missing(BEGAN + 31.0).cause
 
 
+def test_container_that_has_registered_is_not_late():
+    state = crowd(2, deadlines=Deadlines(registration=30))
+    checks = ContainerChecks(state)
+    join(state, "worker_0")
+    assert checks.check_missing(BEGAN) is None
+    assert "worker_0" not in checks.check_missing(BEGAN + 31.0).cause
+
+
 def test_container_that_has_registered_stays_on_an_excluded_node():
     state, checks = excluding()
     join(state, "worker_0")

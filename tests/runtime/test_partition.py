@@ -1,6 +1,7 @@
 """The coordinator's way to YARN; a real partition is in ``tests/faults/test_hosts.py``."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -68,6 +69,30 @@ def test_await_loss_goes_on_while_the_active_one_answers(hosts, goes_on, monkeyp
                 asyncio.run(waiting)
         else:
             assert asyncio.run(waiting).reason is Reason.NODE_LOST
+
+
+def test_time_without_a_resourcemanager_counts_from_the_last_contact(monkeypatch):
+    monkeypatch.setattr(partition, "EXPIRY", 0.3)
+    contacts = []
+
+    def reach_ten_times(*_):
+        if len(contacts) < 10:
+            contacts.append(time.monotonic())
+            return True
+        return False
+
+    monkeypatch.setattr(partition, "_reach_active", reach_ten_times)
+    assert asyncio.run(partition.await_loss([])).reason is Reason.NODE_LOST
+    assert time.monotonic() - contacts[-1] > 0.29
+
+
+def test_host_is_reached_at_its_last_address_while_its_name_is_unknown():
+    yarn, known = FakeYarn(), {}
+    with serving(yarn) as url:
+        assert partition._reaches(url, known) is True
+        nameless = url.replace("127.0.0.1", "rm.invalid")
+        assert partition._reaches(nameless, {nameless: known[url]}) is True
+    assert partition._reaches(nameless, {}) is None
 
 
 def test_await_loss_asks_again_for_the_expiry(monkeypatch):
