@@ -15,9 +15,8 @@ from tf_yarn_ops.airflow import execution
 from tf_yarn_ops.airflow import streamed_log as log_lines
 from tf_yarn_ops.errors import ClusterUnreachable
 
-pytestmark = pytest.mark.slow
 
-
+@pytest.mark.slow
 def test_the_lines_come_masked_while_it_trains_and_the_rest_at_the_end(site, monkeypatch, capsys):
     monkeypatch.setattr(log_lines, "SCAN_SECONDS", 0.05)
     monkeypatch.setattr(log_lines, "MOST_LINES", 3)
@@ -39,6 +38,7 @@ def test_the_lines_come_masked_while_it_trains_and_the_rest_at_the_end(site, mon
     assert not any(line.startswith("worker:0 | ") for line in seen) and "geheim" not in "".join(seen)
 
 
+@pytest.mark.slow
 def test_lines_come_where_the_end_is_before_the_first_look(site, monkeypatch, capsys):
     """A busy triggerer had not read the secrets yet when a short job ended, and showed no line of it."""
     follows, over = threading.Event(), threading.Event()
@@ -61,6 +61,7 @@ def test_lines_come_where_the_end_is_before_the_first_look(site, monkeypatch, ca
     assert "chief:0 | all of it" in task_log(capsys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deferrable", [False, True])
 def test_lines_of_a_job_that_ended_before_the_try_that_finds_it(site, capsys, deferrable):
     """A retry that found its training ended, or a job that ended within its submission, showed no line."""
@@ -77,6 +78,7 @@ def test_lines_of_a_job_that_ended_before_the_try_that_finds_it(site, capsys, de
     assert "chief:0 | all of it" in task_log(capsys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tries", [2, 3])
 def test_last_lines_that_yarn_does_not_give_are_read_again_or_named(site, monkeypatch, capsys, tries):
     monkeypatch.setattr(log_lines, "SCAN_SECONDS", 0.05)
@@ -102,6 +104,7 @@ def test_last_lines_that_yarn_does_not_give_are_read_again_or_named(site, monkey
     assert tries == 3 or "chief:0 | the last" in shown
 
 
+@pytest.mark.slow
 def test_nodes_that_do_not_answer_do_not_end_the_wait(site, monkeypatch, capsys):
     monkeypatch.setattr(log_lines, "SCAN_SECONDS", 0.05)
     asked = []
@@ -118,6 +121,7 @@ def test_nodes_that_do_not_answer_do_not_end_the_wait(site, monkeypatch, capsys)
     assert line.startswith("worker:0 | [the log of worker:0 is neither on its node, nor at a log server, nor in HDFS")
 
 
+@pytest.mark.slow
 def test_unknown_task_of_a_job_is_reported(site, monkeypatch, capsys):
     monkeypatch.setattr(log_lines, "SCAN_SECONDS", 0.05)
     task, seen = Running(site.operator(stream_logs=["worker:*", "wroker:0"])), []

@@ -1,13 +1,14 @@
 """The execution of Azkaban to which a job belongs."""
 
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from support.azkaban_process import AZKABAN
 from tf_yarn_ops.azkaban.job_execution import JobExecution
-
-pytestmark = pytest.mark.slow
+from tf_yarn_ops.launch.identity import Run
 
 
 def test_the_execution_is_read_from_what_nobody_can_override(caplog):
@@ -54,3 +55,11 @@ def test_each_job_of_each_server_is_its_own():
     assert set(Counter((identity.tag, identity.generation) for identity in found).values()) == {1}
     assert (found[0].tag, found[0].generation, found[5].generation) == (found[5].tag, 42, 43)
     assert JobExecution.read({**AZKABAN, "ytf.backfill.date": "2026-11-01"}).identity().tag != found[0].tag
+
+
+@pytest.mark.parametrize(("attempt", "retries", "left"), [(0, 2, 2), (1, 2, 1), (2, 2, 0), (3, 2, 0)])
+@pytest.mark.parametrize("folder", [Path("/exec/42"), Path("/exec/41"), None])
+def test_run_has_the_attempts_that_may_follow_and_the_own_folder(attempt, retries, left, folder):
+    execution = replace(JobExecution.read(AZKABAN), attempt=attempt, retries=retries, backoff=5.0)
+    own = folder if folder == Path("/exec/42") else None
+    assert execution.identity(lease=60.0, folder=folder).run == Run(left, 65.0, own)

@@ -76,6 +76,18 @@ def test_each_retry_waits_for_its_own_pause(place, monkeypatch, caplog):
     assert [record.args[1] for record in caplog.records if "submitting again" in record.msg] == [0.01, 0.02, 0.03]
 
 
+@pytest.mark.parametrize(
+    ("reason", "pauses"), [(Reason.ALLOCATION_TIMEOUT, [0.02]), (Reason.AM_FAILED, [0.01]), (Reason.OUT_OF_MEMORY, [])]
+)
+def test_pause_depends_on_why_no_task_has_run(place, monkeypatch, caplog, reason, pauses):
+    monkeypatch.setattr("tf_yarn_ops.launch.launcher.LAUNCH_PAUSE", 0.01)
+    monkeypatch.setattr("tf_yarn_ops.launch.launcher.pause_before", lambda retry: retry / 50)
+    caplog.set_level("INFO", "tf_yarn_ops.launch.launcher")
+    ended = JobReport("application_1_0001", reason=reason, first_failure="worker:0", memory_mib={"worker": 1024})
+    place.launcher()._pause_after([ended])
+    assert [record.args[1] for record in caplog.records] == pauses
+
+
 @pytest.mark.slow
 def test_and_not_more_often_than_allowed(place, monkeypatch):
     monkeypatch.setattr("tf_yarn_ops.launch.launcher.RETRY_PAUSE", 0.01)

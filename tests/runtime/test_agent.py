@@ -164,7 +164,7 @@ class Line:
 class Ended:
     """A command that has ended by a signal."""
 
-    stopping = False
+    stopping = waiting = False
     started_at, finished_at = 1.0, 2.0
 
     def __init__(self, number=signal.SIGTERM):
@@ -177,6 +177,9 @@ class Ended:
 
     def end(self, grace):
         self.ends.append(grace)
+
+    def reap(self):
+        return True
 
 
 @pytest.fixture
@@ -250,6 +253,12 @@ def test_end_that_the_agent_caused_is_reported_in_any_case(agent):
     ended.stopping = True
     agent.report(ended)
     assert agent.contact.sent[-1]["stopped"] is True and agent.contact.sent[-1]["signal"] == signal.SIGTERM
+
+
+def test_ping_reports_an_ended_command_before_its_answer(agent):
+    agent.command = Ended()
+    agent.on_ping({"type": "ping"})
+    assert [message["type"] for message in agent.contact.sent] == ["sample", "exited", "pong"]
 
 
 def test_planned_start_is_reported_as_stopped(agent):
