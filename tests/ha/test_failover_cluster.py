@@ -1,28 +1,47 @@
-"""Two ResourceManagers and two NameNodes, whose active one is killed at every step of a job.
+"""Two ResourceManagers and two NameNodes: the active one is killed at every step of a job, or the first one hangs.
 
 A ResourceManager is killed in tests/secure/test_pairs.py, where tokens must survive it too.
 """
 
 import os
+import signal
 import subprocess
+import sys
+import time
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 
 from support import failover_rows
 from support.access import REQUEST_TIMEOUT, plain
+from support.cluster_jobs import job, until_it_runs
 from support.commit_rows import read, train
 from support.hadoop import HadoopCluster
 from support.httpfs import running_httpfs
-from support.programs import YTF
+from support.programs import SUBMIT, YTF
 from support.tls import Authority
 from support.two_nodes import launcher_by
+from support.waiting import PATIENCE, until
 from support.wire_proxy import Proxy
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.runtime.common.committed_output import CommitPlan, read_success
 from tf_yarn_ops.runtime.common.hdfs import Hdfs
+from tf_yarn_ops.runtime.common.reasons import Reason
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+#: Seconds for which our clients await an answer here, and that none of them may take as long as.
+LONG, BRIEF = 600.0, 30.0 * PATIENCE
+WRITE_AND_READ = """\
+echo word-for-the-log; until [ -e {gate} ]; do sleep 0.1; done; python3 -c '
+import fsspec, os
+path = os.environ["DTF_OUTPUT_PATH"] + "/file"
+with fsspec.open(path, "wb") as file:
+    file.write(b"x" * 300000)
+with fsspec.open(path, "rb") as file:
+    assert file.read() == b"x" * 300000
+'"""
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +79,93 @@ def test_commit_survives_a_failover_inside_its_last_rename(hadoop):
         made = train(files, CommitPlan("replace", path, "", "a" * 16), 1)
         assert proxy.stop_at is None and made.path == path
         assert read_success(read(files, f"{path}/_SUCCESS")).application_id == "application_1700000000000_0001"
+
+
+@contextmanager
+def hung(hadoop, kind):
+    """Stop the first daemon of a pair, as the standby: it takes connections, and answers nothing."""
+    first = {"nn": hadoop.settings.namenodes[0], "rm": "rm"}[kind]
+    if hadoop.active(kind) == first:
+        hadoop.failover(kind)
+    hadoop.stop_daemon(first, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        hadoop.stop_daemon(first, signal.SIGCONT)
+
+
+@pytest.fixture
+def brief(hadoop, tmp_path):
+    """Return a function that runs a command, whose requests may take `LONG`, and asserts that it is `BRIEF`."""
+    file = tmp_path / "site.yaml"
+    file.write_text(f"request_timeout: {LONG}\n")
+    environ = {**plain(hadoop).environ, "YTF_SITE": str(file)}
+
+    def run(*words):
+        began = time.monotonic()
+        ran = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=LONG)
+        took = time.monotonic() - began
+        print(f"{took:.1f} s: {words[len(YTF) - 1 :]}")
+        assert (ran.returncode, took < BRIEF) == (0, True), (words, took, ran.stdout, ran.stderr)
+        return ran.stdout
+
+    return run
+
+
+def test_hung_namenode_costs_each_client_a_short_wait(hadoop, brief):
+    user, folder = hadoop.settings.user, f"/tmp/hung-{os.getpid()}"
+    with hung(hadoop, "nn"):
+        files = Hdfs(hadoop.namenode_urls, user, {}, seconds=LONG)
+        began = time.monotonic()
+        files.makedirs(folder, 0o755)
+        files.create(f"{folder}/one", b"content", 0o644)
+        files.move(f"{folder}/one", f"{folder}/two")
+        assert read(files, f"{folder}/two") == b"content"
+        assert [found.name for found in files.list(folder)] == ["two"]
+        made = train(files, CommitPlan("replace", f"{folder}/digits", "", "a" * 16), 1)
+        took = {"container": time.monotonic() - began}
+        assert read_success(read(files, f"{made.path}/_SUCCESS")).application_id == "application_1700000000000_0001"
+        client = plain(hadoop).discover(request_timeout=LONG).open_filesystem()
+        began = time.monotonic()
+        client.replace(f"{folder}/three", b"more", 0o600)
+        assert client.read(f"{folder}/three") == b"more"
+        assert client.delete(folder)
+        took["client"] = time.monotonic() - began
+        print(took)
+        assert max(took.values()) < BRIEF, took
+        brief(*YTF, "history", "--json")
+
+
+def test_hung_namenode_holds_up_no_running_training(hadoop, brief, tmp_path):
+    """Program and coordinator go on; what Hadoop's own clients wait for comes when it answers again."""
+    tmp_path.chmod(0o777)
+    gate, output = tmp_path / "gate", f"hdfs:///tmp/trained-{os.getpid()}"
+    with launcher_by(plain(hadoop)) as launcher:
+        spec = job(WRITE_AND_READ.format(gate=gate), output=output, commit="new")
+        ours = launcher.submit(spec)
+        until_it_runs(launcher, ours)
+        with hung(hadoop, "nn"):
+            began = time.monotonic()
+            gate.touch()
+            report = launcher.wait(ours, timeout=60 * PATIENCE)
+            print(f"{time.monotonic() - began:.1f} s until the verdict")
+            assert (report.reason, report.output_path) == (Reason.SUCCEEDED, output), report
+            assert [task.starts for task in report.tasks] == [1] and len(report.rounds) == 1, report
+            files, path = launcher.cluster.open_path(f"{output}/file")
+            assert files.status(path).length == 300000
+        assert ours in brief(*YTF, "history", "--json")
+        until(lambda: "word-for-the-log" in brief(*YTF, "logs", ours), 120, 1)
+
+
+def test_hung_resourcemanager_costs_each_client_a_short_wait(hadoop, brief):
+    own = ("--environment", f"venv://{sys.prefix}", "-m", "256", "-r", "worker:1", "sleep 600")
+    with hung(hadoop, "rm"):
+        ours = brief(*SUBMIT, *own).strip()
+        try:
+            assert ours in brief(*YTF, "list")
+            assert ours in brief(*YTF, "status", ours)
+        finally:
+            brief(*YTF, "kill", ours)
 
 
 @pytest.fixture

@@ -8,11 +8,17 @@ import time
 
 import pytest
 
+from support.fake_webhdfs import serving_files
 from support.fake_yarn import STAMP, FakeYarn, application, closed_address, serving, slowly, stand_by
 from support.hadoop_clients import client
 from support.waiting import until
 from tf_yarn_ops.errors import ClusterUnreachable, KerberosRefused, SubmissionRejected
+from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.transport import explain_body
+from tf_yarn_ops.hadoop.webhdfs import WebHdfs
+from tf_yarn_ops.runtime.common import container_http
+from tf_yarn_ops.runtime.common.hdfs import Hdfs
+from tf_yarn_ops.runtime.common.webhdfs_calls import PROBE_SECONDS
 
 ID = f"application_{STAMP}_0001"
 
@@ -76,11 +82,92 @@ def test_a_resourcemanager_that_hangs_does_not_hang_us(wire_and_real):
     assert time.monotonic() - started < 60
 
 
+@pytest.fixture
+def hung():
+    """Return the address of a server that takes connections, and answers nothing, as after SIGSTOP."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    "open_files",
+    [lambda *urls: WebHdfs(urls, SimpleAuthentication("ann"), 60.0), lambda *urls: Hdfs(urls, "ann", {}, seconds=60.0)],
+    ids=["client", "container"],
+)
+@pytest.mark.parametrize("first", ["write", "read"])
+@pytest.mark.parametrize("others", ["active", "standby and active"])
+def test_hung_namenode_costs_a_new_client_one_short_wait(hung, open_files, first, others):
+    with serving_files() as active, serving_files() as standby:
+        standby.faults.append(lambda operation, path: (403, "StandbyException", "standby"))
+        files = open_files(hung, *([standby.url] if others != "active" else []), active.url)
+        began = time.monotonic()
+        for _ in range(2):
+            if first == "write":
+                files.makedirs("/x/y", 0o755)
+            assert files.find("/nothing") is None
+            files.makedirs("/x/y", 0o755)
+        assert PROBE_SECONDS <= time.monotonic() - began < 20 * PROBE_SECONDS
+        assert "/x/y" in active.folders
+
+
+@pytest.mark.parametrize(
+    "open_files",
+    [lambda *urls: WebHdfs(urls, SimpleAuthentication("ann"), 60.0), lambda *urls: Hdfs(urls, "ann", {}, seconds=60.0)],
+    ids=["client", "container"],
+)
+@pytest.mark.parametrize("other", ["hangs", "answers", "is down"])
+def test_datanode_asks_namenode_that_answers_if_other_hangs(hung, open_files, other):
+    """Its own client of the pair would wait minutes for the other one."""
+    with serving_files() as active, serving_files() as standby:
+        standby.faults.append(lambda operation, path: (403, "StandbyException", "standby"))
+        active.datanodes = {"127.0.0.1": "127.0.0.1"}
+        files = open_files({"hangs": hung, "answers": standby.url, "is down": closed_address()}[other], active.url)
+        files.replace("/x", b"content", 0o600)
+        assert files.read_appended("/x", 0, 7, 9) == b"content"
+        named = {query["namenoderpcaddress"] for *_, query in active.requests if "step" in query}
+        assert named == {"nn2:8020" if other == "hangs" else "pair"}
+
+
+@pytest.mark.slow
+def test_slow_namenode_has_the_whole_limit_after_all_others():
+    """A probe that has no answer decides nothing: the request goes to the active one, once."""
+    with serving_files() as active, serving_files() as standby:
+        standby.faults.append(lambda operation, path: (403, "StandbyException", "standby"))
+        active.released.clear()
+        threading.Timer(1.5 * PROBE_SECONDS, active.released.set).start()
+        Hdfs([active.url, standby.url], "ann", {}, seconds=60.0).makedirs("/x", 0o755)
+        assert [operation for _, operation, *_ in active.requests].count("MKDIRS") == 1
+
+
+@pytest.mark.parametrize("ask", [lambda rm: rm.find(), lambda rm: rm.new_application()], ids=["read", "write"])
+def test_hung_resourcemanager_costs_a_new_client_one_short_wait(hung, yarn, ask):
+    resourcemanager = client(hung, yarn.url, request_timeout=60.0)
+    began = time.monotonic()
+    ask(resourcemanager)
+    ask(resourcemanager)
+    assert PROBE_SECONDS <= time.monotonic() - began < 20 * PROBE_SECONDS
+
+
+def test_hung_resourcemanager_costs_a_container_one_wait(yarn, monkeypatch):
+    monkeypatch.setattr(container_http, "RM_REQUEST_SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        for _ in range(3):
+            found = container_http.query_yarn(
+                [f"http://127.0.0.1:{server.getsockname()[1]}", yarn.url], "info", "clusterInfo"
+            )
+            assert found["hadoopVersion"] == "3.4.3"
+        server.setblocking(False)
+        server.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
 def test_the_next_address_is_asked_when_the_first_is_down(wire_and_real):
     resourcemanager = client(closed_address(), wire_and_real.url)
     resourcemanager.info()
     resourcemanager.info()
-    assert wire_and_real.count("GET", "/ws/v1/cluster/info") == 2
+    # The first one of three is the probe.
+    assert wire_and_real.count("GET", "/ws/v1/cluster/info") == 3
     assert resourcemanager.addresses.current() == wire_and_real.url
 
 
@@ -98,7 +185,9 @@ def test_a_standby_redirects_and_is_not_asked_again(wire_and_real):
         assert resourcemanager.new_application()[0].startswith("application_")
         name = wire_and_real.add(application(1))
         resourcemanager.kill(name, "because")
-        assert len(standby.requests) == 1
+        assert [path for method, path, *_ in standby.requests if method != "GET"] == [
+            "/ws/v1/cluster/apps/new-application"
+        ]
         until(lambda: resourcemanager.get(name)["state"] == "KILLED")
 
 

@@ -8,6 +8,9 @@ from urllib.parse import parse_qs, unquote, urlencode, urlsplit
 
 from support.http_server import Handler, running
 
+#: The query of a request that only shows that this NameNode answers.
+PROBE = {"op": "GETFILESTATUS"}
+
 
 class FakeWebHdfs:
     """A NameNode with one DataNode at the same address; tests read and write it freely."""
@@ -31,8 +34,11 @@ class FakeWebHdfs:
 
     def answer(self, method, path, parameters, body):
         operation = parameters.get("op", "")
-        self.requests.append((method, operation, path, parameters))
+        if parameters != PROBE:
+            self.requests.append((method, operation, path, parameters))
         self.released.wait(60)
+        if path == "/jmx":
+            return 200, {}, {"beans": [{"HostAndPort": "nn2:8020"}]}
         for fault in self.faults:
             if found := fault(operation, path):
                 return found[0], {}, remote(*found[1:])
@@ -113,7 +119,7 @@ class FakeWebHdfs:
         self.redirects += 1
         host = left[self.redirects % len(left)]
         port = self.url.rpartition(":")[2]
-        query = urlencode({**parameters, "step": "2"})
+        query = urlencode({**parameters, "namenoderpcaddress": "pair", "step": "2"})
         return 307, {"Location": f"http://{host}:{port}/webhdfs/v1{path}?{query}"}, {}
 
     def status(self, path):

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from ..errors import ApplicationNotFound, ClusterUnreachable, CredentialsRefused, KerberosRefused, SubmissionRejected
 from ..runtime.common.values import parse_json
-from ..runtime.common.webhdfs_calls import Answer
+from ..runtime.common.webhdfs_calls import PROBE, PROBE_SECONDS, Answer
 from . import gateway, tls
 from .fast_import import import_httpx
 from .security import credentials
@@ -119,6 +119,8 @@ class Service(NamedTuple):
         Whether a redirect names the active daemon. A NameNode redirects to a DataNode instead.
     rules : str, optional
         The properties with the rules by which the daemon finds the user of a principal.
+    probe : str, optional
+        A path that also a standby answers.
     """
 
     name: str
@@ -126,6 +128,7 @@ class Service(NamedTuple):
     advice: str
     redirects_to_active: bool
     rules: str = "hadoop.security.auth_to_local"
+    probe: str = "/"
 
 
 RESOURCEMANAGER = Service(
@@ -133,6 +136,7 @@ RESOURCEMANAGER = Service(
     "resourcemanager",
     "Check the address (--resourcemanager, $YTF_RESOURCEMANAGER or site.yaml) and that the ResourceManager runs",
     True,
+    probe="/ws/v1/cluster/info",
 )
 NAMENODE = Service(
     "NameNode",
@@ -140,6 +144,7 @@ NAMENODE = Service(
     "Check webhdfs in site.yaml (default: what the cluster's dfs.namenode.http-address says)",
     False,
     "hadoop.security.auth_to_local, at an HttpFS in httpfs.authentication.kerberos.name.rules",
+    probe=PROBE,
 )
 
 
@@ -152,11 +157,17 @@ class Addresses:
         ``http://host:port``, at least one.
     service : Service, optional
         Default: the ResourceManager.
+
+    Attributes
+    ----------
+    answering : set of str
+        Those that have answered, and have not failed since.
     """
 
     def __init__(self, urls: Iterable[str], service: Service = RESOURCEMANAGER):
         self.urls = [url.rstrip("/") for url in urls]
         self.service = service
+        self.answering: set[str] = set()
         self._lock = threading.Lock()
 
     def current(self) -> str:
@@ -204,11 +215,28 @@ class Failover:
         self._tries = 0
         self._hops = 0
         self._whys: dict[str, str | Exception] = {}
+        self._skipped: set[str] = set()
         self.address = addresses.current()
 
     def place(self, path: str) -> str:
         """Return the URL of a daemon's path at the address to ask next."""
         return gateway.place(self.address, path)
+
+    def probe(self) -> str | None:
+        """Return the URL that shows whether the address to ask next hangs, if it may and another one is left to ask.
+
+        A daemon that hangs takes connections and answers nothing. The whole time limit of a request holds only for an
+        address that has answered before, or after all others.
+        """
+        tried = self.address in self._addresses.answering or self.address in self._skipped
+        return None if tried or len(self._addresses.urls) == 1 else self.place(self._addresses.service.probe)
+
+    def skip(self, why: Exception) -> None:
+        """Leave an address to the end that does not answer its probe."""
+        self._whys[self.address] = why
+        self._skipped.add(self.address)
+        self._addresses.move_on(self.address)
+        self.address = self._addresses.current()
 
     def failed(self, why: str | Exception) -> float | None:
         """Note why the address does not answer; return the seconds to wait before the next try.
@@ -219,6 +247,8 @@ class Failover:
             None if the failure is final: every address was tried, and the patience is over. Then raise `unreachable`.
         """
         self._whys[self.address] = why
+        if isinstance(why, Exception):
+            self._addresses.answering.discard(self.address)
         self._tries += 1
         self._hops = 0
         if self._tries >= len(self._addresses.urls) and self._clock() >= self._give_up:
@@ -254,6 +284,7 @@ class Failover:
             The failure is final.
         """
         service, status = self._addresses.service, response.status_code
+        self._addresses.answering.add(self.address)
         if service.redirects_to_active and is_redirect(response) and not gateway.is_gateway(self.address):
             target = urlsplit(response.headers["location"])
             self._hops += 1
@@ -632,6 +663,13 @@ def send_request(
     kept = method == "GET"
     while True:
         try:
+            if probe := failover.probe():
+                try:
+                    client.get(probe, auth=None, timeout=PROBE_SECONDS)
+                except errors.TimeoutException as error:
+                    logger.debug("%s does not answer at once: %r", probe, error)
+                    failover.skip(error)
+                    continue
             response: httpx.Response = client.request(method, failover.place(path), **options)
         except (errors.TransportError, errors.InvalidURL) as error:
             logger.debug("%s %s%s gets no answer: %r", method, failover.address, path, error)

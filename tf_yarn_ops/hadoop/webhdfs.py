@@ -21,6 +21,7 @@ from ..runtime.common.webhdfs_calls import (
     CONTENT_HEADERS,
     LATER,
     OPERATIONS,
+    PROBE_SECONDS,
     Answer,
     ContentStep,
     WebHdfsCalls,
@@ -137,6 +138,19 @@ class WebHdfs(WebHdfsCalls):
         leads = operation in CONTENT and is_redirect(response)
         location = str(response.url.join(response.headers["location"])) if leads else ""
         return self._checked(what, response, tolerated, location)
+
+    def _namenodes(self) -> Sequence[str]:
+        return self._addresses.urls
+
+    def _probe(self, url: str) -> Answer | None:
+        errors = import_httpx()
+        try:
+            response = self._client.get(url, auth=None, timeout=PROBE_SECONDS)
+            return Answer(response.status_code, response.content)
+        except errors.TimeoutException:
+            return None
+        except (errors.TransportError, errors.InvalidURL):
+            return Answer(0, b"")
 
     def _exchange(self, step: ContentStep, location: str, last_chance: bool) -> Answer | None:
         errors = import_httpx()

@@ -9,7 +9,7 @@ import os
 import socket
 import ssl
 import time
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Union
 from urllib.parse import urljoin, urlsplit
 
 from .contract import AGENT_LINE
@@ -28,6 +28,9 @@ RM_REQUEST_SECONDS = 5.0
 ANSWER_TIMEOUTS, ANSWER_BYTES = 3, 64 << 20
 #: A standby ResourceManager leads to the active one, a NameNode to a DataNode.
 REDIRECTS, MAX_HOPS = (302, 307, 308), 4
+
+#: ResourceManagers that have not answered this process when it asked them last.
+_silent: Set[str] = set()
 
 
 def container_tokens(environ: Mapping[str, str], kind: str) -> List[str]:
@@ -59,14 +62,16 @@ def token_header(environ: Mapping[str, str]) -> Dict[str, str]:
 
 def query_yarn(resourcemanagers: Sequence[str], path: str, key: str, authorities: str = "") -> Mapping[str, Any]:
     """Return the object with this key in the answer to ``/ws/v1/cluster/<path>``; empty if there is none."""
-    for base in resourcemanagers:
+    for base in sorted(resourcemanagers, key=_silent.__contains__):
         try:
             answer = fetch_answer(
                 f"{base}/ws/v1/cluster/{path}", token_header(os.environ), RM_REQUEST_SECONDS, authorities
             )
             found = answer.document().get(key)
         except (*NO_ANSWER, AttributeError):
+            _silent.add(base)
             continue
+        _silent.discard(base)
         if isinstance(found, dict):
             return found
     return {}

@@ -11,7 +11,7 @@ import os
 import ssl
 import time
 from contextlib import contextmanager
-from typing import Callable, Iterator, Mapping, Optional, Sequence, Union
+from typing import Callable, Iterator, Mapping, Optional, Sequence, Set, Union
 from urllib.parse import urlsplit
 
 from .container_http import (
@@ -32,6 +32,8 @@ from .webhdfs_calls import (
     CONTENT_HEADERS,
     LATER,
     OPERATIONS,
+    PROBE,
+    PROBE_SECONDS,
     Answer,
     ContentStep,
     WebHdfsCalls,
@@ -85,6 +87,8 @@ class Hdfs(WebHdfsCalls):
     ):
         super().__init__()
         self._urls, self._user = list(urls), user
+        # Those that have answered, and have not failed since.
+        self._answering: Set[str] = set()
         tokens = container_tokens(environ, HDFS_KIND)
         self._logins = [("delegation", token) for token in tokens] or [("user.name", user)]
         self._seconds, self._authorities = seconds, authorities
@@ -204,7 +208,7 @@ class Hdfs(WebHdfsCalls):
         while True:
             fault: OSError = StorageRefused("%s: no address is known" % what)
             later, expired = False, None
-            for url in list(self._urls):
+            for url in self._in_order():
                 for login in list(self._logins):
                     place = build_place(operation, path, {**dict([login]), **parameters})
                     try:
@@ -214,9 +218,11 @@ class Hdfs(WebHdfsCalls):
                     except OSError as error:
                         fault = StorageAway("%s: %s: %s" % (what, url, error))
                         later = True
+                        self._answering.discard(url)
                         break
                     except (http.client.HTTPException, ValueError) as error:
                         raise StorageRefused("%s: %s: %r" % (what, url, error)) from None
+                    self._answering.add(url)
                     if answer.status < 300 or (answer.location and operation in CONTENT):
                         self._urls.sort(key=lambda known: known != url)
                         self._logins.sort(key=lambda known: known != login)
@@ -236,6 +242,25 @@ class Hdfs(WebHdfsCalls):
             if time.monotonic() > until:
                 raise StorageAway(str(fault))
             time.sleep(_PAUSE)
+
+    def _namenodes(self) -> Sequence[str]:
+        return self._urls
+
+    def _probe(self, url: str) -> Optional[Answer]:
+        try:
+            return fetch_answer(url, {}, PROBE_SECONDS, self._authorities, hops=0)
+        except NO_ANSWER as error:
+            return None if isinstance(error, TimeoutError) else Answer(0, b"")
+
+    def _in_order(self) -> Iterator[str]:
+        """Yield the addresses to ask; last those that hang: they take connections and answer nothing at first."""
+        silent = []
+        for url in list(self._urls):
+            if len(self._urls) > 1 and url not in self._answering and self._probe(url + PROBE) is None:
+                silent.append(url)
+            else:
+                yield url
+        yield from silent
 
     def _exchange(self, step: ContentStep, location: str, last_chance: bool) -> Optional[Answer]:
         def exchange(connection: http.client.HTTPConnection, step: ContentStep, url: str) -> Answer:

@@ -14,8 +14,9 @@ import errno
 import functools
 import posixpath
 import re
+import time
 from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type, TypeVar, Union
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from .datanodes import Transferred, UnreachableDatanodes
 from .file_storage import Content, FileStatus, read_file_status
@@ -82,6 +83,17 @@ def build_place(operation: str, path: str, parameters: Mapping[str, object]) -> 
 def is_tolerated(exception: str, tolerated: Sequence[str]) -> bool:
     """Return whether Hadoop's exception is among those that are no errors of a call."""
     return bool(exception) and (exception in tolerated or tolerated == ANY)
+
+
+#: A request that each NameNode answers, also without a login.
+PROBE = build_place("GETFILESTATUS", "/", {})
+#: Seconds for which an address may be silent at first while another one is left to ask.
+PROBE_SECONDS = 2.0
+#: Seconds after which a transfer of content examines again whether the other NameNodes answer, if all did or one hung.
+_PROBE_AGAIN = {False: 5.0, True: 60.0}
+#: The name of a pair of NameNodes in a redirect to a DataNode.
+_PAIR = re.compile(r"(?<=[?&]namenoderpcaddress=)[^&:%]+(?=&|$)")
+_NAMENODE_STATUS = "/jmx?qry=Hadoop:service=NameNode,name=NameNodeStatus"
 
 
 class Answer(NamedTuple):
@@ -166,12 +178,21 @@ class WebHdfsCalls(abc.ABC):
 
     def __init__(self) -> None:
         self._datanodes = UnreachableDatanodes()
+        self._probe_at, self._hung = 0.0, False
 
     @abc.abstractmethod
     def _request(
         self, operation: str, path: str, parameters: Mapping[str, object] = {}, tolerated: Sequence[str] = ()
     ) -> Optional[Answer]:
         """Return the answer of the active NameNode, which succeeds or redirects; None for a tolerated exception."""
+
+    @abc.abstractmethod
+    def _namenodes(self) -> Sequence[str]:
+        """Return the addresses of the NameNodes."""
+
+    @abc.abstractmethod
+    def _probe(self, url: str) -> Optional[Answer]:
+        """Return what an address answers; None if it is silent for `PROBE_SECONDS`."""
 
     @abc.abstractmethod
     def _exchange(self, step: ContentStep, location: str, last_chance: bool) -> Optional[Answer]:
@@ -297,10 +318,30 @@ class WebHdfsCalls(abc.ABC):
         def locate(excluded: Mapping[str, str]) -> Optional[str]:
             nonlocal located
             located = self._request(step.operation, step.path, {**parameters, **excluded}, step.tolerated)
-            return change(located.location) if located and located.location else None
+            return change(self._past_hung_namenode(located)) if located and located.location else None
 
         result = self._datanodes.follow(locate, functools.partial(exchange, step))
         return located, result
+
+    def _past_hung_namenode(self, located: Answer) -> str:
+        """Return the address of a redirect; if another NameNode of the pair hangs, it names the one that answers.
+
+        A DataNode has a client of the pair, which asks the first NameNode first and waits minutes for its answer.
+        """
+        split = urlsplit(located.address)
+        base = "%s://%s" % (split.scheme, split.netloc)
+        others = [url for url in self._namenodes() if url != base]
+        if not others or not _PAIR.search(located.location):
+            return located.location
+        if time.monotonic() >= self._probe_at:
+            self._hung = any(self._probe(url + PROBE) is None for url in others)
+            self._probe_at = time.monotonic() + _PROBE_AGAIN[self._hung]
+        status = self._probe(base + _NAMENODE_STATUS) if self._hung else None
+        try:
+            service = quote(status.document()["beans"][0]["HostAndPort"], ":") if status else ""
+        except (*_UNEXPECTED, IndexError):
+            service = ""
+        return _PAIR.sub(lambda pair: service or pair[0], located.location)
 
     def _query(
         self,
