@@ -215,26 +215,29 @@ class Failover:
         self._tries = 0
         self._hops = 0
         self._whys: dict[str, str | Exception] = {}
-        self._skipped: set[str] = set()
+        self._skipped: list[str] = []
+        self._tried: set[str] = set()
         self.address = addresses.current()
 
     def place(self, path: str) -> str:
         """Return the URL of a daemon's path at the address to ask next."""
         return gateway.place(self.address, path)
 
-    def probe(self) -> str | None:
-        """Return the URL that shows whether the address to ask next hangs, if it may and another one is left to ask.
+    def probe(self) -> tuple[str, float] | None:
+        """Return a URL that shows whether the address to ask next hangs, and its seconds; None: send the request.
 
         A daemon that hangs takes connections and answers nothing. The whole time limit of a request holds only for an
-        address that has answered before, or after all others.
+        address that has answered before, or that is the last one.
         """
-        tried = self.address in self._addresses.answering or self.address in self._skipped
-        return None if tried or len(self._addresses.urls) == 1 else self.place(self._addresses.service.probe)
+        left, skips = set(self._addresses.urls) - {self.address} - self._tried, self._skipped.count(self.address)
+        if not left or skips == len(PROBE_SECONDS) or self.address in self._addresses.answering:
+            return None
+        return self.place(self._addresses.service.probe), PROBE_SECONDS[skips]
 
     def skip(self, why: Exception) -> None:
         """Leave an address to the end that does not answer its probe."""
         self._whys[self.address] = why
-        self._skipped.add(self.address)
+        self._skipped.append(self.address)
         self._addresses.move_on(self.address)
         self.address = self._addresses.current()
 
@@ -249,6 +252,7 @@ class Failover:
         self._whys[self.address] = why
         if isinstance(why, Exception):
             self._addresses.answering.discard(self.address)
+        self._tried.add(self.address)
         self._tries += 1
         self._hops = 0
         if self._tries >= len(self._addresses.urls) and self._clock() >= self._give_up:
@@ -665,9 +669,9 @@ def send_request(
         try:
             if probe := failover.probe():
                 try:
-                    client.get(probe, auth=None, timeout=PROBE_SECONDS)
+                    client.get(probe[0], auth=None, timeout=probe[1])
                 except errors.TimeoutException as error:
-                    logger.debug("%s does not answer at once: %r", probe, error)
+                    logger.debug("%s does not answer at once: %r", probe[0], error)
                     failover.skip(error)
                     continue
             response: httpx.Response = client.request(method, failover.place(path), **options)

@@ -21,7 +21,6 @@ from ..runtime.common.webhdfs_calls import (
     CONTENT_HEADERS,
     LATER,
     OPERATIONS,
-    PROBE_SECONDS,
     Answer,
     ContentStep,
     WebHdfsCalls,
@@ -142,10 +141,10 @@ class WebHdfs(WebHdfsCalls):
     def _namenodes(self) -> Sequence[str]:
         return self._addresses.urls
 
-    def _probe(self, url: str) -> Answer | None:
+    def _probe(self, url: str, seconds: float) -> Answer | None:
         errors = import_httpx()
         try:
-            response = self._client.get(url, auth=None, timeout=PROBE_SECONDS)
+            response = self._client.get(url, auth=None, timeout=seconds)
             return Answer(response.status_code, response.content)
         except errors.TimeoutException:
             return None

@@ -246,21 +246,26 @@ class Hdfs(WebHdfsCalls):
     def _namenodes(self) -> Sequence[str]:
         return self._urls
 
-    def _probe(self, url: str) -> Optional[Answer]:
+    def _probe(self, url: str, seconds: float) -> Optional[Answer]:
         try:
-            return fetch_answer(url, {}, PROBE_SECONDS, self._authorities, hops=0)
+            return fetch_answer(url, {}, seconds, self._authorities, hops=0)
         except NO_ANSWER as error:
             return None if isinstance(error, TimeoutError) else Answer(0, b"")
 
     def _in_order(self) -> Iterator[str]:
-        """Yield the addresses to ask; last those that hang: they take connections and answer nothing at first."""
-        silent = []
-        for url in list(self._urls):
-            if len(self._urls) > 1 and url not in self._answering and self._probe(url + PROBE) is None:
-                silent.append(url)
-            else:
-                yield url
-        yield from silent
+        """Yield the addresses to ask; last those that hang: they take connections and answer nothing."""
+        waiting = list(self._urls)
+        for seconds in PROBE_SECONDS:
+            if len(waiting) < 2:
+                break
+            silent = []
+            for url in waiting:
+                if url not in self._answering and self._probe(url + PROBE, seconds) is None:
+                    silent.append(url)
+                else:
+                    yield url
+            waiting = silent
+        yield from waiting
 
     def _exchange(self, step: ContentStep, location: str, last_chance: bool) -> Optional[Answer]:
         def exchange(connection: http.client.HTTPConnection, step: ContentStep, url: str) -> Answer:

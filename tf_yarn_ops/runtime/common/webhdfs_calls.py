@@ -87,8 +87,8 @@ def is_tolerated(exception: str, tolerated: Sequence[str]) -> bool:
 
 #: A request that each NameNode answers, also without a login.
 PROBE = build_place("GETFILESTATUS", "/", {})
-#: Seconds for which an address may be silent at first while another one is left to ask.
-PROBE_SECONDS = 2.0
+#: Seconds for which an address may be silent while another one is left to ask, round by round.
+PROBE_SECONDS = (2.0, 4.0, 8.0)
 #: Seconds after which a transfer of content examines again whether the other NameNodes answer, if all did or one hung.
 _PROBE_AGAIN = {False: 5.0, True: 60.0}
 #: The name of a pair of NameNodes in a redirect to a DataNode.
@@ -191,8 +191,8 @@ class WebHdfsCalls(abc.ABC):
         """Return the addresses of the NameNodes."""
 
     @abc.abstractmethod
-    def _probe(self, url: str) -> Optional[Answer]:
-        """Return what an address answers; None if it is silent for `PROBE_SECONDS`."""
+    def _probe(self, url: str, seconds: float) -> Optional[Answer]:
+        """Return what an address answers; None if it is silent for so many seconds."""
 
     @abc.abstractmethod
     def _exchange(self, step: ContentStep, location: str, last_chance: bool) -> Optional[Answer]:
@@ -334,9 +334,9 @@ class WebHdfsCalls(abc.ABC):
         if not others or not _PAIR.search(located.location):
             return located.location
         if time.monotonic() >= self._probe_at:
-            self._hung = any(self._probe(url + PROBE) is None for url in others)
+            self._hung = any(self._probe(url + PROBE, PROBE_SECONDS[0]) is None for url in others)
             self._probe_at = time.monotonic() + _PROBE_AGAIN[self._hung]
-        status = self._probe(base + _NAMENODE_STATUS) if self._hung else None
+        status = self._probe(base + _NAMENODE_STATUS, PROBE_SECONDS[-1]) if self._hung else None
         try:
             service = quote(status.document()["beans"][0]["HostAndPort"], ":") if status else ""
         except (*_UNEXPECTED, IndexError):
