@@ -43,6 +43,12 @@ class Scripted(calls.WebHdfsCalls):
         answer = self.answers.pop(0)
         return None if calls.is_tolerated(answer.exception()[0], tolerated) else answer
 
+    def _namenodes(self):
+        return ()
+
+    def _probe(self, url, seconds):
+        raise AssertionError(url)
+
     def _exchange(self, step, location, last_chance):
         self.requests.append((step.operation, location, step.data))
         answer = self.answers.pop(0)
