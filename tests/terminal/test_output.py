@@ -12,8 +12,8 @@ from support.attacks import ATTACKS
 from support.fake_yarn import application
 from support.programs import SUBMIT, YTF
 from support.staging_place import USER
+from tf_yarn_ops.cli.doctor import result_lines
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
-from tf_yarn_ops.terminal.diagnosis import result_lines
 from tf_yarn_ops.terminal.output import align, print_json, show
 from tf_yarn_ops.terminal.progress import Table
 
