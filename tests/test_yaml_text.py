@@ -37,6 +37,7 @@ HOSTILE = {
     "text as number": ('a: !!float ""', "not YAML"),
     "text as flag": ("a: !!bool x", "not YAML"),
     "text as time": ("a: !!timestamp x", "not YAML"),
+    "character": ('a: "\\UFFFFFFFF"', "not YAML: "),
     "tag": ("!!python/object/apply:os.system ['id']", "not YAML, line 1, column 1: "),
 }
 

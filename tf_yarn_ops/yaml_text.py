@@ -73,7 +73,7 @@ def load_yaml(text: str) -> YamlText:
             value = None if root is None else loader.construct_document(root)
         finally:
             loader.dispose()
-    except (ValueError, yaml.YAMLError) as error:
+    except (ValueError, OverflowError, yaml.YAMLError) as error:  # OverflowError: "\UFFFFFFFF"
         if isinstance(error, SpecInvalid):
             raise
         problem = getattr(error, "problem", None) or type(error).__name__

@@ -204,3 +204,6 @@ def test_file_that_is_no_xml_is_reported(run, tmp_path):
     (tmp_path / "broken.xml").write_text("<configuration>")
     done = CliRunner().invoke(ytf, ["convert", "tony", str(tmp_path / "broken.xml")])
     assert done.exit_code == 2 and "broken.xml is not XML" in done.stderr
+    (tmp_path / "memory.xml").symlink_to("/proc/self/mem")
+    done = CliRunner().invoke(ytf, ["convert", "tony", str(tmp_path / "memory.xml")])
+    assert done.exit_code == 2 and "[Errno 5]" in done.stderr

@@ -218,6 +218,9 @@ def test_a_missing_or_broken_file_of_the_project_is_named(project):
     assert faults_of({**RUN, "tf.spec": "tasks.yaml"}, project) == [
         "tf.spec: tasks: a list is not a mapping of task types to their settings"
     ]
+    (project / "loop").symlink_to("loop")
+    found = faults_of({**RUN, "tf.spec": "nope", "tf.args.file": "loop"}, project, root=project)
+    assert found[1].startswith("tf.args.file: 'loop' can't be read: [Errno 40]")
     found = faults_of({**RUN, "tf.spec": "nope", "tf.args.file": "nope"}, project)
     assert [fault.partition(":")[0] for fault in found] == ["tf.spec", "tf.args.file"]
 

@@ -25,7 +25,9 @@ APP = "application_1700000000000_0001"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("address", ["http://127.0.0.1:1", "http://no-such-host.invalid:8088"])
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:1", "http://no-such-host.invalid:8088", f"http://{'a' * 64}:8088"]
+)
 def test_unreachable_resourcemanager_is_reported_in_seconds(address):
     started = time.monotonic()
     done = run(SUBMIT, "--wait", "--json", "--resourcemanager", address, "-r", "worker:1", "x")
@@ -195,6 +197,8 @@ def test_value_that_is_an_option_can_be_written_behind_equals(monkeypatch, capsy
 @pytest.mark.parametrize("name", ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "YTF_MINICLUSTER_DIR", "YTF_CACHE"])
 def test_folder_whose_name_no_file_system_takes_ends_well(name):
     any_variables_end_well({name: "n" * 300})
+    any_variables_end_well({name: "loop"})
+    any_variables_end_well({name: "pipe"})
 
 
 @pytest.mark.slow

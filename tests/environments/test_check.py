@@ -1,6 +1,7 @@
 """Faults of archives, each on a real archive with a real interpreter."""
 
 import io
+import os
 import platform
 import sys
 import tarfile
@@ -49,6 +50,12 @@ GOOD = {
 }
 WITHOUT = {name: content for name, content in GOOD.items() if not name.startswith("bin/python")}
 SITE = "lib/python3.11/site-packages/"
+
+
+def test_pipe_is_no_archive(tmp_path):
+    os.mkfifo(tmp_path / "pipe.tar.gz")
+    (fault,) = check_archive(tmp_path / "pipe.tar.gz").faults
+    assert fault.code is ArchiveFault.NOT_READ and "it is no regular file" in str(fault)
 
 
 def test_good_archive_has_neither_fault_nor_doubt(tmp_path):

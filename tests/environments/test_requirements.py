@@ -91,6 +91,23 @@ def test_package_of_this_machine_is_refused(built, tmp_path, text):
     assert built == []
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"caf\xe9\n", "can't be read: 'utf-8' codec"),
+        (b"-r a\0b\n", "can't be read: embedded null byte"),
+        (b"-r .\n", "can't be read: "),
+        (b"-r requirements.txt\n", "is named by more than 20 files, each by the next"),
+        (b"-c none.txt\n", "there is no "),
+    ],
+)
+def test_file_that_is_no_list_of_packages_is_a_fault(built, tmp_path, content, message):
+    (tmp_path / "requirements.txt").write_bytes(content)
+    with pytest.raises(SpecInvalid, match=f"^environment: .*{message}"):
+        with_built_environment(asking(tmp_path / "requirements.txt"), str(tmp_path))
+    assert built == []
+
+
 def test_cache_that_everybody_may_write_is_refused(built, tmp_path):
     (tmp_path / "requirements.txt").write_text("six\n")
     tmp_path.chmod(0o777)

@@ -277,6 +277,18 @@ def test_cluster_is_built_from_the_answers_of_real_ones(path):
     assert facts_of(row) == row["cluster"]
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["fs.defaultFS", "yarn.log.server.url", "yarn.nodemanager.remote-app-log-dir", "fs.viewfs.mounttable.a.link./"],
+)
+@pytest.mark.parametrize("url", ["hdfs://[", "hdfs://a:x", "hdfs://[x]/y"])
+def test_configuration_with_an_address_that_is_none_is_a_fault(name, url):
+    conf = Configuration({"fs.defaultFS": "viewfs://a", name: url})
+    answers = ClusterAnswers({}, None, conf, ("http://a:1",))
+    with pytest.raises(ClusterUnreachable, match=r"of the cluster's configuration is not a URL \('hdfs://"):
+        build_cluster(answers, FoundCluster(("http://a:1",), ""), SimpleAuthentication("a", "a"), Site())
+
+
 def facts_of(row):
     """Return the facts that differ from those of an empty cluster, as values for JSON."""
     login, conf = row["login"], Configuration(row["conf"])

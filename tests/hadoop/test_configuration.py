@@ -102,7 +102,11 @@ def test_resourcemanagers_of_a_high_available_pair(tmp_path):
     assert conf.resourcemanagers() == ("http://one:8088", "http://two:18088")
 
 
-def test_a_broken_hadoop_conf_dir_names_the_file(tmp_path):
-    (tmp_path / "core-site.xml").write_text("<configuration>")
+@pytest.mark.parametrize(
+    "text",
+    ["<configuration>", *(f'<?xml version="1.0" encoding="{name}"?><a/>' for name in ("foo", "hex", "utf-32", "idna"))],
+)
+def test_a_broken_hadoop_conf_dir_names_the_file(tmp_path, text):
+    (tmp_path / "core-site.xml").write_text(text)
     with pytest.raises(ClusterUnreachable, match=r"HADOOP_CONF_DIR .*core-site.xml is not XML"):
         discover(None, environ(tmp_path, HADOOP_CONF_DIR=str(tmp_path)))

@@ -76,6 +76,7 @@ def test_roles_come_from_the_table_unless_the_task_sets_them():
         ({"command": " "}, ["command: the command is empty"]),
         ({"command": None}, ["command: missing; worker would have nothing to run: give the job a command, or each of these types its own"]),
         ({"command": "x\0y"}, ["command: 'x\\x00y' contains a NUL character, which can't be passed to a process"]),
+        ({"tasks": {"worker": 2**64}}, [f"tasks: {2**64} tasks make a TF_CONFIG of more than 120 KiB; give fewer"]),
         ({"command": "x" * 130000}, ["command: the command is longer than 120 KiB; put it into a script"]),
         ({"tasks": {}}, ["tasks: there are none; give at least one task type, for example worker:1"]),
         ({"command": "ytf-server"}, ["tasks: the job would never end, because worker run until the job ends; add a chief or a worker"]),

@@ -47,9 +47,9 @@ def test_a_format_that_fails_is_reported_and_done_again_next_time(dying):
 
 def test_commands_end_with_the_error_and_not_with_a_traceback(dying):
     ran = CliRunner().invoke(minicluster, ["up", "--light", "--dir", str(dying / "one")])
-    assert ran.exit_code == 1
+    assert isinstance(ran.exception, MiniClusterError) and ran.exception.reason.exit_code == 4
     assert "starting ResourceManager (rm)\n" in ran.stderr
-    assert "Error: the ResourceManager ended during the start (exit 3)\n" in ran.stderr
+    assert str(ran.exception).startswith("the ResourceManager ended during the start (exit 3)\n")
     assert ran.stdout == ""
 
 
@@ -67,9 +67,8 @@ def test_full_disk_of_the_cache_is_refused_before_the_fetch(machine, monkeypatch
             artefacts.shutil, "disk_usage", lambda path: usage if path == machine / "cache" else disk_usage(path)
         )
         ran = CliRunner().invoke(minicluster, ["up", "--dir", str(machine / "one")])
-    assert (ran.exit_code, ran.stderr.splitlines()[-1]) == (
-        1,
-        f"Error: the disk of the cache {machine}/cache has 80 MB free, Hadoop needs 90 MB: free some, or set YTF_CACHE",
+    assert str(ran.exception) == (
+        f"the disk of the cache {machine}/cache has 80 MB free, Hadoop needs 90 MB: free some, or set YTF_CACHE"
     )
     assert list((machine / "cache").iterdir()) == [] and not (machine / "calls").exists()
 
@@ -98,7 +97,7 @@ def test_folder_without_cluster_is_reported(machine):
             use()
         assert str(caught.value) == fault
     ran = CliRunner().invoke(minicluster, ["env"])
-    assert (ran.exit_code, ran.stderr) == (1, f"Error: {fault}\n")
+    assert isinstance(ran.exception, MiniClusterError) and str(ran.exception) == fault
     ran = CliRunner().invoke(minicluster, ["status"])
     assert (ran.exit_code, ran.stdout) == (3, f"there is no cluster in {directory}\n")
     ran = CliRunner().invoke(minicluster, ["status", "--json"])

@@ -100,6 +100,11 @@ def test_loss_says_why_each_address_failed(addresses):
     )
 
 
+def test_name_that_no_host_can_have_is_named():
+    with pytest.raises(LinkLost, match=r"no address for a{64}: "):
+        connect("a" * 64, [1], trusting_all())
+
+
 def test_unknown_name_is_named():
     with pytest.raises(LinkLost, match=r"no address for nowhere\.invalid: "):
         connect("nowhere.invalid", [1], trusting_all())

@@ -2,6 +2,8 @@
 
 import itertools
 import logging
+import os
+import threading
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -86,6 +88,23 @@ def test_a_report_keeps_what_fits_and_logs_the_rest_once(caplog):
         line.startswith(f"the report of {APP} has values that do not fit; left out: ")
         and "JobReport.finished_at" in line
     )
+
+
+def test_pipe_is_read_to_its_end_and_a_silent_one_is_a_fault(tmp_path, monkeypatch):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=("x\r\né".encode(),))
+    writer.start()
+    assert values.read_text_file(pipe) == "x\né"
+    writer.join()
+    monkeypatch.setattr(values, "PIPE_SECONDS", 0.01)
+    with pytest.raises(TimeoutError, match="nobody writes into this pipe: 'pipe'"):
+        values.read_file(pipe)
+
+
+def test_device_without_an_end_is_a_fault():
+    with pytest.raises(OSError, match="longer than 16777216 bytes"):
+        values.read_file("/dev/zero")
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import gzip
 import io
 import json
 import os
@@ -13,6 +14,7 @@ import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
 from unittest import mock
+from xml.sax.saxutils import escape
 
 import click
 from hypothesis import strategies as st
@@ -27,7 +29,12 @@ from tf_yarn_ops.cli.parameters import ALL, names_of
 from tf_yarn_ops.cli.submit import submit
 from tf_yarn_ops.cli.ytf import ytf
 from tf_yarn_ops.declaration import OPERATOR
-from tf_yarn_ops.errors import SpecInvalid
+from tf_yarn_ops.environments.requirements import _content
+from tf_yarn_ops.errors import SpecInvalid, TfYarnError
+from tf_yarn_ops.hadoop.cluster import ClusterAnswers, FoundCluster, build_cluster, find_addresses
+from tf_yarn_ops.hadoop.configuration import Configuration
+from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
+from tf_yarn_ops.hadoop.site import Site, read_site
 from tf_yarn_ops.job.options import options_of
 from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
 from tf_yarn_ops.job.request import build_job
@@ -43,8 +50,38 @@ MEANT = st.sampled_from(
     ["worker:1", "ps:1,worker:2", "chief:1", "worker[0]:1", "worker=true", "A=b", "2", "0.5", "true", "hdfs:///a", "/a",
      "a/b.zip", "docker://a", "venv:///a", "http://a:1", "off", "version", "chief", "on_success", "tf", "*", "0 2 * * *"]
 )  # fmt: skip
+#: Numbers that `int`, `float` or a server can't hold, and digits of other scripts.
+NUMBERS = (
+    "9" * 5000,
+    "1e400",
+    "-1e400",
+    "inf",
+    "nan",
+    "-0",
+    "1_000",
+    "0x10",
+    "\u0661",
+    "\u00b2",
+    "1e308GiB",
+    "9" * 30 + "d",
+    f"worker:{2**64}",
+    "1" * 310,
+)
+#: Elements of YAML that have no plain value, or that a reader takes for something else.
+ELEMENTS = (
+    "!!python/name:os.system x", "!!binary x", "!!set {a}", "!!set [a]", "!!omap [a: 1]", "!!pairs [a: 1]", "!!int ''", "!x y",
+    "&a [*a]", "&b {b: *b}", "*none", "{<<: x}", "{<<: [1]}", "{? [a]: b}", "{? {a: b}: c}", "{1: 2}", "{~: 1}", "{true: 1}",
+    "{.nan: 1}", "{a: 1, a: 2}", "{=: 1}", "2026-13-45", "2026-01-01", "9999-12-31T23:59:59-23:59", "1:1:1", ".inf", ".nan",
+    '"\\UFFFFFFFF"', '"\\U00110000"', '"\\ud800"', '"\\0"', "\0", "\ud800", "\x85", "|\n x", "- x", "{", "]", "? ", "%Y 1", "---", "...",
+    "[" * 60 + "]" * 60, "&c [x, x, x, x, x, x, x, x, x, x]", "010", "yes", "~", "1.50", "'", *NUMBERS,
+)  # fmt: skip
+#: Places in the folder of an example that a reader can't read, or should not read for ever.
+PLACES = ("folder", "pipe", "loop", "memory", "latin.txt", "bom.yaml", "crlf.sh", "again.txt", "broken.xml", "zero", "deep.tar.gz",
+          "requirements://again.txt", "archive://deep.tar.gz", "a=loop", "a=pipe", "a=folder", "hadoop", "bom.yaml/x")  # fmt: skip
 letters = st.text(st.characters(exclude_categories=()), max_size=12)
-texts = MEANT | st.sampled_from(HOSTILE) | letters | SPECIAL.map(str)
+texts = (
+    MEANT | st.sampled_from(HOSTILE) | letters | SPECIAL.map(str) | st.sampled_from(PLACES) | st.sampled_from(NUMBERS)
+)
 values = anything | texts
 
 #: `output_properties` writes a file.
@@ -80,7 +117,65 @@ documents = st.dictionaries(
     | st.dictionaries(st.sampled_from(["worker", "ps", "chief"]), _mapping(_fields(TaskSpec)) | values, max_size=2),
     max_size=5,
 )  # fmt: skip
-files = documents.map(lambda document: json.dumps({"tasks": {"worker": 1}, "command": "true", **document}).encode())
+
+
+@st.composite
+def yaml_texts(draw, names, start=""):
+    """Return a valid start and a few keys, of which most have an element that is none of a job or a site."""
+    keys = draw(st.lists(st.sampled_from(names) | letters, min_size=1, max_size=3))
+    element = st.sampled_from(ELEMENTS) | letters
+    lines = [
+        f"{key}: {draw(st.sampled_from(['{}', '[{}]', '{{a: {}}}', '{{worker: {}}}'])).format(draw(element))}"
+        for key in keys
+    ]
+    end = draw(st.sampled_from(["\n", "\r\n", "\r"]))
+    before = draw(st.sampled_from(["", "", "", "\ufeff", "---\n", "%YAML 9.9\n---\n", "%TAG ! x\n---\n", "\0"]))
+    return (before + start + end.join(lines)).encode(errors=draw(st.sampled_from(["surrogatepass", "replace"])))
+
+
+files = documents.map(
+    lambda document: json.dumps({"tasks": {"worker": 1}, "command": "true", **document}).encode()
+) | yaml_texts(_fields(JobSpec), "tasks: {worker: 1}\ncommand: 'true'\n")
+sites = yaml_texts(_fields(Site)) | _mapping(_fields(Site)).map(lambda document: json.dumps(document).encode())
+#: The names that discovery reads; a name of a pair of daemons is ``a`` or ``b``.
+_SETTINGS = [
+    "fs.defaultFS", "dfs.nameservices", "dfs.ha.namenodes.a", "dfs.namenode.http-address", "dfs.namenode.http-address.a.b",
+    "dfs.client.failover.proxy.provider.a", "dfs.http.policy", "fs.viewfs.mounttable.a.link./", "fs.viewfs.mounttable.a.linkMergeSlash",
+    "yarn.http.policy", "yarn.resourcemanager.ha.rm-ids", "yarn.resourcemanager.ha.enabled", "yarn.resourcemanager.hostname",
+    "yarn.resourcemanager.hostname.a", "yarn.resourcemanager.webapp.address", "yarn.resourcemanager.webapp.address.a",
+    "yarn.resourcemanager.address", "yarn.resourcemanager.principal", "yarn.web-proxy.address", "yarn.admin.acl", "yarn.acl.enable",
+    "yarn.log.server.url", "yarn.log.server.web-service.url", "yarn.nodemanager.remote-app-log-dir", "yarn.application.classpath",
+    "hadoop.security.authentication", "hadoop.user.group.static.mapping.overrides", "mapreduce.jobhistory.webapp.address",
+]  # fmt: skip
+_settings = st.dictionaries(
+    st.sampled_from(_SETTINGS) | letters,
+    texts
+    | st.sampled_from(["a", "b", "a,b", "hdfs://a", "viewfs://a", "hdfs://a:x", "hdfs://[", "hdfs://[x]", "file:///", "a:1", "a:x",
+                       "http://a:99999", "http://[::1", "${fs.defaultFS}", "${env.HOME}", "${user.name}", "${a}${a}", "kerberos",
+                       "HTTPS_ONLY", "true", "x:y=z;=", "a=b,c;d"]),
+    max_size=6,
+)  # fmt: skip
+_ENCODINGS = ("utf-8", "utf-8", "utf-8", "utf-16", "utf-32", "latin-1", "foo", "hex", "idna", "rot13", "undefined")
+
+
+@st.composite
+def _xml_files(draw):
+    """Return a file of Hadoop's configuration: its settings, in any encoding, with an element of others, or cut."""
+    values = draw(_settings)
+    encoding = draw(st.sampled_from(_ENCODINGS))
+    pairs = "".join(
+        f"<property><name>{escape(a)}</name><value>{escape(b)}</value></property>" for a, b in values.items()
+    )
+    more = draw(st.sampled_from(["", "", "", "&x;", "&#0;", "<property/>", "<property><name/></property>", "<a>" * 3000 + "</a>" * 3000,
+                                 '<xi:include href="/dev/zero" xmlns:xi="http://www.w3.org/2001/XInclude"/>', "<![CDATA[x", "\0"]))  # fmt: skip
+    entity = draw(
+        st.sampled_from(
+            ["", "", '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]>', '<!DOCTYPE a [<!ENTITY x "&x;">]>']
+        )
+    )
+    text = f'<?xml version="1.0" encoding="{encoding}"?>{entity}<configuration>{pairs}{more}</configuration>'
+    written = text.encode("utf-8" if encoding not in ("utf-16", "latin-1") else encoding, errors="replace")
+    return written[: draw(st.sampled_from([None, None, None, 90]))]
 
 
 @contextlib.contextmanager
@@ -90,11 +185,33 @@ def enter_folder(content=None):
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         try:
+            _make_places()
             if content is not None:
                 Path("job.yaml").write_bytes(content)
-            yield Path(folder)
+            with mock.patch("tf_yarn_ops.runtime.common.values.PIPE_SECONDS", 0.01):
+                yield Path(folder)
         finally:
             os.chdir(before)
+
+
+def _make_places():
+    """Make what `PLACES` names."""
+    Path("folder").mkdir()
+    os.mkfifo("pipe")
+    for name, target in {"loop": "loop", "memory": "/proc/self/mem", "zero": "/dev/zero"}.items():
+        os.symlink(target, name)
+    for name, content in _CONTENTS.items():
+        Path(name).write_bytes(content)
+    Path("hadoop").mkdir()
+    os.symlink("../broken.xml", "hadoop/core-site.xml")
+
+
+#: By the name of a place.
+_CONTENTS = {
+    "latin.txt": b"caf\xe9\n", "bom.yaml": b"\xef\xbb\xbftasks: {worker: 1}\r\ncommand: x\r\n",
+    "crlf.sh": b"#!/bin/sh\r\ntrue\r\n", "again.txt": b"-r again.txt\n",
+    "broken.xml": b'<?xml version="1.0" encoding="hex"?><configuration/>', "deep.tar.gz": gzip.compress(b"\0" * 2000 + b"x", 1),
+}  # fmt: skip
 
 
 def exit_code(command, *given):
@@ -139,8 +256,10 @@ def any_options_are_a_job(options):
 def any_properties_are_read(content):
     with enter_folder() as folder, contextlib.suppress(SpecInvalid):
         properties = content if isinstance(content, dict) else parse_properties(content)
-        job, _ = read_azkaban_job({"tf.worker.instances": "1", "tf.command": "true", **properties}, folder)
-        build(job)
+        for root in (folder, None):
+            with contextlib.suppress(SpecInvalid):
+                required = {"tf.worker.instances": "1", "tf.command": "true"}
+                build(read_azkaban_job({**required, **properties}, folder, root=root)[0])
 
 
 def any_oozie_request_is_read(example):
@@ -149,9 +268,24 @@ def any_oozie_request_is_read(example):
         read_oozie_request("job.yaml", options, NOW)
 
 
+_requirements = st.lists(
+    st.sampled_from(["-r job.yaml", "-r pipe", "-r loop", "-c zero", "-r latin.txt", "-r a\0b", "-r", "-e .", "a==1", "-r again.txt",
+                     "--requirement=memory", "-r " + "n" * 300, "\ufeffa"]) | letters,
+    max_size=3,
+).map(lambda lines: "\n".join(lines).encode(errors="surrogatepass")) | st.binary(max_size=60)  # fmt: skip
+
+
+def any_requirements_are_read(content):
+    with enter_folder(content), contextlib.suppress(SpecInvalid):
+        list(_content(Path("job.yaml")))
+
+
 #: Commands of ``ytf`` that neither start a program, nor serve, nor write outside of the folder in which they run.
 _COMMANDS = (("status",), ("wait",), ("logs",), ("stack",), ("kill",), ("list",), ("report",), ("history",), ("compare",),
-             ("cache", "list"), ("schema",), ("convert", "tony"), ("oozie", "package", "--dry-run"))  # fmt: skip
+             ("cache", "list"), ("schema",), ("convert", "tony"), ("oozie", "package", "--dry-run"), ("exec",),
+             ("env", "check"), ("completion",), ("minicluster", "status"), ("doctor",))  # fmt: skip
+#: Options of theirs that do.
+_ACTING = ("html", "out", "imports", "modules", "install_completion", "submit", "environment")
 _ids = st.sampled_from(["local_1_1", "local_1795943936118_1", "worker:0"]) | texts
 
 
@@ -162,23 +296,73 @@ def _calls(draw):
     context, command = click.Context(ytf), ytf
     for word in (word for word in words if not word.startswith("-")):
         command = command.get_command(context, word)
-    options = [one for one in command.params if isinstance(one, click.Option) and one.name not in ("html", "out")]
+    options = [one for one in command.params if isinstance(one, click.Option) and one.name not in _ACTING]
     given = []
     for option in draw(st.lists(st.sampled_from(options), max_size=3)) if options else ():
         given += [draw(st.sampled_from(option.opts)), *([] if option.is_flag else [draw(_ids)])]
     address = draw(st.sampled_from([[], ["--resourcemanager", "local://"]]))
-    return [*words, *address, *given, *draw(st.lists(_ids, max_size=2))]
+    said = [*words, *address, *given, *draw(st.lists(_ids, max_size=2))]
+    return [word.replace("\0", "") for word in said]  # as no process can start with it
 
 
 def any_call_of_ytf_ends_well(given):
-    with enter_folder() as folder, mock.patch.dict(os.environ, {**_NOWHERE, "XDG_STATE_HOME": str(folder)}):
-        assert exit_code(ytf, *given) in (0, 2, 3, 4, 9)
+    with enter_folder() as folder, _nowhere(XDG_STATE_HOME=str(folder)):
+        assert exit_code(ytf, *given) in (0, 2, 3, 4, 5, 9)
+
+
+def any_site_ends_well(content):
+    with enter_folder(content), contextlib.suppress(SpecInvalid):
+        answers = ClusterAnswers({}, None, Configuration({"fs.defaultFS": "hdfs://a:1"}), ("http://a:1",))
+        _use(build_cluster(answers, FoundCluster(("http://a:1",), "site file"), _SIMPLE, read_site("job.yaml")))
+
+
+_SIMPLE = SimpleAuthentication("ann", "ann")
+
+
+def any_configuration_ends_well(content):
+    with enter_folder(content) as folder, contextlib.suppress(TfYarnError):
+        Path("hadoop/core-site.xml").unlink()
+        Path("job.yaml").rename("hadoop/yarn-site.xml")
+        found = find_addresses(None, {"HADOOP_CONF_DIR": str(folder / "hadoop"), "HOME": "/a"}, Site())
+        for conf in (Configuration({}), Configuration({"fs.defaultFS": "hdfs://a:1"}), found.configuration):
+            with contextlib.suppress(TfYarnError):
+                _use(build_cluster(ClusterAnswers({}, None, conf, found.urls), found, _SIMPLE, Site()))
+
+
+def any_settings_end_well(values):
+    """The answer of a server at ``/conf``, where the address is known."""
+    conf = Configuration.from_conf({"properties": [{"key": key, "value": value} for key, value in values.items()]})
+    with contextlib.suppress(TfYarnError):
+        found = FoundCluster(("http://a:1",), "--resourcemanager")
+        _use(build_cluster(ClusterAnswers({}, None, conf, ("http://a:1",)), found, _SIMPLE, Site()))
+
+
+def _use(cluster):
+    """Let every reader of a cluster's facts read them."""
+    for act in (cluster.open_filesystem, cluster.open_logs, lambda: cluster.open_path("hdfs:///a"), lambda: cluster.open_path("a"),
+                lambda: cluster.open_namenodes("hdfs://b"), cluster.resourcemanager):  # fmt: skip
+        with contextlib.suppress(TfYarnError):
+            act()
+    cluster.namenodes_of("hdfs:///a"), cluster.namenodes_of("hdfs://b/c"), cluster.logical_name("hdfs://a/b")
+    assert cluster.staging and cluster.authentication and cluster.storage_authentication
 
 
 #: Variables that lead to a cluster; a test has none.
 _NOWHERE = dict.fromkeys(
     ("YTF_RESOURCEMANAGER", "YTF_SITE", "HADOOP_CONF_DIR", "HADOOP_USER_NAME", "XDG_CONFIG_HOME", "OOZIE_URL"), ""
 )
+
+
+@contextlib.contextmanager
+def _nowhere(**variables):
+    """Set variables, and wait for no server."""
+    with (
+        mock.patch.dict(os.environ, {**_NOWHERE, **variables}),
+        mock.patch("tf_yarn_ops.hadoop.cluster.DISCOVERY_PATIENCE", 0.1),
+    ):
+        yield
+
+
 _VARIABLES = st.dictionaries(
     st.sampled_from([*_NOWHERE, "XDG_STATE_HOME", "YTF_CACHE", "YTF_MINICLUSTER_DIR", "COLUMNS", "KRB5CCNAME"]),
     (texts.filter(lambda text: not text.startswith(("/", "http"))) | st.just("local://")).filter(_is_environ),
@@ -187,7 +371,7 @@ _VARIABLES = st.dictionaries(
 
 
 def any_variables_end_well(variables):
-    with enter_folder(), mock.patch.dict(os.environ, {**_NOWHERE, **variables}):
+    with enter_folder(), _nowhere(**variables):
         assert exit_code(submit, "--dry_run", "-r", "worker:1", "true") in (0, 2)
         assert exit_code(ytf, "status", "local_1_1") in (2, 3, 4, 9)
         if not re.fullmatch(r"[\w.,:/\[\]-]+", variables.get("YTF_RESOURCEMANAGER", "")):  # it waits for such a host
@@ -217,4 +401,8 @@ DOORS = {
     "azkaban": Law(st.dictionaries(st.sampled_from(_KEYS) | letters, texts, max_size=5)
                    | st.binary(max_size=60), any_properties_are_read),
     "oozie": Law(st.tuples(files | st.binary(max_size=60), _oozie_options), any_oozie_request_is_read),
+    "site": Law(sites | st.binary(max_size=60), any_site_ends_well),
+    "hadoop files": Law(_xml_files() | st.binary(max_size=60), any_configuration_ends_well),
+    "hadoop conf": Law(_settings, any_settings_end_well),
+    "requirements": Law(_requirements, any_requirements_are_read),
 }  # fmt: skip

@@ -18,6 +18,7 @@ from support.records_served import FOLDER, serving_pages
 from support.staging_place import USER
 from support.waiting import lives, until
 from tf_yarn_ops.hadoop.cluster import Cluster, StorageFacts
+from tf_yarn_ops.hadoop.transport import RestUnavailable
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
 from tf_yarn_ops.ui.boards import Boards
 
@@ -235,6 +236,16 @@ def test_tensorboard_that_does_not_start_is_reported(browser, program, tmp_path,
     program.path.write_text(PROGRAM)
     program.path.chmod(0o755)
     assert start(browser).status_code == 200
+
+
+@pytest.mark.parametrize("output", ["hdfs://[", "hdfs://[x]/a"])
+def test_job_whose_output_is_no_url_has_a_page_without_tensorboard(place, browser, output):
+    made = {**record(2, user=USER), "output_path": output}
+    keep(StagingDirectory(place).filesystem, place.history, made)
+    page = browser.get(PAGE.replace(application_id(1), application_id(2)))
+    assert page.status_code == 200 and "/tensorboard" not in page.text
+    with pytest.raises(RestUnavailable, match=r"'hdfs://\[.*' is not a URL"):
+        place.open_path(output)
 
 
 def test_tensorboard_that_nobody_looks_at_ends(place, job, program):

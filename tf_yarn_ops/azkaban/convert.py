@@ -180,7 +180,7 @@ def tony(files: tuple[Path, ...], conf_file: Path | None, conf: dict[str, str], 
     try:
         for file in reversed(files):
             properties |= read_configuration_file(file)
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise click.UsageError(str(error)) from None
     properties |= conf
     properties |= {f"{WORKER_ENV}{name}": text for name, text in {**container_env, **shell_env}.items()}

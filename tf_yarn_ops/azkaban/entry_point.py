@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import GeneralFault
+from ..runtime.common.values import read_text_file
 from ..validation import ARCHIVE_SUFFIXES
 from .request import AzkabanJobFault, AzkabanRequest, file_name, shown
 
@@ -89,8 +90,8 @@ def _args_file(request: AzkabanRequest) -> str | None:
         request.refuse(request.values["tf.args.file"].key, AzkabanJobFault.OUTSIDE, given=shown(path))
         return None
     try:
-        return (request.folder / path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return read_text_file(request.folder / path)
+    except (OSError, ValueError) as error:
         request.refuse(request.values["tf.args.file"].key, GeneralFault.UNREADABLE_FILE, file=path, error=str(error))
         return None
 

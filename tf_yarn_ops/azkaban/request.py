@@ -4,6 +4,7 @@
 ``.job``. By these keys the paths of faults become keys of the ``.job``.
 """
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -128,7 +129,7 @@ class AzkabanRequest:
         """Return whether the job may name this file of the machine, after links; ``name`` is the key that names it."""
         if self.root is None or name in self.of_site:
             return True
-        return (self.folder / path).resolve().is_relative_to(self.root)
+        return Path(os.path.realpath(self.folder / path)).is_relative_to(self.root)
 
     def says(self, path: str) -> bool:
         """Return whether the job, or the file of its tf.spec, gives the value at a path of the document."""

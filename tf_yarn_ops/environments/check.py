@@ -16,6 +16,7 @@ from pathlib import Path
 
 from .. import programs
 from ..errors import Fault, FaultCode, SpecInvalid
+from ..runtime.common.values import open_regular
 from .unpack import LAST_FAULTS, UNREADABLE, MemberRules, open_tar, unpack_archive
 
 #: Linux on this machine's processor, whose name macOS and Windows spell in their own way.
@@ -165,7 +166,7 @@ def _read(archive: Path, limit: int | None) -> _Listing:
     listing = _Listing()
     # gzip reports an archive that was cut off; tarfile alone takes it for a short one.
     rules = MemberRules()
-    with gzip.open(archive) as content, open_tar(content) as tar:
+    with open_regular(archive) as file, gzip.open(file) as content, open_tar(content) as tar:
         for member in tar:
             tar.members.clear()  # type: ignore[attr-defined]  # as in `unpack_archive`
             fault = rules.check(member)

@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..errors import Fault, FaultCode
+from ..errors import Fault, FaultCode, GeneralFault
 from ..job.document import expand_home
 from ..job.parts import Environment
 from ..job.spec import JobSpec
 from ..runtime.common.clock import DAY
+from ..runtime.common.values import read_text_file
 from ..staging.prune import UNUSED_DAYS
 from ..validation import check_faults, invalid, noting, this_machine
 from .pack import Packing, pack_environment
@@ -28,6 +29,8 @@ logger = logging.getLogger(__name__)
 transfers = logging.getLogger("tf_yarn_ops.transfers")
 
 _LOCK_INTERVAL = 0.5
+#: Files of requirements that name each other, one below the other.
+_MOST_DEPTH = 20
 
 
 class RequirementsFault(FaultCode):
@@ -37,6 +40,7 @@ class RequirementsFault(FaultCode):
     LOCAL_PACKAGE = (
         "{line!r} names a folder of this machine, whose changes would not be seen; pack it with: ytf env pack"
     )
+    TOO_DEEP = "{file} is named by more than {most} files, each by the next: does a file name itself?"
     NO_LOCK = "requirements:// locks its cache, which is not possible on Windows; pack it with: ytf env pack"
     OPEN_CACHE = "everybody may write to {folder}, so its archives can't be trusted; close it: chmod o-w {folder}"
 
@@ -98,17 +102,21 @@ def _build(file: Path, cache: Path, checkpoint: Callable[[], object]) -> Path:
     return archive
 
 
-def _content(file: Path) -> Iterator[str]:
+def _content(file: Path, depth: int = 0) -> Iterator[str]:
     """Yield the text of a file of requirements, and of the files that it names."""
+    if depth > _MOST_DEPTH:
+        raise invalid(RequirementsFault.TOO_DEEP, file=file, most=_MOST_DEPTH)
     try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
+        text = read_text_file(file)
+    except FileNotFoundError as error:
         raise invalid(RequirementsFault.NO_FILE, file=file, machine=this_machine(file)) from error
+    except (OSError, ValueError) as error:
+        raise invalid(GeneralFault.UNREADABLE_FILE, file=str(file), error=error) from error
     yield text
     for line in text.splitlines():
         first, _, rest = line.strip().replace("=", " ", 1).partition(" ")
         if first in ("-r", "-c", "--requirement", "--constraint"):
-            yield from _content(file.parent / rest.strip())
+            yield from _content(file.parent / rest.strip(), depth + 1)
         elif first in ("-e", "--editable") or first.startswith((".", "/", "file:")):
             raise invalid(RequirementsFault.LOCAL_PACKAGE, line=line.strip())
 

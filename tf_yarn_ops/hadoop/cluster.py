@@ -337,7 +337,10 @@ class Cluster:
 
     def open_path(self, url: str) -> tuple[FileSystem, str]:
         """Return a client of the file system of a URL or path, and the path there; raise `RestUnavailable`."""
-        split = urlsplit(url)
+        try:
+            split = urlsplit(url)
+        except ValueError as error:
+            raise RestUnavailable(f"{url!r} is not a URL: {error}") from error
         filesystem = f"{split.scheme}://{split.netloc}" if split.netloc else self.storage.default
         if filesystem in (self.storage.filesystem, self.storage.default) and (
             self.storage.webhdfs or self.storage.local_root
@@ -665,6 +668,13 @@ def build_cluster(answers: ClusterAnswers, found: FoundCluster, authentication: 
             f"the cluster's default file system is not known ({filesystem or 'no fs.defaultFS'}); "
             "add a line to site.yaml: 'default_filesystem: hdfs://namenode:8020'"
         )
+    for name, url in (
+        ("fs.defaultFS", filesystem),
+        ("staging_url", site.staging_url or ""),
+        ("yarn.log.server.url", conf.get("yarn.log.server.url")),
+        ("yarn.nodemanager.remote-app-log-dir", conf.get("yarn.nodemanager.remote-app-log-dir")),
+    ):
+        _check_url(name, url)
     resourcemanagers = _complete(answers.addresses, found.urls, known, negotiates)
     kerberos = negotiates or conf.get("hadoop.security.authentication", "simple") != "simple"
     host = urlsplit(answers.addresses[0]).hostname or ""
@@ -700,6 +710,15 @@ def build_cluster(answers: ClusterAnswers, found: FoundCluster, authentication: 
         version=str(answers.info.get("hadoopVersion", "")),
         site=site,
     )
+
+
+def _check_url(name: str, url: str) -> str:
+    """Return a URL of a configuration; raise ClusterUnreachable if it is none, such as ``hdfs://[``."""
+    try:
+        urlsplit(url).port  # noqa: B018  raises ValueError too
+    except ValueError as error:
+        raise ClusterUnreachable(f"{name} of the cluster's configuration is not a URL ({url!r}: {error})") from error
+    return url
 
 
 def _complete(known: Sequence[str], given: tuple[str, ...], conf: Configuration, negotiates: bool) -> tuple[str, ...]:
@@ -765,7 +784,7 @@ def _log_services(site: Site, conf: Configuration) -> tuple[str, ...]:
 def _locate(default: str, site: Site, configurations: Sequence[Configuration], topology: str | None) -> StorageFacts:
     filesystem, staging = (site.staging_url or default).rstrip("/"), site.staging.rstrip("/")
     for known in configurations if filesystem.startswith("viewfs:") else ():
-        target = urlsplit(known.mounted(filesystem, staging))
+        target = urlsplit(_check_url("the target of a viewfs mount", known.mounted(filesystem, staging)))
         if target.scheme == "file":
             root = str(Path(target.path[: len(target.path) - len(staging)] or "/"))
             return StorageFacts(default, filesystem, staging, local_root=root)

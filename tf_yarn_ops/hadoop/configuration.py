@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 from ..runtime.common.contract import EVERYBODY, ViewersPlan
+from ..runtime.common.values import read_file
 
 _FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "mapred-site.xml")
 _VARIABLE = re.compile(r"\$\{([^}$ ]+)\}")
@@ -36,8 +37,8 @@ CROSS_PLATFORM_CLASSPATH = (
 def read_configuration_file(path: Path) -> dict[str, str]:
     """Return the names and values of a file of Hadoop's configuration; raise ValueError for a broken file."""
     try:
-        root = ElementTree.parse(path).getroot()
-    except ElementTree.ParseError as error:
+        root = ElementTree.fromstring(read_file(path))
+    except (ElementTree.ParseError, LookupError, ValueError) as error:  # the last two for an encoding
         raise ValueError(f"{path} is not XML: {error}") from error
     pairs = ((item.findtext("name"), item.findtext("value")) for item in root.iter("property"))
     return {name.strip(): value for name, value in pairs if name and value is not None}

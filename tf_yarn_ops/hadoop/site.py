@@ -13,7 +13,7 @@ from .. import kinds
 from ..declaration import Converted, Part, Texts, option
 from ..errors import Fault, FaultCode, GeneralFault, SpecInvalid, did_you_mean
 from ..runtime.common.protocol import PORTS
-from ..runtime.common.values import plain_text
+from ..runtime.common.values import plain_text, read_text_file
 from ..validation import invalid, not_a_mapping, read_part, read_text, read_texts
 from .security.credentials import PASSWORD_FILE, TOKEN_FILE, HttpCredentials
 from .security.tickets import Tickets
@@ -259,7 +259,7 @@ def read_site(path: str | Path) -> Site:
 
     where = f"site file {plain_text(str(path))}"
     try:
-        read = load_yaml(Path(path).read_text(encoding="utf-8"))
+        read = load_yaml(read_text_file(path))
     except SpecInvalid as error:
         (fault,) = error.faults
         if fault.code is YamlFault.NOT_YAML:

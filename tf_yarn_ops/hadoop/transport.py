@@ -675,7 +675,7 @@ def send_request(
                     failover.skip(error)
                     continue
             response: httpx.Response = client.request(method, failover.place(path), **options)
-        except (errors.TransportError, errors.InvalidURL) as error:
+        except (errors.TransportError, errors.InvalidURL, UnicodeError) as error:  # UnicodeError: no name of a host
             logger.debug("%s %s%s gets no answer: %r", method, failover.address, path, error)
             # Daemon and pool close connections that are kept, also as the next request begins on one.
             if kept and isinstance(error, errors.NetworkError) and not isinstance(error, errors.ConnectError):

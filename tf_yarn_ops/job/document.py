@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Fault, FaultCode, GeneralFault, SpecInvalid
+from ..runtime.common.values import read_text_file
 
 
 class DocumentFault(FaultCode):
@@ -46,7 +47,7 @@ def read_document(
         The file can't be read, or is not a mapping.
     """
     try:
-        document = parse_yaml((folder / expand_home(path)).read_text(encoding="utf-8"))
+        document = parse_yaml(read_text_file(folder / expand_home(path)))
     except (OSError, ValueError) as error:
         raise SpecInvalid(Fault(key, GeneralFault.UNREADABLE_FILE, {"file": path, "error": str(error)})) from error
     if not isinstance(document, Mapping):

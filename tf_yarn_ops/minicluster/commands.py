@@ -25,20 +25,7 @@ _directory = click.option(
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
-class ClusterCommands(click.Group):
-    """A group that reports a `MiniClusterError` as a message and exit code 1.
-
-    The object of its context is the class of the cluster.
-    """
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except MiniClusterError as error:
-            raise click.ClickException(str(error)) from error
-
-
-@click.group(cls=ClusterCommands)
+@click.group()
 @click.pass_context
 def minicluster(context: click.Context) -> None:
     """Run a real Hadoop on this machine, to try and test jobs: HDFS and YARN on 127.0.0.1."""

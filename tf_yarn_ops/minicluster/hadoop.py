@@ -76,7 +76,8 @@ class MiniCluster:
             raise MiniClusterError("a minicluster runs on Linux only")
         if nodes is not None and not 1 <= nodes <= MAX_NODES:
             raise MiniClusterError(f"a minicluster has 1 to {MAX_NODES} nodes, not {nodes}")
-        self.directory = Path(directory if directory is not None else default_directory(os.environ)).resolve()
+        named = directory if directory is not None else default_directory(os.environ)
+        self.directory = Path(os.path.realpath(named))  # Path.resolve raises RuntimeError for a circle of links
         self._wanted: dict[str, Any] = {}
         self._want(nodes=nodes, light=light, properties=properties)
         self._progress = progress or _LOG.info

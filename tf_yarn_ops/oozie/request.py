@@ -18,6 +18,7 @@ from ..job.document import read_document
 from ..job.request import find_job_warnings
 from ..job.requirement import canonical_type
 from ..job.spec import JobSpec
+from ..runtime.common.values import read_text_file
 from ..submit.preflight import CLIENT_CONFIG, check_files, local_sources
 from ..validation import check_faults, noting
 from .data import read_data, read_uri
@@ -197,7 +198,7 @@ def _read_files(request: OozieRequest, options: Mapping[str, Any], faults: list[
     file, extra = options["workflow"], dict[str, Path]()
     if file is not None:
         try:
-            request = replace(request, flow=Path(file).read_text(encoding="utf-8"))
+            request = replace(request, flow=read_text_file(file))
         except (OSError, ValueError) as error:
             faults.append(Fault("workflow", GeneralFault.UNREADABLE_FILE, {"file": file, "error": str(error)}))
         else:

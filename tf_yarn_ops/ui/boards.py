@@ -64,7 +64,10 @@ class Boards:
 
     def shows(self, owner: str, place: str) -> bool:
         """Return whether TensorBoard can be started on a path or URL of a job of this user."""
-        storage, split = self._cluster.storage, urlsplit(place)
+        try:
+            storage, split = self._cluster.storage, urlsplit(place)
+        except ValueError:  # a record may have any text
+            return False
         own = not split.netloc or f"{split.scheme}://{split.netloc}" in (storage.filesystem, storage.default)
         # A gateway may name the user of its password instead of the owner.
         checked = storage.webhdfs and not storage.local_root and self._cluster.site.credentials is None

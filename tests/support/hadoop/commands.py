@@ -8,6 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.minicluster import commands as plain
 from tf_yarn_ops.minicluster.artefacts import VERSION
 from tf_yarn_ops.minicluster.daemon_settings import MAX_NODES
@@ -86,7 +87,17 @@ _OPTIONS = [
 _WITH_HOSTS = ("hosts", "directory", "properties", "as_json")
 
 
-@click.group(cls=plain.ClusterCommands)
+class _Commands(click.Group):
+    """A group that reports a `MiniClusterError` as a message."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except MiniClusterError as error:
+            raise click.ClickException(str(error)) from error
+
+
+@click.group(cls=_Commands)
 @click.pass_context
 def hadoop(context: click.Context) -> None:
     """Run the Hadoop of the tests: also with Kerberos, HTTPS, pairs of daemons, several hosts, and in other versions."""

@@ -192,7 +192,7 @@ def resourcemanager_services(cluster: Cluster) -> str:
 def _ip_of(host: str) -> str:
     try:
         return str(socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)[0][4][0])
-    except OSError:  # the nodes may know a name that this machine does not
+    except (OSError, UnicodeError):  # the nodes may know a name that this machine does not
         return host
 
 

@@ -87,7 +87,7 @@ def _addresses_of(host: str) -> List[Tuple[int, Tuple[Any, ...]]]:
     """Return the families and addresses of a host, each once."""
     try:
         found = socket.getaddrinfo(host, 0, 0, socket.SOCK_STREAM)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # UnicodeError: more than 63 letters without a dot
         raise LinkLost("no address for %s: %s" % (host, error)) from None
     return list({(int(family), address): None for family, _, _, _, address in found})[:MAX_ADDRESSES]
 

@@ -10,11 +10,13 @@ import dataclasses
 import enum
 import errno
 import functools
+import io
 import json
 import logging
 import math
 import os
 import re
+import select
 import stat
 import types
 from collections import abc
@@ -43,6 +45,8 @@ logger = logging.getLogger(__name__)
 MAX_DEPTH, DOCUMENT_DEPTH = 32, 40
 #: Characters of a text.
 MAX_TEXT = 128 * 1024
+#: Bytes of a file that somebody names, and seconds for which a pipe may be silent.
+MAX_FILE, PIPE_SECONDS = 16 << 20, 10.0
 #: The integers that Java, msgpack and databases hold; a larger one becomes a text.
 MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1
 #: The largest number of a field: differences and sums of such numbers stay finite.
@@ -96,6 +100,34 @@ def open_regular(path: Union[str, os.PathLike[str]]) -> BinaryIO:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is no regular file", os.path.basename(path))
     return open(descriptor, "rb")
+
+
+def read_file(path: Union[str, os.PathLike[str]]) -> bytes:
+    """Return the content of a small file that somebody names, or of a pipe such as that of bash's ``<(...)``.
+
+    Raises
+    ------
+    OSError
+        It can't be read, is longer than `MAX_FILE`, or is a pipe into which nobody writes for `PIPE_SECONDS`.
+    ValueError
+        No file can have such a name.
+    """
+    nonblocking = getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer opens too
+    with open(path, "rb", 0, opener=lambda name, flags: os.open(name, flags | nonblocking)) as file:
+        pipe, content = stat.S_ISFIFO(os.fstat(file.fileno()).st_mode), bytearray()
+        while len(content) <= MAX_FILE:
+            if pipe and not select.select([file], [], [], PIPE_SECONDS)[0]:
+                raise OSError(errno.ETIMEDOUT, "nobody writes into this pipe", os.path.basename(path))
+            part = file.read(1 << 20)
+            if not part:
+                return bytes(content)
+            content += part
+    raise OSError(errno.EFBIG, "it is longer than %d bytes" % MAX_FILE, os.path.basename(path))
+
+
+def read_text_file(path: Union[str, os.PathLike[str]]) -> str:
+    """Return the text of a file, as `read_file`; ValueError also means that it is not UTF-8."""
+    return io.TextIOWrapper(io.BytesIO(read_file(path)), "utf-8").read()
 
 
 def plain_text(text: str) -> str:
