@@ -166,7 +166,7 @@ def _read(archive: Path, limit: int | None) -> _Listing:
     listing = _Listing()
     # gzip reports an archive that was cut off; tarfile alone takes it for a short one.
     rules = MemberRules()
-    with open_regular(archive) as file, gzip.open(file) as content, open_tar(content) as tar:
+    with open_regular(archive) as opened, gzip.open(opened) as content, open_tar(content) as tar:
         for member in tar:
             tar.members.clear()  # type: ignore[attr-defined]  # as in `unpack_archive`
             fault = rules.check(member)

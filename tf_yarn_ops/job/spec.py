@@ -550,12 +550,10 @@ class JobSpec(Part):
     @property
     def resource_names(self) -> tuple[str, ...]:
         """The resources of YARN that its tasks ask for, besides memory and vcores."""
-        sizes = (
-            size  # of the type too where an index has no size of its own; instances may be any number here
+        gpus = any(  # without a loop over instances, which may be any number here
+            (task.gpus and len(task.indices) < task.instances) or any(own.gpus for own in task.indices.values())
             for task in self.tasks.values()
-            for size in (*task.indices.values(), *([task] if len(task.indices) < task.instances else []))
         )
-        gpus = any(size.gpus for size in sizes)
         named = (name for task in self.tasks.values() for name in task.resources)
         return tuple(dict.fromkeys((*([GPU] * gpus), *named)))
 
