@@ -247,22 +247,41 @@ def resourcemanager_cut_off(rig):
     known = len(rig.applications())
     client = rig.submit(*words)
     until(lambda: client.process.poll() is not None or len(rig.applications()) > known, 120, 0.5, client.lines)
-    old = beating(rig)
+    old = beating(rig, "beats")
     pass_time(rig, 2)
-    assert len(old) == 1 and beating(rig) == old, (old, client.lines())
+    assert len(old) == 1 and beating(rig, "beats") == old, (old, client.lines())
     rig.cluster.unblock("master")
+    return second_trains_alone(rig, client, "beats", began)
+
+
+@row("the ResourceManager and the coordinator's node are cut off from each other; the client calls again at once",
+     Reason.SUCCEEDED, 300)  # fmt: skip
+def resourcemanager_cut_off_from_coordinator(rig):
+    """Coordinator and agents reach each other all the time; YARN takes the application master for lost."""
+    words = *releasable(rig, "apart"), "--run_id", "apart", *HEARTBEAT, "-r", "worker:1", BEATS
+    client = rig.submit(*words)
     client.running(1)
-    release(rig, "beats")
+    began = rig.clock()
+    rig.cluster.block("master", client.master(), RESOURCEMANAGER)
+    lost = client.wait()
+    assert lost["reason"] == "NODE_LOST" and lost["retryable"], lost
+    return second_trains_alone(rig, rig.submit(*words), "apart", began)
+
+
+def second_trains_alone(rig, client, name, began):
+    """End a job that writes `BEATS` and had a predecessor; hold that the predecessor had ended before."""
+    client.running(1)
+    release(rig, name)
     outcome = client.end(began, trained_once)
-    (_, ended), (begun, _) = (beats for _, beats in sorted(beating(rig).items()))
+    (_, ended), (begun, _) = (beats for _, beats in sorted(beating(rig, name).items()))
     assert ended < begun, (ended, begun, outcome)
     return outcome
 
 
-def beating(rig):
+def beating(rig, name):
     """Return the first and the last time at which each application has trained."""
-    found = {file.suffix: file.read_text().split() for file in rig.cluster.directory.glob("beats.released.*")}
-    return {name: (float(times[0]), float(times[-1])) for name, times in found.items()}
+    found = {file.suffix: file.read_text().split() for file in rig.cluster.directory.glob(f"{name}.released.*")}
+    return {application: (float(times[0]), float(times[-1])) for application, times in found.items()}
 
 
 @row("a worker's NodeManager gets SIGKILL and starts again after 10 s", Reason.SUCCEEDED, 150)
@@ -362,6 +381,16 @@ def worker_cut_off_from_coordinator(rig):
     return client.end(began)
 
 
+@row("the coordinator's node is cut off from all other nodes", Reason.HEARTBEAT_LOST, 120)
+def all_nodes_cut_off_from_coordinator(rig):
+    client = rig.submit("-r", "worker:3", *HEARTBEAT, "--max_container_losses", "0", FOREVER)
+    hosts, master = {*client.running(3).values()}, client.master()
+    began = rig.clock()
+    for host in hosts - {master}:
+        rig.cluster.block(master, host)
+    return client.end(began)
+
+
 @row("a firewall drops what the client sends to NodeManagers; they accept connections and hang", Reason.SUCCEEDED, 150)
 def nodemanagers_unreachable_for_client(rig):
     """The coordinator serves the log of a running task, HDFS that of an ended one."""
@@ -429,18 +458,31 @@ def test_fault_of_the_network_ends_as_the_matrix_says(row, played):
 
 
 def test_tensorflow_trains_on_three_hosts_from_and_to_hdfs(rig, played):
-    """The client waits for the fault's rows: they change what names mean."""
+    """The client waits for the fault's rows: they change what names mean. Page and TensorBoard answer it meanwhile."""
     digits, data = ROOT / "examples" / "digits", "/tmp/digits.npz"
     prepared = rig.run(sys.executable, str(digits / "prepare.py"), f"webhdfs://root@master.lab.test:9870{data}")
     assert prepared.returncode == 0, prepared.stderr
     words = ["-r", "worker:3", "-i", f"hdfs://{data}", "-o", "hdfs:///tmp/digits"]
+    board = ["--tensorboard", "--tensorboard_memory", "1g", "--tensorboard_args", "--reload_interval=1"]
     files = [word for name in ("multi_worker.py", "digits.py") for word in ("--file", str(digits / name))]
+    program = f"python multi_worker.py --batch_size 63 --steps 300 && {UNTIL_RELEASED}"
+    client = rig.submit(*releasable(rig, "trains"), *words, *board, *files, program)
+
+    def fetch(url):
+        code = "import sys, urllib.request as r; print(r.build_opener(r.ProxyHandler({})).open(sys.argv[1], timeout=30).read())"
+        return rig.run(sys.executable, "-c", code, url).stdout
+
+    address = until(lambda: client.report().get("tensorboard_url"), 180, 0.5, client.lines)
+    assert address.startswith("http://master.lab.test:8088/proxy/"), address
+    until(lambda: "loss" in fetch(f"{address}data/plugin/scalars/tags"), 120, 1, client.lines)
+    assert "worker:2" in fetch(client.report()["tracking_url"].rstrip("/") + "/pages/ytf/")
+    release(rig, "trains")
 
     def expect(report):
-        on_different_hosts(report)
+        on_different_hosts({**report, "tasks": [task for task in report["tasks"] if task["task"] != "tensorboard:0"]})
         assert report["metrics"]["accuracy"] >= 0.95, report
 
-    outcome = rig.play(*words, *files, "python multi_worker.py --batch_size 63 --steps 300", expect=expect)
+    outcome = client.end(rig.clock(), expect)
     assert outcome.reason is Reason.SUCCEEDED, outcome.message
     place = "/webhdfs/v1/tmp/digits/model/saved_model.pb?op=GETFILESTATUS&user.name=root"
     health.open_page(rig.cluster.settings, rig.cluster.namenode_url + place, 10).close()
