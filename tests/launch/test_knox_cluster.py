@@ -13,7 +13,7 @@ from support.commit_rows import commits_whole_and_once, train
 from support.hadoop import HadoopCluster
 from support.hadoop.kms import make_zone
 from support.waiting import until
-from tf_yarn_ops.errors import CommitRefused, CredentialsRefused, KmsUnreachable, LogMissing
+from tf_yarn_ops.errors import CommitRefused, CredentialsRefused, KmsUnreachable, LogMissing, TfYarnError
 from tf_yarn_ops.follow.log_reader import Logs, find_log
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
@@ -119,6 +119,9 @@ def test_wrong_password_at_knox_is_not_retryable(hadoop, tmp_path):
         wrong = Site(**vars(site) | {"gateway_password_file": str(tmp_path / "password")})
         discover(f"{home.url}/default/yarn", ENVIRON, site=wrong)
     assert (raised.value.reason.exit_code, raised.value.reason.retryable) == (3, False)
+    with pytest.raises(TfYarnError) as unknown:  # Knox answers with JSON
+        discover(f"{home.url}/nosuch/yarn", ENVIRON, site=site)
+    assert "Not Found" in str(unknown.value) and "{" not in str(unknown.value), unknown.value
 
 
 def test_kms_that_is_away_is_an_outage_that_names_it(hadoop):
@@ -130,8 +133,9 @@ def test_kms_that_is_away_is_an_outage_that_names_it(hadoop):
     for files in (inside, behind):
         with (
             closing(files),
-            pytest.raises(KmsUnreachable, match=rf"the KMS kms://http@{cluster.settings.address('kms')}/kms"),
+            pytest.raises(KmsUnreachable, match=rf"the KMS kms://http@{cluster.settings.address('kms')}/kms") as raised,
         ):
             # A NameNode has some keys in store.
             for number in range(20):
                 files.create(f"{path}-{number}", b"x" * 100_000, 0o600)
+        assert (raised.value.reason.exit_code, raised.value.reason.retryable) == (4, True)

@@ -4,6 +4,7 @@ TensorBoard reads the copy, so that its machine needs no library of HDFS. In the
 TensorBoard (`hdfs.Hdfs` reads), elsewhere by ``ytf tensorboard``.
 """
 
+import errno
 import os
 import shutil
 from typing import Dict, Set
@@ -47,7 +48,13 @@ class EventCopies:
         self._copied: Dict[str, int] = {}
 
     def refresh(self) -> int:
-        """Copy what is new, and delete the copies of files that are gone; return the number of new bytes."""
+        """Copy what is new, and delete the copies of files that are gone; return the number of new bytes.
+
+        Raises
+        ------
+        OSError
+            The file system refuses, or a file needs more than half of the disk's free space.
+        """
         found: Set[str] = set()
         fetched, waiting = 0, [""]
         while waiting:
@@ -72,6 +79,8 @@ class EventCopies:
             self._copied[name] = 0
         if copied == entry.length and not _may_grow_unseen(entry, copied):
             return 0
+        if entry.length - copied > shutil.disk_usage(self._folder).free // 2:
+            raise OSError(errno.ENOSPC, "the copy of %s needs more than half of the free space" % name, self._folder)
         fetched = 0
         while piece := self._source.read_appended(os.path.join(self.path, name), copied + fetched, entry.length, PIECE):
             with open(self._local(name), "ab") as file:
