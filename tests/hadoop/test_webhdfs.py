@@ -442,6 +442,7 @@ def test_no_namenode_names_the_addresses_and_no_proxy_is_used(monkeypatch):
             "Exception while contacting value generator \n\tat org.x.ValueQueue.getAtMost(ValueQueue.java:396)\nCaused by: "
             "java.net.ConnectException: Connection refused\n\tat java.base/x.Net.pollConnect(Native Method)\n",
         ),
+        ("IOException", "Failed to connect to: http://kms:9600/kms/v1/keyversion/zone%400/_eek?eek_op=decrypt"),
         ("SocketTimeoutException", "Read timed out"),
         ("UnknownHostException", "kms.example"),
         ("NoRouteToHostException", "No route to host"),

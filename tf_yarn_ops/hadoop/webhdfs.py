@@ -60,7 +60,7 @@ _BRIEF = ("GETFILESTATUS", "LISTSTATUS", "DELETE", "GETSERVERDEFAULTS", "GETDELE
 #: What NameNodes and DataNodes answer while a server behind them is away; in an encryption zone it is the KMS.
 _BEHIND = re.compile(
     r"\b(?:NoRouteToHost|Connect|ConnectTimeout|SocketTimeout|UnknownHost)Exception\b|"
-    r"^(?:Connection (?:refused|reset)|Read timed out|connect timed out|No route to host)"
+    r"^(?:Connection (?:refused|reset)|Read timed out|connect timed out|No route to host|Failed to connect to: )"
 )
 #: The request for the KMS, which the failure of another request sends.
 _DEFAULTS = describe_call("GETSERVERDEFAULTS", "/")
