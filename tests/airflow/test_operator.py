@@ -312,6 +312,7 @@ def test_importing_the_operator_loads_airflow_and_the_options_only():
                 "masking",
                 "reasons",
                 "roles",
+                "values",
                 "web_address",
             )
         ),
