@@ -2,9 +2,10 @@
 
 import pytest
 
-from support.wire import job, registration
+from support.wire import exited, job, registration
 from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.master.containers import Container
+from tf_yarn_ops.runtime.master.curves import Curves
 from tf_yarn_ops.runtime.master.registry import Refused, Registry
 
 
@@ -51,6 +52,23 @@ def test_container_whose_agent_has_not_called_has_a_log():
         ("worker:0", "n2", "container_2", "http://n2:8042/node/containerlogs/container_2/u/worker.log"),
         ("worker:1", "n3", "container_3", "http://n3:8042/node/containerlogs/container_3/u/worker.log"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("writers", "expected"),
+    [
+        ((), None),
+        (("worker_0", "worker_1"), {"by": "worker_0"}),
+        (("worker_1",), {"by": "worker_1"}),  # torchrun gives rank 0 to any task
+        (("ps_0",), None),
+    ],
+)
+def test_metrics_are_of_worker_0_else_of_an_awaited_task(writers, expected):
+    registry = Registry(job())
+    for container in ("ps_0", "worker_0", "worker_1"):
+        peer, _ = registry.admit(registration(container))
+        registry.ended(peer, exited(result={"by": container} if container in writers else None))
+    assert registry.metrics(Curves()) == expected
 
 
 def test_container_of_a_registered_agent_is_not_expected():

@@ -239,12 +239,13 @@ class Registry:
         self._records[task].pop("state", None)
 
     def metrics(self, curves: Curves) -> Optional[Mapping[str, Any]]:
-        """Return the metrics of the chief, else of worker 0, else of task 0 of the first awaited type.
+        """Return the metrics of the chief, else of worker 0, else of the first awaited task that has some.
 
-        They are the last values of its curves, and its result, of which a value replaces one with the same name.
+        They are the last values of its curves, and its result, of which a value replaces one with the same name. A
+        launcher such as torchrun may give rank 0 to any task.
         """
-        awaited = [TaskId(name, 0) for name, plan in self._job.types.items() if plan.awaited]
-        for task in (TaskId("chief", 0), TaskId("worker", 0), *awaited):
+        awaited = [task for task in self._job.tasks() if self._job.types[task.type].awaited]
+        for task in (TaskId("chief", 0), TaskId("worker", 0), *sorted(awaited, key=lambda task: task.index)):
             result, last = self._results.get(task), curves.last_values(str(task))
             if result is not None or last is not None:
                 return {**(last or {}), **(result or {})}
