@@ -12,7 +12,7 @@ import pytest
 from support.fake_yarn import FakeYarn, closed_address, serving, stand_by
 from support.hadoop_clients import environ, write_conf
 from support.waiting import until
-from tf_yarn_ops.errors import ClusterUnreachable, ResourceManagerUnknown, SpecInvalid, SubmissionRejected
+from tf_yarn_ops.errors import ClusterUnreachable, ResourceManagerUnknown, SpecInvalid, SubmissionRejected, TfYarnError
 from tf_yarn_ops.hadoop.cluster import (
     Cluster,
     ClusterAnswers,
@@ -21,6 +21,7 @@ from tf_yarn_ops.hadoop.cluster import (
     build_cluster,
     current_user,
     discover,
+    find_addresses,
     local,
     parse_addresses,
 )
@@ -287,6 +288,31 @@ def test_configuration_with_an_address_that_is_none_is_a_fault(name, url):
     answers = ClusterAnswers({}, None, conf, ("http://a:1",))
     with pytest.raises(ClusterUnreachable, match=r"of the cluster's configuration is not a URL \('hdfs://"):
         build_cluster(answers, FoundCluster(("http://a:1",), ""), SimpleAuthentication("a", "a"), Site())
+
+
+@pytest.mark.parametrize("host", ["[a]", "[", "a:b"])
+@pytest.mark.parametrize("name", ["yarn.resourcemanager.hostname", "yarn.resourcemanager.webapp.address"])
+def test_resourcemanager_that_is_no_url_is_a_fault(tmp_path, name, host):
+    """In HADOOP_CONF_DIR, and in the answer of a server that names the others of a pair."""
+    properties = f"<configuration><property><name>{name}</name><value>{host}</value></property></configuration>"
+    (tmp_path / "yarn-site.xml").write_text(properties)
+    with pytest.raises(ClusterUnreachable, match=r"yarn.resourcemanager.webapp.address of .* is not a URL"):
+        find_addresses(None, {"HADOOP_CONF_DIR": str(tmp_path)}, Site())
+    answers = ClusterAnswers({}, None, Configuration({"fs.defaultFS": "hdfs://a:1", name: host}), ("http://a:1",))
+    with pytest.raises(ClusterUnreachable, match=r"yarn.resourcemanager.webapp.address of .* is not a URL"):
+        build_cluster(answers, FoundCluster(("http://a:1",), ""), SimpleAuthentication("a", "a"), Site())
+
+
+@pytest.mark.parametrize("host", ["[a]:9870", "[", "a:b"])
+def test_namenode_that_is_no_url_is_an_error_of_ours(host):
+    for setting in ("dfs.namenode.http-address", "dfs.namenode.http-address.a.nn1"):
+        conf = Configuration(
+            {"fs.defaultFS": "hdfs://a", "dfs.nameservices": "a", "dfs.ha.namenodes.a": "nn1", setting: host}
+        )
+        answers = ClusterAnswers({}, None, conf, ("http://a:1",))
+        with pytest.raises(TfYarnError):
+            cluster = build_cluster(answers, FoundCluster(("http://a:1",), ""), SimpleAuthentication("a", "a"), Site())
+            cluster.open_filesystem().status("/")
 
 
 def facts_of(row):

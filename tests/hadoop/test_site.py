@@ -57,6 +57,14 @@ def test_the_users_site_file_is_found(tmp_path):
     assert {site.base_port(number) for number in range(10)} == {31000, 31016}
 
 
+@pytest.mark.parametrize(
+    "setting", [{"staging": ""}, {"staging": "a"}, {"staging_url": "a://["}, {"default_filesystem": "hdfs://[a]:1"}]
+)
+def test_places_that_are_no_paths_and_urls(setting):
+    with pytest.raises(SpecInvalid, match=r"is not an absolute path|is not a URL such as hdfs://namenode:8020"):
+        Site(**setting)
+
+
 @pytest.mark.parametrize("ports", ["20000", "1-20000", "20000-20010", "60000-70000", "b-a", "\u00b2-30000"])
 def test_port_ranges_that_can_not_be(ports):
     with pytest.raises(SpecInvalid, match="coordinator_ports"):

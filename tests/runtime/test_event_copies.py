@@ -144,7 +144,7 @@ def test_event_files_are_copied_and_nothing_else(mirror, node, tmp_path):
 
 def test_file_that_would_fill_the_disk_is_not_copied(mirror, node, tmp_path):
     node.files, node.known = {TRAIN: b"abc"}, {TRAIN: 10**18}
-    with pytest.raises(OSError, match="the copy of logs/train/.* needs more than half of the free space"):
+    with pytest.raises(OSError, match=r"the copy of logs/train/.* needs more than half of the free space"):
         mirror.refresh()
     assert set(copies(tmp_path).values()) == {b""}
 

@@ -28,6 +28,7 @@ from ..errors import (
 from ..runtime.common.contract import ViewersPlan
 from ..runtime.common.local_job import SCHEME
 from ..runtime.common.tokens import encode_token
+from ..runtime.common.web_address import is_url
 from ..validation import ValueFault, check_faults, is_expanded, unexpected_position
 from . import gateway
 from .backend import Backend
@@ -508,8 +509,10 @@ def find_addresses(resourcemanager: str | None, environ: Mapping[str, str], site
         return FoundCluster(urls, source)
     if environ.get("HADOOP_CONF_DIR"):
         local = _read_directory(environ["HADOOP_CONF_DIR"], environ)
-        if local.resourcemanagers():
-            return FoundCluster(local.resourcemanagers(), "HADOOP_CONF_DIR", local)
+        if found := local.resourcemanagers():
+            for url in found:
+                _check_url("yarn.resourcemanager.webapp.address", url)
+            return FoundCluster(found, "HADOOP_CONF_DIR", local)
     raise ResourceManagerUnknown(
         "no ResourceManager is known. Give --resourcemanager http://host:8088 (or $YTF_RESOURCEMANAGER), "
         "a line 'resourcemanager: http://host:8088' in ~/.config/tf_yarn_ops/site.yaml, or a HADOOP_CONF_DIR "
@@ -670,9 +673,9 @@ def build_cluster(answers: ClusterAnswers, found: FoundCluster, authentication: 
         )
     for name, url in (
         ("fs.defaultFS", filesystem),
-        ("staging_url", site.staging_url or ""),
         ("yarn.log.server.url", conf.get("yarn.log.server.url")),
         ("yarn.nodemanager.remote-app-log-dir", conf.get("yarn.nodemanager.remote-app-log-dir")),
+        *(("yarn.resourcemanager.webapp.address", url) for url in known.resourcemanagers()),
     ):
         _check_url(name, url)
     resourcemanagers = _complete(answers.addresses, found.urls, known, negotiates)
@@ -714,10 +717,8 @@ def build_cluster(answers: ClusterAnswers, found: FoundCluster, authentication: 
 
 def _check_url(name: str, url: str) -> str:
     """Return a URL of a configuration; raise ClusterUnreachable if it is none, such as ``hdfs://[``."""
-    try:
-        urlsplit(url).port  # noqa: B018  raises ValueError too
-    except ValueError as error:
-        raise ClusterUnreachable(f"{name} of the cluster's configuration is not a URL ({url!r}: {error})") from error
+    if not is_url(url):
+        raise ClusterUnreachable(f"{name} of the cluster's configuration is not a URL ({url!r})")
     return url
 
 

@@ -14,6 +14,7 @@ from ..declaration import Converted, Part, Texts, option
 from ..errors import Fault, FaultCode, GeneralFault, SpecInvalid, did_you_mean
 from ..runtime.common.protocol import PORTS
 from ..runtime.common.values import plain_text, read_text_file
+from ..runtime.common.web_address import is_url
 from ..validation import invalid, not_a_mapping, read_part, read_text, read_texts
 from .security.credentials import PASSWORD_FILE, TOKEN_FILE, HttpCredentials
 from .security.tickets import Tickets
@@ -35,6 +36,7 @@ class SiteFault(FaultCode):
     SMALL_RANGE = "{given!r} is not a range of at least {least} ports between 1024 and 65535"
     NOT_ABSOLUTE = "{given!r} is not an absolute path of the file system"
     NOT_ABSOLUTE_FILE = "{given!r} is not an absolute path"
+    NOT_A_URL = "{given!r} is not a URL such as hdfs://namenode:8020"
     TWO_LOGINS = "a gateway gets a token or a password; remove this setting or {other}"
     NO_SETTINGS = "has no settings: each line is NAME: VALUE"
     NO_TIMEOUT = "0 would wait without end; give a number of seconds"
@@ -215,11 +217,14 @@ class Site(Part):
         if not wrong:
             for name, path, code in (
                 ("staging", self.staging, SiteFault.NOT_ABSOLUTE),
-                ("environment_cache", self.environment_cache, SiteFault.NOT_ABSOLUTE_FILE),
-                ("keytab", (self.keytab or "").removeprefix("FILE:"), SiteFault.NOT_ABSOLUTE_FILE),
+                ("environment_cache", self.environment_cache or "/", SiteFault.NOT_ABSOLUTE_FILE),
+                ("keytab", (self.keytab or "/").removeprefix("FILE:"), SiteFault.NOT_ABSOLUTE_FILE),
             ):
-                if path and not path.startswith("/"):
+                if not path.startswith("/"):
                     yield Fault(name, code, {"given": getattr(self, name)})
+            for name in ("default_filesystem", "staging_url"):
+                if not is_url(getattr(self, name) or ""):
+                    yield Fault(name, SiteFault.NOT_A_URL, {"given": getattr(self, name)})
             if not self.request_timeout:
                 yield Fault("request_timeout", SiteFault.NO_TIMEOUT)
         if self.gateway_password_file and self.gateway_token_file:

@@ -1,4 +1,4 @@
-"""`safe_url`: a URL that others wrote, before a page, a terminal or an engine shows it as a link."""
+"""`safe_url`: a URL that others wrote, before a page, a terminal or an engine shows it as a link; `is_url`."""
 
 import re
 from urllib.parse import urlsplit
@@ -31,3 +31,12 @@ def safe_url(url: object) -> str:
     if not host or "@" in split.netloc:
         return ""
     return url
+
+
+def is_url(text: str) -> bool:
+    """Return whether Python can take a text apart as a URL; not ``hdfs://[``, ``http://[a]:1`` and ``http://a:b``."""
+    try:
+        urlsplit(text).port  # noqa: B018  raises ValueError too
+    except ValueError:
+        return False
+    return True
