@@ -7,6 +7,7 @@ the command that opens the prompt beside the task: ``python breakpoint_socket.py
 
 import os
 import pdb
+import shlex
 import socket
 import sys
 import threading
@@ -42,7 +43,7 @@ def wait():
         server.listen()
         caller = sys._getframe(1)
         print(f"waiting at a breakpoint: {caller.f_code.co_filename}:{caller.f_lineno}", flush=True)
-        print(f"in {os.getcwd()}: {sys.executable} breakpoint_socket.py", flush=True)
+        print(f"cd {shlex.quote(os.getcwd())} && {sys.executable} breakpoint_socket.py", flush=True)
         connection, _ = server.accept()
     os.unlink(ADDRESS)
     with connection:  # it stays open until its files are closed

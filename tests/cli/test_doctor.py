@@ -97,7 +97,7 @@ def test_machines_of_one_team_are_compared(place, tmp_path):
     assert "machines differ in site.history_days: '5' on " in other.stdout and "'not set' on wk1 (" in other.stdout
     wrong = run("--compare", "/missing", "--compare", str(site), "--environment", "venv:/x")
     assert (wrong.returncode, wrong.stdout) == (2, "")
-    for text in ("'/missing' can't be read", "is no output of ytf doctor --json", "environment: "):
+    for text in ("'/missing' can't be read", "is not what ytf doctor --json prints", "environment: "):
         assert text in wrong.stderr
 
 

@@ -446,7 +446,7 @@ def test_breakpoint_of_a_local_job_opens_its_prompt(environ, tmp_path):
         lines = []
         for line in job.stdout:
             lines.append(line)
-            if found := re.search(rf"in (/.*): (\S+) {re.escape(debugger.name)}$", line):
+            if found := re.search(rf"cd (/.*) && (\S+) {re.escape(debugger.name)}$", line):
                 folder, python = found.groups()
                 typed = subprocess.run(
                     [python, debugger.name],

@@ -42,12 +42,12 @@ def test_diagnosis_of_another_machine_is_read(tmp_path):
 def test_file_that_is_no_diagnosis_is_a_fault(tmp_path, content):
     path = tmp_path / "file"
     path.write_bytes(content)
-    with pytest.raises(SpecInvalid, match="is no output of ytf doctor --json whose check 'machine' was made"):
+    with pytest.raises(SpecInvalid, match="is not what ytf doctor --json prints, or its check 'machine' was skipped"):
         read_machine(str(path))
 
 
 def test_file_that_cannot_be_read_is_a_fault(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", tmp_path / "missing", "a\0b"):
-        with pytest.raises(SpecInvalid, match=r"can't be read|is no output"):
+        with pytest.raises(SpecInvalid, match=r"can't be read|is not what"):
             read_machine(str(path))

@@ -1,6 +1,7 @@
 """Documents to jobs and back: round trips for any job, the exact words for what can't be read."""
 
 import json
+import os
 from dataclasses import fields
 
 import pytest
@@ -202,3 +203,8 @@ def test_relative_paths_begin_in_the_folder_of_the_file(tmp_path, monkeypatch):
     assert rendered["script"] == "/elsewhere.py"
     monkeypatch.chdir(tmp_path / "conf")
     assert read_document("job.yaml")["script"] == "t.py"
+    reader, writer = os.pipe()
+    with open(reader), open(writer, "w") as pipe:
+        pipe.write("{command: x, script: t.py}")
+        pipe.close()
+        assert read_document(f"/dev/fd/{reader}")["script"] == "t.py"

@@ -122,7 +122,7 @@ def test_roles_come_from_the_table_unless_the_task_sets_them():
         ({"procs_per_task": 65}, [
             "procs_per_task: 65 given, at most 64 allowed",
             "procs_per_task: TensorFlow has one process in each task: TF_CONFIG names no others. Give framework of pytorch, "
-            "jax, horovod, none, or leave it out"]),
+            "jax, horovod, none, or one process"]),
         ({"procs_per_task": 2, "framework": "jax", "tasks": {
             "worker": {"instances": 2, "gpus": 4, "indices": {1: {"gpus": 3}}}, "side": {"gpus": 1, "in_cluster": False}}},
          ["procs_per_task: 2 processes can't share the 3 GPUs of worker:1 equally; give a number that divides 3"]),

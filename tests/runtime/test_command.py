@@ -102,7 +102,7 @@ def test_first_failure_of_a_process_ends_the_others_and_is_the_commands(tmp_path
     assert sorted(told["lines"]) == [
         "[0] saved",
         "[1] out",
-        "tf_yarn_ops agent: warning: process 1 has ended with exit code 9; the others get SIGTERM",
+        "tf_yarn_ops agent: warning: LOCAL_RANK 1 has ended with exit code 9; the others get SIGTERM",
     ]
 
 

@@ -272,7 +272,7 @@ def test_failure_of_one_process_is_that_of_its_task(launcher):
     failure = next(task for task in report.tasks if task.task == report.first_failure)
     assert report.reason is Reason.TASK_FAILED and (failure.task, failure.exit_code) == ("worker:0", 9), report
     assert "[1] bad input\n" in failure.log_tail
-    assert "process 1 has ended with exit code 9" in "".join(launcher.log(report.application_id, "worker:0"))
+    assert "LOCAL_RANK 1 has ended with exit code 9" in "".join(launcher.log(report.application_id, "worker:0"))
 
 
 def test_request_that_needs_a_cluster_is_rejected(launcher):

@@ -89,6 +89,6 @@ def read_machine(path: str) -> tuple[str, dict[str, Any]]:
         values = {"file": path, "error": error.strerror}
         raise SpecInvalid(Fault("", GeneralFault.UNREADABLE_FILE, values)) from error
     except (ValueError, TypeError, LookupError, StopIteration, OverflowError) as error:
-        values = {"sentence": f"{path!r} is no output of ytf doctor --json whose check 'machine' was made"}
+        values = {"sentence": f"{path!r} is not what ytf doctor --json prints, or its check 'machine' was skipped"}
         raise SpecInvalid(Fault("", GeneralFault.SENTENCE, values)) from error
     return host, machine

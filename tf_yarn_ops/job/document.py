@@ -39,7 +39,7 @@ def read_document(
     -------
     dict
         The document as `JobSpec.from_dict` takes it, not yet checked. Its relative paths begin in the folder of the
-        file, like ``path`` itself.
+        file, like ``path`` itself; those of a pipe in the current one.
 
     Raises
     ------
@@ -52,7 +52,8 @@ def read_document(
         raise SpecInvalid(Fault(key, GeneralFault.UNREADABLE_FILE, {"file": path, "error": str(error)})) from error
     if not isinstance(document, Mapping):
         raise SpecInvalid(Fault(key, DocumentFault.NOT_A_JOB, {"file": path}))
-    return _with_paths(render(dict(document)), os.path.dirname(path))
+    own = os.path.dirname(path) if os.path.isfile(folder / expand_home(path)) else ""  # a pipe has no folder
+    return _with_paths(render(dict(document)), own)
 
 
 def expand_home(path: str) -> str:

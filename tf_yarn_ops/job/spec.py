@@ -106,7 +106,7 @@ class JobFault(FaultCode):
     TENSORBOARD_TYPE = "tensorboard can't be a task type; the option {other} adds it"
     TOO_MANY = "{given} given, at most {most} allowed"
     NO_RANKS = (
-        "TensorFlow has one process in each task: TF_CONFIG names no others. Give {other} of {allowed}, or leave it out"
+        "TensorFlow has one process in each task: TF_CONFIG names no others. Give {other} of {allowed}, or one process"
     )
     UNEQUAL_GPUS = "{given} processes can't share the {gpus} GPUs of {task} equally; give a number that divides {gpus}"
     BAD_TAG = "{given!r} is not ASCII of 1 to 100 characters"

@@ -172,7 +172,7 @@ class Command:
                     self._exited = self._failed or ending
                 if self._running and self._exited:
                     how = "signal %d" % number if number else "exit code %s" % code
-                    text = "%sprocess %d has ended with %s; the others get SIGTERM\n" % (AGENT_WARNING, process, how)
+                    text = "%sLOCAL_RANK %d has ended with %s; the others get SIGTERM\n" % (AGENT_WARNING, process, how)
                     os.write(2, text.encode())
 
     def _kill(self, left: Mapping[int, int]) -> None:
