@@ -90,8 +90,9 @@ def test_machines_of_one_team_are_compared(place, tmp_path):
     machine = next(check["facts"] for check in document["checks"] if check["check"] == "machine")
     machine["host"] = "wk1"
     there.write_text(json.dumps(document))
-    same = run("--resourcemanager", place.url, "--compare", str(there))
-    assert same.returncode == 0 and re.search(r"^ok       machine         .*, as wk1$", same.stdout, re.M), same.stdout
+    same = run("--resourcemanager", place.url, "--compare", str(there), "--compare", str(there))
+    line = rf"^ok       machine         .*, as wk1, wk1 in {re.escape(str(there))}$"
+    assert same.returncode == 0 and re.search(line, same.stdout, re.M), same.stdout
     other = run("--resourcemanager", place.url, "--compare", str(there), YTF_SITE=str(site))
     assert other.returncode == 2
     assert "machines differ in site.history_days: '5' on " in other.stdout and "'not set' on wk1 (" in other.stdout

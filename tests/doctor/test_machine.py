@@ -7,6 +7,7 @@ import pytest
 
 from tf_yarn_ops.doctor.machine import differing_facts, read_machine
 from tf_yarn_ops.errors import SpecInvalid
+from tf_yarn_ops.runtime.common import values
 
 FACTS = {"user": "ann", "resourcemanagers": ["http://rm1:8088", "http://rm2:8088"], "seen": 1_795_946_400}
 
@@ -46,7 +47,8 @@ def test_file_that_is_no_diagnosis_is_a_fault(tmp_path, content):
         read_machine(str(path))
 
 
-def test_file_that_cannot_be_read_is_a_fault(tmp_path):
+def test_file_that_cannot_be_read_is_a_fault(tmp_path, monkeypatch):
+    monkeypatch.setattr(values, "PIPE_SECONDS", 0.01)
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", tmp_path / "missing", "a\0b"):
         with pytest.raises(SpecInvalid, match=r"can't be read|is not what"):

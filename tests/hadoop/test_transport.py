@@ -14,7 +14,7 @@ from support.hadoop_clients import client
 from support.waiting import until
 from tf_yarn_ops.errors import ClusterUnreachable, KerberosRefused, SubmissionRejected
 from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
-from tf_yarn_ops.hadoop.transport import explain_body
+from tf_yarn_ops.hadoop.transport import Addresses, Failover, explain_body
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.runtime.common import container_http
 from tf_yarn_ops.runtime.common.hdfs import Hdfs
@@ -87,6 +87,22 @@ def hung():
     """Return the address of a server that takes connections, and answers nothing, as after SIGSTOP."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    ("limit", "probes"),
+    [(1.5, []), (5.9, []), (6.0, [2.0]), (10.0, [2.0]), (30.0, [2.0, 4.0, 8.0]), (None, [2.0, 4.0, 8.0])],
+)
+def test_probes_take_a_part_of_the_time_of_a_request(limit, probes):
+    """A kill in the last seconds of a worker is the first request."""
+    addresses = Addresses(["http://a:1", "http://b:1"])
+    failover, seen = Failover(addresses), []
+    while probe := failover.probe(limit):
+        seen.append(probe[1])
+        failover.skip(TimeoutError())
+    assert seen == [seconds for seconds in probes for _ in addresses.urls]
+    addresses.answering.add(failover.address)
+    assert failover.probe(limit) is None
 
 
 @pytest.mark.parametrize(

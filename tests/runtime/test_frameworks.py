@@ -100,6 +100,7 @@ def test_each_process_of_a_task_gets_its_own_variables(framework):
         ("none", {}, 2, ["0", "1"]),  # YARN hides those of others
         ("pytorch", {"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b"}, 2, ["GPU-a,GPU-b"] * 2),  # LOCAL_RANK selects
         ("jax", {}, 0, [""] * 2),
+        ("jax", {"CUDA_VISIBLE_DEVICES": ""}, 4, [""] * 2),  # --env hides them
     ],
 )
 def test_processes_of_a_task_divide_its_gpus(framework, container, gpus, seen):

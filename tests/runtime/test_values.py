@@ -102,6 +102,13 @@ def test_pipe_is_read_to_its_end_and_a_silent_one_is_a_fault(tmp_path, monkeypat
         values.read_file(pipe)
 
 
+def test_terminal_is_read_until_the_person_ends_it():
+    keyboard, terminal = os.openpty()
+    with open(keyboard, "wb", 0) as typed, open(terminal):
+        threading.Timer(0.1, typed.write, [b"x: 1\n\x04"]).start()
+        assert values.read_text_file(os.ttyname(terminal)) == "x: 1\n"
+
+
 def test_device_without_an_end_is_a_fault():
     with pytest.raises(OSError, match="longer than 16777216 bytes"):
         values.read_file("/dev/zero")

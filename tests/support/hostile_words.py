@@ -283,9 +283,9 @@ def any_requirements_are_read(content):
 #: Commands of ``ytf`` that neither start a program, nor serve, nor write outside of the folder in which they run.
 _COMMANDS = (("status",), ("wait",), ("logs",), ("stack",), ("kill",), ("list",), ("report",), ("history",), ("compare",),
              ("cache", "list"), ("schema",), ("convert", "tony"), ("oozie", "package", "--dry-run"), ("exec",),
-             ("env", "check"), ("completion",), ("minicluster", "status"), ("doctor",))  # fmt: skip
+             ("env", "check"), ("minicluster", "status"), ("doctor",))  # fmt: skip
 #: Options of theirs that do.
-_ACTING = ("html", "out", "imports", "modules", "install_completion", "submit", "environment")
+_ACTING = ("html", "out", "imports", "modules", "submit", "environment")
 _ids = st.sampled_from(["local_1_1", "local_1795943936118_1", "worker:0"]) | texts
 
 

@@ -73,7 +73,7 @@ def doctor(
     for path in examined:
         with noting(faults, "compare"):
             host, facts = read_machine(path)
-            machines[host] = facts
+            machines[f"{host} in {path}" if host in machines else host] = facts
     check_faults(faults)
     question = Question(
         dict(os.environ),

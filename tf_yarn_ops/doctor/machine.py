@@ -13,12 +13,9 @@ from ..errors import Fault, GeneralFault, SpecInvalid
 from ..hadoop.cluster import Cluster
 from ..hadoop.site import Site
 from ..runtime.common.clock import utc_time
-from ..runtime.common.values import open_regular, parse_json, plain_values
+from ..runtime.common.values import parse_json, plain_values, read_file
 from .known import KnownFacts
 from .symptoms import Finding, Symptom, ill, well
-
-#: Bytes of a diagnosis, at most.
-_LARGEST = 2**20
 
 
 def machine_facts(cluster: Cluster) -> dict[str, Any]:
@@ -80,8 +77,7 @@ def read_machine(path: str) -> tuple[str, dict[str, Any]]:
         The file can't be read, or is not such a document, or its check ``machine`` was skipped or failed.
     """
     try:
-        with open_regular(path) as file:
-            document = plain_values(parse_json(file.read(_LARGEST)))
+        document = plain_values(parse_json(read_file(path)))
         facts = next(check["facts"] for check in document["checks"] if check["check"] == "machine")
         host, machine = str(facts["host"]), dict(facts["machine"])
         utc_time(machine["seen"])

@@ -4,6 +4,7 @@
 """
 
 import logging
+import math
 import random
 import re
 import ssl
@@ -15,7 +16,7 @@ from urllib.parse import urlsplit
 
 from ..errors import ApplicationNotFound, ClusterUnreachable, CredentialsRefused, KerberosRefused, SubmissionRejected
 from ..runtime.common.values import parse_json
-from ..runtime.common.webhdfs_calls import PROBE, PROBE_SECONDS, Answer
+from ..runtime.common.webhdfs_calls import PROBE, Answer, probe_rounds
 from . import gateway, tls
 from .fast_import import import_httpx
 from .security import credentials
@@ -223,16 +224,22 @@ class Failover:
         """Return the URL of a daemon's path at the address to ask next."""
         return gateway.place(self.address, path)
 
-    def probe(self) -> tuple[str, float] | None:
+    def probe(self, limit: float | None) -> tuple[str, float] | None:
         """Return a URL that shows whether the address to ask next hangs, and its seconds; None: send the request.
 
         A daemon that hangs takes connections and answers nothing. The whole time limit of a request holds only for an
         address that has answered before, or that is the last one.
+
+        Parameters
+        ----------
+        limit : float or None
+            Seconds that the request may take; a short one, as before a kill, needs no probe.
         """
-        left, skips = set(self._addresses.urls) - {self.address} - self._tried, self._skipped.count(self.address)
-        if not left or skips == len(PROBE_SECONDS) or self.address in self._addresses.answering:
+        left = set(self._addresses.urls) - {self.address} - self._tried
+        rounds = probe_rounds(math.inf if limit is None else limit)[self._skipped.count(self.address) :]
+        if not left or not rounds or self.address in self._addresses.answering:
             return None
-        return self.place(self._addresses.service.probe), PROBE_SECONDS[skips]
+        return self.place(self._addresses.service.probe), rounds[0]
 
     def skip(self, why: Exception) -> None:
         """Leave an address to the end that does not answer its probe."""
@@ -665,9 +672,10 @@ def send_request(
     """
     errors = import_httpx()
     kept = method == "GET"
+    limit = errors.Timeout(options.get("timeout", client.timeout)).read
     while True:
         try:
-            if probe := failover.probe():
+            if probe := failover.probe(limit):
                 try:
                     client.get(probe[0], auth=None, timeout=probe[1])
                 except errors.TimeoutException as error:

@@ -148,7 +148,7 @@ class WebHdfs(WebHdfsCalls):
             return Answer(response.status_code, response.content)
         except errors.TimeoutException:
             return None
-        except (errors.TransportError, errors.InvalidURL):
+        except (errors.TransportError, errors.InvalidURL, UnicodeError):  # as in `send_request`
             return Answer(0, b"")
 
     def _exchange(self, step: ContentStep, location: str, last_chance: bool) -> Answer | None:

@@ -528,7 +528,8 @@ def process_environments(job: Job, env: Mapping[str, str]) -> List[Dict[str, str
         return []
     framework = FRAMEWORKS[job.framework]
     position = find_position(cluster, *task, env["YTF_APPLICATION_ID"], int(env["YTF_ROUND"]), number)
-    gpus = env["CUDA_VISIBLE_DEVICES"].split(",") if env.get("CUDA_VISIBLE_DEVICES") else job.gpus_of(task)
+    visible = env.get("CUDA_VISIBLE_DEVICES")  # empty: the task hides its GPUs
+    gpus = job.gpus_of(task) if visible is None else [name for name in visible.split(",") if name]
     share = len(gpus) // number if framework.divides_gpus else 0
     environments = []
     for rank in range(number):

@@ -8,6 +8,7 @@ import errno
 import functools
 import http.client
 import os
+import socket
 import ssl
 import time
 from contextlib import contextmanager
@@ -33,13 +34,13 @@ from .webhdfs_calls import (
     LATER,
     OPERATIONS,
     PROBE,
-    PROBE_SECONDS,
     Answer,
     ContentStep,
     WebHdfsCalls,
     build_place,
     describe_call,
     is_tolerated,
+    probe_rounds,
 )
 
 #: Seconds for which a NameNode or a DataNode may be silent.
@@ -204,11 +205,11 @@ class Hdfs(WebHdfsCalls):
     ) -> Optional[Answer]:
         """Return what the first NameNode answers that accepts one of the tokens: the result, or a redirect."""
         until = time.monotonic() + self.patience
-        what = describe_call(operation, path)
+        what, rounds = describe_call(operation, path), probe_rounds(self._seconds)
         while True:
             fault: OSError = StorageRefused("%s: no address is known" % what)
             later, expired = False, None
-            for url in self._in_order():
+            for url in self._in_order(rounds):
                 for login in list(self._logins):
                     place = build_place(operation, path, {**dict([login]), **parameters})
                     try:
@@ -241,6 +242,7 @@ class Hdfs(WebHdfsCalls):
                 raise expired or fault
             if time.monotonic() > until:
                 raise StorageAway(str(fault))
+            rounds = rounds[:1]
             time.sleep(_PAUSE)
 
     def _namenodes(self) -> Sequence[str]:
@@ -250,12 +252,13 @@ class Hdfs(WebHdfsCalls):
         try:
             return fetch_answer(url, {}, seconds, self._authorities, hops=0)
         except NO_ANSWER as error:
-            return None if isinstance(error, TimeoutError) else Answer(0, b"")
+            # Before Python 3.10 they are two.
+            return None if isinstance(error, (TimeoutError, socket.timeout)) else Answer(0, b"")
 
-    def _in_order(self) -> Iterator[str]:
+    def _in_order(self, rounds: Sequence[float]) -> Iterator[str]:
         """Yield the addresses to ask; last those that hang: they take connections and answer nothing."""
         waiting = list(self._urls)
-        for seconds in PROBE_SECONDS:
+        for seconds in rounds:
             if len(waiting) < 2:
                 break
             silent = []

@@ -114,9 +114,10 @@ def read_file(path: Union[str, os.PathLike[str]]) -> bytes:
     """
     nonblocking = getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer opens too
     with open(path, "rb", 0, opener=lambda name, flags: os.open(name, flags | nonblocking)) as file:
-        pipe, content = stat.S_ISFIFO(os.fstat(file.fileno()).st_mode), bytearray()
+        regular, content = stat.S_ISREG(os.fstat(file.fileno()).st_mode), bytearray()
+        seconds = None if file.isatty() else PIPE_SECONDS  # a person types when they like
         while len(content) <= MAX_FILE:
-            if pipe and not select.select([file], [], [], PIPE_SECONDS)[0]:
+            if not regular and not select.select([file], [], [], seconds)[0]:
                 raise OSError(errno.ETIMEDOUT, "nobody writes into this pipe", os.path.basename(path))
             part = file.read(1 << 20)
             if not part:

@@ -89,6 +89,13 @@ def is_tolerated(exception: str, tolerated: Sequence[str]) -> bool:
 PROBE = build_place("GETFILESTATUS", "/", {})
 #: Seconds for which an address may be silent while another one is left to ask, round by round.
 PROBE_SECONDS = (2.0, 4.0, 8.0)
+
+
+def probe_rounds(limit: float) -> Sequence[float]:
+    """Return the seconds of each round of probes before a request that may take ``limit`` seconds: a third at most."""
+    return [seconds for seconds in PROBE_SECONDS if 3 * seconds <= limit]
+
+
 #: Seconds after which a transfer of content examines again whether the other NameNodes answer, if all did or one hung.
 _PROBE_AGAIN = {False: 5.0, True: 60.0}
 #: The name of a pair of NameNodes in a redirect to a DataNode.
