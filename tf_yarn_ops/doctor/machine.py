@@ -1,4 +1,4 @@
-"""What must be equal on all machines that submit jobs of one team, and in what some of them differ."""
+"""The facts of a machine that must be equal on all machines of one team, and their comparison."""
 
 import json
 import socket
