@@ -718,7 +718,10 @@ def build_cluster(answers: ClusterAnswers, found: FoundCluster, authentication: 
 def _check_url(name: str, url: str) -> str:
     """Return a URL of a configuration; raise ClusterUnreachable if it is none, such as ``hdfs://[``."""
     if not is_url(url):
-        raise ClusterUnreachable(f"{name} of the cluster's configuration is not a URL ({url!r})")
+        raise ClusterUnreachable(
+            f"{name} of the cluster's configuration is not a URL ({url!r}), such as scheme://host:port; correct it in "
+            "HADOOP_CONF_DIR or on the cluster"
+        )
     return url
 
 
