@@ -91,6 +91,7 @@ ENTRIES = ({"key": "memory-mb", "value": "12"}, {"key": "yarn.io/gpu", "value": 
     [
         ({"memorySeconds": 12, "vcoreSeconds": 3, "resourceSecondsMap": {"entry": list(ENTRIES)}}, (12, 3, 7)),
         ({"memorySeconds": 12, "resourceSecondsMap": {"entry": ENTRIES[1]}}, (12, None, 7)),
+        ({"memorySeconds": 700, "vcoreSeconds": 0}, (700, 0, None)),
         ({"memorySeconds": -1, "vcoreSeconds": 2**64, "resourceSecondsMap": None}, (None, None, None)),
         ({"memorySeconds": "12", "vcoreSeconds": 1.5, "resourceSecondsMap": [1]}, (None, None, None)),
         ({"memorySeconds": True, "resourceSecondsMap": {"entry": [None, 1, {"key": []}]}}, (None, None, None)),

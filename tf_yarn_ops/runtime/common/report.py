@@ -183,8 +183,8 @@ class JobReport:
     queue_seconds : float or None
         From submission to the start of the application master.
     memory_seconds, vcore_seconds, gpu_seconds : int or None
-        What YARN has counted of the application's containers: MiB, vcores and GPUs, each times seconds. None where
-        YARN counts nothing. Reports that differ in nothing else are equal.
+        What YARN has counted of the application's containers: MiB, vcores and GPUs, each times seconds; 0
+        is a count. None where YARN gives none. Reports that differ in nothing else are equal.
     rounds : tuple of Round
     tasks : tuple of TaskReport
     omitted_tasks : int
@@ -352,7 +352,7 @@ def yarn_cost(application: Mapping[str, Any]) -> Dict[str, Any]:
         "vcore_seconds": application.get("vcoreSeconds"),
         "gpu_seconds": int(gpus) if isinstance(gpus, str) and _DIGITS.match(gpus) else gpus,
     }
-    return {name: read_value(Count, value) or None for name, value in counted.items()}
+    return {name: read_value(Count, value) for name, value in counted.items()}
 
 
 def describe_cost(job: Mapping[str, Any]) -> Dict[str, str]:
