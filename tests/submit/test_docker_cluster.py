@@ -3,7 +3,9 @@
 import contextlib
 import dataclasses
 import json
+import os
 import re
+import subprocess
 import tarfile
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +24,7 @@ from support.hadoop.docker import (
     start_registry,
     write_client_config,
 )
+from support.programs import YTF
 from support.reaper import list_mounts
 from support.waiting import PATIENCE, until
 from tf_yarn_ops.doctor.examination import examine
@@ -50,8 +53,9 @@ def hadoop(tmp_path_factory):
 @pytest.fixture(scope="module")
 def launcher(hadoop):
     """Return a launcher of the user that YARN runs in Docker; its live jobs are killed at the end."""
+    site = Site(allow_exec=True)
     environ = {"HADOOP_USER_NAME": USER}
-    with contextlib.closing(Launcher(discover(hadoop.resourcemanager_url, environ=environ, site=Site()))) as made:
+    with contextlib.closing(Launcher(discover(hadoop.resourcemanager_url, environ=environ, site=site))) as made:
         yield made
         for report in made.list():
             made.kill(report.application_id, "the test is over")
@@ -84,6 +88,10 @@ def test_a_kill_lets_the_program_save_and_leaves_no_container(hadoop, launcher, 
     output.chmod(0o777)
     application = launcher.submit(job("python3 saves.py", script=str(tmp_path / "saves.py"), output=str(output)))
     until((output / "runs").exists, 120, what=lambda: f"the start of the program: {launcher.report(application)}")
+    beside = [*YTF, "exec", application, "worker:0", "--", "bash", "-c", "echo $DTF_TASK_INDEX; ls /.dockerenv; exit 7"]
+    environ = {**os.environ, **hadoop.environ, "HADOOP_USER_NAME": USER}
+    done = subprocess.run(beside, env=environ, capture_output=True, text=True, timeout=60 * PATIENCE)
+    assert (done.returncode, done.stdout) == (7, "0\n/.dockerenv\n"), done
     launcher.kill(application, "a test")
     assert launcher.wait(application, timeout=120).reason is Reason.KILLED
     until(lambda: not engine.run("ps", "--quiet"), 60, what="the end of all containers")
