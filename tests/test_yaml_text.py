@@ -1,14 +1,18 @@
 """The reader of YAML, at each door that reads a file of YAML."""
 
 import time
+from datetime import datetime, timezone
 
 import pytest
 
+from tf_yarn_ops.azkaban.job import read_azkaban_job
 from tf_yarn_ops.azkaban.limits import read_limits
+from tf_yarn_ops.cli.submit import submit
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.hadoop.site import read_site
 from tf_yarn_ops.job.document import read_document
 from tf_yarn_ops.job.spec import JobSpec
+from tf_yarn_ops.oozie.request import read_oozie_request
 from tf_yarn_ops.yaml_text import load_yaml
 
 DOORS = {
@@ -54,6 +58,29 @@ def test_hostile_yaml_is_a_fault_within_a_second(door, kind, tmp_path):
         DOORS[door](path)
     assert time.process_time() - began < 1
     assert message in str(raised.value)
+
+
+#: The doors that report what is wrong with the values too.
+WHOLE_DOORS = {
+    "command line": lambda path: submit.main(["--dry_run", "--spec", str(path)], standalone_mode=False, obj=None),
+    "azkaban": lambda path: read_azkaban_job({"tf.spec": str(path), "tf.worker.instances": "1", "tf.command": "true"}, path.parent),
+    "oozie": lambda path: read_oozie_request(str(path), {}, datetime(2026, 11, 21, tzinfo=timezone.utc)),
+    "site": read_site,
+    "limits": lambda path: read_limits(str(path)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("door", WHOLE_DOORS)
+def test_key_twice_hides_no_other_fault(door, tmp_path):
+    path = tmp_path / "twice.yaml"
+    path.write_text("unknown: 1\nother: 1\nunknown: 2\nother: 2\n")
+    path.chmod(0o644)
+    with pytest.raises(SpecInvalid) as raised:
+        WHOLE_DOORS[door](path)
+    text = str(raised.value)
+    for part in ("is given a second time, line 3, column 1", "is given a second time, line 4, column 1"):
+        assert part in text, text
+    assert text.count(": unknown key") == 2, text
 
 
 def test_values_of_env_are_texts_as_they_are_written():

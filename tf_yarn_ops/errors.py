@@ -84,6 +84,15 @@ class Fault:
         return f"{where}: {self.text}" if where else self.text
 
 
+def why_unreadable(error: Exception) -> str:
+    """Return why a file can't be read, without the number and the name that Python's text has."""
+    if isinstance(error, IsADirectoryError):
+        return "it is a folder; name a file"
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start + 1} is not UTF-8; convert the file to UTF-8"
+    return getattr(error, "strerror", None) or str(error)
+
+
 def did_you_mean(name: str, valid: Iterable[str], likeness: float = 0.5) -> str:
     """Return `` (did you mean 'worker'?)`` with the valid name nearest to ``name``; empty if none is near.
 

@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from .errors import Fault, FaultCode, SpecInvalid
+from .validation import check_faults
 
 #: Characters of a text, values in it with each alias counted as what it stands for, and collections in each other.
 _MOST_TEXT, _MOST_VALUES, _MOST_DEPTH = 1 << 20, 100_000, 50
@@ -46,13 +47,16 @@ class YamlText:
     lines: Mapping[str, int]
 
 
-def load_yaml(text: str) -> YamlText:
+def load_yaml(text: str, faults: list[Fault] | None = None) -> YamlText:
     """Read the first document of a text.
 
     Parameters
     ----------
     text : str
         YAML, and JSON, which is a part of it.
+    faults : list, optional
+        Gets the keys that are given twice, of which the last counts, so that the caller can report them with the
+        faults of the values. Default: they are raised.
 
     Raises
     ------
@@ -73,23 +77,28 @@ def load_yaml(text: str) -> YamlText:
             value = None if root is None else loader.construct_document(root)
         finally:
             loader.dispose()
+        if faults is None:
+            check_faults(loader.twice)
+        else:
+            faults += loader.twice
     except (ValueError, OverflowError, yaml.YAMLError) as error:  # OverflowError: "\UFFFFFFFF"
         if isinstance(error, SpecInvalid):
             raise
         problem = getattr(error, "problem", None) or type(error).__name__
-        raise _fault(YamlFault.NOT_YAML, getattr(error, "problem_mark", None), problem=problem) from None
+        raise SpecInvalid(_fault(YamlFault.NOT_YAML, getattr(error, "problem_mark", None), problem=problem)) from None
     pairs = root.value if isinstance(root, yaml.MappingNode) else ()
     return YamlText(value, {str(key.value): key.start_mark.line + 1 for key, _ in pairs})
 
 
-def _fault(code: FaultCode, mark: Any, **values: Any) -> SpecInvalid:
+def _fault(code: FaultCode, mark: Any, **values: Any) -> Fault:
     where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-    return SpecInvalid(Fault("", code, {"where": where, **values}))
+    return Fault("", code, {"where": where, **values})
 
 
 class _Loader(yaml.SafeLoader):
     def __init__(self, text: str):
         super().__init__(text)
+        self.twice: list[Fault] = []
         self._depth = self._values = 0
         self._sizes: dict[str, int] = {}
 
@@ -99,14 +108,14 @@ class _Loader(yaml.SafeLoader):
         before = self._values
         if isinstance(event, yaml.AliasEvent):
             if event.anchor in self.anchors and event.anchor not in self._sizes:
-                raise _fault(YamlFault.CIRCLE, event.start_mark)
+                raise SpecInvalid(_fault(YamlFault.CIRCLE, event.start_mark))
             self._values += self._sizes.get(str(event.anchor), 0)
         self._values += 1
         self._depth += 1
         if self._depth > _MOST_DEPTH:
-            raise _fault(YamlFault.TOO_DEEP, event.start_mark, most=_MOST_DEPTH)
+            raise SpecInvalid(_fault(YamlFault.TOO_DEEP, event.start_mark, most=_MOST_DEPTH))
         if self._values > _MOST_VALUES:
-            raise _fault(YamlFault.TOO_MANY, event.start_mark, most=_MOST_VALUES)
+            raise SpecInvalid(_fault(YamlFault.TOO_MANY, event.start_mark, most=_MOST_VALUES))
         node: Any = super().compose_node(parent, index)
         self._depth -= 1
         if not isinstance(event, yaml.AliasEvent) and event.anchor:
@@ -116,7 +125,7 @@ class _Loader(yaml.SafeLoader):
     def compose_scalar_node(self, anchor: Any) -> Any:
         node: Any = super().compose_scalar_node(anchor)
         if node.tag in _NUMBERS and len(node.value) > _LONGEST_NUMBER:
-            raise _fault(YamlFault.LONG_NUMBER, node.start_mark, most=_LONGEST_NUMBER)
+            raise SpecInvalid(_fault(YamlFault.LONG_NUMBER, node.start_mark, most=_LONGEST_NUMBER))
         return node
 
     def compose_mapping_node(self, anchor: Any) -> Any:
@@ -125,7 +134,7 @@ class _Loader(yaml.SafeLoader):
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
                 if key.value in known:
-                    raise _fault(YamlFault.KEY_TWICE, key.start_mark, key=key.value)
+                    self.twice.append(_fault(YamlFault.KEY_TWICE, key.start_mark, key=key.value))
                 known.add(key.value)
         node.value = [(key, _as_written(item) if key.value == _VARIABLES else item) for key, item in node.value]
         return node
@@ -138,7 +147,7 @@ class _Loader(yaml.SafeLoader):
             raise
         except (IndexError, KeyError, AttributeError, ValueError, TypeError):
             problem = "a value does not fit its tag"
-            raise _fault(YamlFault.NOT_YAML, node.start_mark, problem=problem) from None
+            raise SpecInvalid(_fault(YamlFault.NOT_YAML, node.start_mark, problem=problem)) from None
 
 
 def _as_written(node: Any) -> Any:

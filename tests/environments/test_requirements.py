@@ -94,7 +94,7 @@ def test_package_of_this_machine_is_refused(built, tmp_path, text):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"caf\xe9\n", "can't be read: 'utf-8' codec"),
+        (b"caf\xe9\n", "can't be read: byte "),
         (b"-r a\0b\n", "can't be read: embedded null byte"),
         (b"-r .\n", "can't be read: "),
         (b"-r requirements.txt\n", "is named by more than 20 files, each by the next"),

@@ -18,6 +18,20 @@ def test_unknown_and_wrong_keys_of_a_site_file_are_all_named(tmp_path):
     assert "submit_with: the value is not one of auto, rest, skein" in text
 
 
+def test_a_wrong_value_hides_no_rule_of_another_setting(tmp_path):
+    path = tmp_path / "site.yaml"
+    path.write_text(
+        "history_days: -1\nstaging: relative\nkeytab: FILE:relative\nenvironment_cache: a\nrequest_timeout: 0\n"
+        "default_filesystem: 'hdfs://['\nstaging_url: 1\ngateway_password_file: /a\ngateway_token_file: /b\n"
+    )
+    with pytest.raises(SpecInvalid) as raised:
+        read_site(path)
+    assert {fault.path.rpartition(": ")[2] for fault in raised.value.faults} == {
+        "history_days", "staging", "keytab", "environment_cache", "request_timeout", "default_filesystem", "staging_url",
+        "gateway_token_file",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "text",
     [

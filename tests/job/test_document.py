@@ -156,8 +156,8 @@ def test_document_that_is_not_yaml_is_refused():
 @pytest.mark.parametrize(
     ("content", "beginning"),
     [
-        (None, "spec: 'job.yaml' can't be read: [Errno 2] No such file"),
-        (b"\xff", "spec: 'job.yaml' can't be read: 'utf-8' codec"),
+        (None, "spec: 'job.yaml' can't be read: No such file"),
+        (b"\xff", "spec: 'job.yaml' can't be read: byte "),
         (b"tasks: {", "spec: 'job.yaml' can't be read: not YAML, line 1, column 9: "),
         (b"- 1", "spec: 'job.yaml' is not a mapping of keys to values; ytf-submit --dry_run prints one"),
         (b"", "spec: 'job.yaml' is not a mapping of keys to values; ytf-submit --dry_run prints one"),
@@ -171,6 +171,8 @@ def test_a_file_that_holds_no_job_is_named(tmp_path, content, beginning):
     assert str(error.value.faults[0]).startswith(beginning)
     with pytest.raises(SpecInvalid, match=r"^tf\.spec: "):
         read_document("job.yaml", tmp_path, key="tf.spec")
+    with pytest.raises(SpecInvalid, match=r"^spec: '\.' can't be read: it is a folder; name a file$"):
+        read_document(".", tmp_path)
 
 
 def test_the_first_document_of_a_dry_run_is_the_job(tmp_path):

@@ -91,7 +91,7 @@ def test_every_fault_is_reported_at_once(place):
         "user, nominalTime, nominalDate, nominalStamp, actualTime, actionId, coordinatorName, dataIn, rate; --property "
         "NAME=VALUE adds one",
         "tasks.worker.instances: 0 is not a whole number of at least 1",
-        "workflow: 'nowhere.xml' can't be read: [Errno 2] No such file or directory: 'nowhere.xml'",
+        "workflow: 'nowhere.xml' can't be read: No such file or directory",
         "include: 'job.yaml' is also the name of another file of the application; give it another name",
         "include: there is no file nowhere on this machine",
     ]
@@ -152,7 +152,7 @@ def test_faults_of_listed_jobs_name_the_job(place):
         "wide.output: ${rat} has no value (did you mean 'rate'?); known: workflowId, workflowName, workflowRun, user, "
         "nominalTime, nominalDate, nominalStamp, actualTime, actionId, coordinatorName, rate; --property NAME=VALUE adds one",
         "wide.tasks.worker.instances: 0 is not a whole number of at least 1",
-        "deep.job: 'nowhere.yaml' can't be read: [Errno 2] No such file or directory: 'nowhere.yaml'",
+        "deep.job: 'nowhere.yaml' can't be read: No such file or directory",
     ]
 
 

@@ -5,10 +5,11 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from ..errors import SpecInvalid
+from ..errors import Fault
 from ..job.document import read_document
 from ..job.request import build_job
 from ..job.spec import JobSpec
+from ..validation import check_faults, noting
 
 #: Seconds between the deadline of the Airflow task, after which Airflow ends the job with a good report, and the moment
 #: at which YARN ends it.
@@ -46,14 +47,14 @@ def operator_job(
     SpecInvalid
         With every fault.
     """
-    document = _document(spec)
+    faults: list[Fault] = []
+    document = _document(spec, faults)
     if name and not (document or {}).get("name"):
         options = {"name": name, **options}
-    try:
+    with noting(faults):
         job = build_job(options, document)
-    except SpecInvalid as error:
-        other = {name: here for name, here in (names or {}).items() if name in options}
-        raise SpecInvalid([fault.renamed(lambda path: other.get(path, path)) for fault in error.faults]) from error
+    other = {name: here for name, here in (names or {}).items() if name in options}
+    check_faults(fault.renamed(lambda path: other.get(path, path)) for fault in faults)
     if lifetime == "auto":
         limit = None if execution_timeout is None else execution_timeout.total_seconds() + SLACK
     else:
@@ -65,9 +66,9 @@ def operator_job(
     return replace(job, deadlines=deadlines)
 
 
-def _document(spec: Any) -> Mapping[str, Any] | None:
+def _document(spec: Any, faults: list[Fault]) -> Mapping[str, Any] | None:
     if spec is None or isinstance(spec, Mapping):
         return spec
     if isinstance(spec, JobSpec):
         return spec.to_dict()
-    return read_document(str(spec))
+    return read_document(str(spec), faults=faults)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import GeneralFault
+from ..errors import GeneralFault, why_unreadable
 from ..runtime.common.values import read_text_file
 from ..validation import ARCHIVE_SUFFIXES
 from .request import AzkabanJobFault, AzkabanRequest, file_name, shown
@@ -92,7 +92,9 @@ def _args_file(request: AzkabanRequest) -> str | None:
     try:
         return read_text_file(request.folder / path)
     except (OSError, ValueError) as error:
-        request.refuse(request.values["tf.args.file"].key, GeneralFault.UNREADABLE_FILE, file=path, error=str(error))
+        request.refuse(
+            request.values["tf.args.file"].key, GeneralFault.UNREADABLE_FILE, file=path, error=why_unreadable(error)
+        )
         return None
 
 

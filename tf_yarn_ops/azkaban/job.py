@@ -132,7 +132,7 @@ def _read_document(request: AzkabanRequest) -> None:
         request.refuse(request.values["tf.spec"].key, AzkabanJobFault.OUTSIDE, given=shown(path))
         return
     try:
-        document = read_document(path, request.folder, key="tf.spec")
+        document = read_document(path, request.folder, key="tf.spec", faults=request.faults)
     except SpecInvalid as error:
         request.faults += error.faults
         return

@@ -13,9 +13,19 @@ from typing import TYPE_CHECKING
 
 from .. import kinds
 from ..declaration import Part, option
-from ..errors import Fault, FaultCode, SpecInvalid
+from ..errors import Fault, FaultCode, SpecInvalid, why_unreadable
 from ..job.spec import JobSpec
-from ..validation import ValueFault, check_faults, invalid, kind_of, not_a_mapping, read_part, read_text, read_texts
+from ..validation import (
+    ValueFault,
+    check_faults,
+    invalid,
+    kind_of,
+    not_a_mapping,
+    noting,
+    read_part,
+    read_text,
+    read_texts,
+)
 from .keys import find_key, unknown_key
 
 if TYPE_CHECKING:
@@ -215,8 +225,13 @@ def read_limits(path: str | None = None) -> Limits:
                 check_owner(os.fstat(stream.fileno()))
                 text = stream.read().decode("utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
-            raise invalid(LimitFault.UNREADABLE, error=str(error)) from error
-        return read_part(Limits)(load_yaml(text).value)
+            raise invalid(LimitFault.UNREADABLE, error=why_unreadable(error)) from error
+        faults: list[Fault] = []
+        value = load_yaml(text, faults).value
+        with noting(faults):
+            limits = read_part(Limits)(value)
+        check_faults(faults)
+        return limits
     except SpecInvalid as error:
         raise SpecInvalid(fault.in_file(f"the site's limits, {file}") for fault in error.faults) from error
 

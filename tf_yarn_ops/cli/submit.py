@@ -340,15 +340,16 @@ def read_command_line(values: dict[str, Any], offline: bool = False) -> JobSpec:
         )
     path = values.pop("spec")
     options = {name: value for name, value in values.items() if value not in (None, ())}
-    document = read_document(path) if path else None
-    try:
-        return build_job({**options, "task_command": words[0] if words else None}, document)
-    except SpecInvalid as error:
-        found = [] if offline else _faults_of_files(options)
-        refused = SpecInvalid([*error.faults, *found])
-        if not (words or path or options):
-            refused.command = "ytf-submit -h"
-        raise refused from error
+    faults: list[Fault] = []
+    document = read_document(path, faults=faults) if path else None
+    with noting(faults):
+        job = build_job({**options, "task_command": words[0] if words else None}, document)
+    if not faults:
+        return job
+    refused = SpecInvalid([*faults, *([] if offline else _faults_of_files(options))])
+    if not (words or path or options):
+        refused.command = "ytf-submit -h"
+    raise refused
 
 
 def _faults_of_files(options: Mapping[str, Any]) -> list[Fault]:

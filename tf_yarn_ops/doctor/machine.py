@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 from .. import __version__
-from ..errors import Fault, GeneralFault, SpecInvalid
+from ..errors import Fault, GeneralFault, SpecInvalid, why_unreadable
 from ..hadoop.cluster import Cluster
 from ..hadoop.site import Site
 from ..runtime.common.clock import utc_time
@@ -82,7 +82,7 @@ def read_machine(path: str) -> tuple[str, dict[str, Any]]:
         host, machine = str(facts["host"]), dict(facts["machine"])
         utc_time(machine["seen"])
     except OSError as error:
-        values = {"file": path, "error": error.strerror}
+        values = {"file": path, "error": why_unreadable(error)}
         raise SpecInvalid(Fault("", GeneralFault.UNREADABLE_FILE, values)) from error
     except (ValueError, TypeError, LookupError, StopIteration, OverflowError) as error:
         values = {"sentence": f"{path!r} is not what ytf doctor --json prints, or its check 'machine' was skipped"}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..errors import Fault, FaultCode, GeneralFault
+from ..errors import Fault, FaultCode, GeneralFault, why_unreadable
 from ..job.document import expand_home
 from ..job.parts import Environment
 from ..job.spec import JobSpec
@@ -111,7 +111,7 @@ def _content(file: Path, depth: int = 0) -> Iterator[str]:
     except FileNotFoundError as error:
         raise invalid(RequirementsFault.NO_FILE, file=file, machine=this_machine(file)) from error
     except (OSError, ValueError) as error:
-        raise invalid(GeneralFault.UNREADABLE_FILE, file=str(file), error=error) from error
+        raise invalid(GeneralFault.UNREADABLE_FILE, file=str(file), error=why_unreadable(error)) from error
     yield text
     for line in text.splitlines():
         first, _, rest = line.strip().replace("=", " ", 1).partition(" ")

@@ -11,11 +11,11 @@ from typing import Any
 
 from .. import kinds
 from ..declaration import Converted, Part, Texts, option
-from ..errors import Fault, FaultCode, GeneralFault, SpecInvalid, did_you_mean
+from ..errors import Fault, FaultCode, GeneralFault, SpecInvalid, did_you_mean, why_unreadable
 from ..runtime.common.protocol import PORTS
 from ..runtime.common.values import plain_text, read_text_file
 from ..runtime.common.web_address import is_url
-from ..validation import invalid, not_a_mapping, read_part, read_text, read_texts
+from ..validation import check_faults, invalid, not_a_mapping, read_part, read_text, read_texts
 from .security.credentials import PASSWORD_FILE, TOKEN_FILE, HttpCredentials
 from .security.tickets import Tickets
 
@@ -214,19 +214,19 @@ class Site(Part):
     )
 
     def _faults(self, wrong: set[str]) -> Iterator[Fault]:
-        if not wrong:
-            for name, path, code in (
-                ("staging", self.staging, SiteFault.NOT_ABSOLUTE),
-                ("environment_cache", self.environment_cache or "/", SiteFault.NOT_ABSOLUTE_FILE),
-                ("keytab", (self.keytab or "/").removeprefix("FILE:"), SiteFault.NOT_ABSOLUTE_FILE),
-            ):
-                if not path.startswith("/"):
-                    yield Fault(name, code, {"given": getattr(self, name)})
-            for name in ("default_filesystem", "staging_url"):
-                if not is_url(getattr(self, name) or ""):
-                    yield Fault(name, SiteFault.NOT_A_URL, {"given": getattr(self, name)})
-            if not self.request_timeout:
-                yield Fault("request_timeout", SiteFault.NO_TIMEOUT)
+        for name, begin, code in (
+            ("staging", "/", SiteFault.NOT_ABSOLUTE),
+            ("environment_cache", "/", SiteFault.NOT_ABSOLUTE_FILE),
+            ("keytab", ("/", "FILE:/"), SiteFault.NOT_ABSOLUTE_FILE),
+        ):
+            given = getattr(self, name)
+            if name not in wrong and (given or name == "staging") and not given.startswith(begin):
+                yield Fault(name, code, {"given": given})
+        for name in ("default_filesystem", "staging_url"):
+            if name not in wrong and not is_url(getattr(self, name) or ""):
+                yield Fault(name, SiteFault.NOT_A_URL, {"given": getattr(self, name)})
+        if self.request_timeout == 0:
+            yield Fault("request_timeout", SiteFault.NO_TIMEOUT)
         if self.gateway_password_file and self.gateway_token_file:
             yield Fault(TOKEN_FILE, SiteFault.TWO_LOGINS, {"other": PASSWORD_FILE})
 
@@ -262,26 +262,26 @@ def read_site(path: str | Path) -> Site:
     """
     from ..yaml_text import YamlFault, load_yaml
 
-    where = f"site file {plain_text(str(path))}"
+    where, twice = f"site file {plain_text(str(path))}", list[Fault]()
     try:
-        read = load_yaml(read_text_file(path))
+        read = load_yaml(read_text_file(path), twice)
     except SpecInvalid as error:
         (fault,) = error.faults
         if fault.code is YamlFault.NOT_YAML:
             fault = replace(fault, values={**fault.values, "problem": "expected 'key: value'"})
-        if fault.code is YamlFault.KEY_TWICE:
-            fault = replace(fault, values={**fault.values, "key": _Unshown()})
         raise SpecInvalid(fault.in_file(where)) from None
     except (OSError, ValueError) as error:  # a name with NUL or half of a character is a ValueError
-        what = getattr(error, "strerror", "it is not text")
-        raise SpecInvalid(Fault(where, SiteFault.UNREADABLE, {"error": what})) from None
+        raise SpecInvalid(Fault(where, SiteFault.UNREADABLE, {"error": why_unreadable(error)})) from None
     document = {} if read.value is None else read.value
     if not isinstance(document, Mapping):
         raise SpecInvalid(Fault(where, SiteFault.NO_SETTINGS))
+    faults = [replace(fault, values={**fault.values, "key": _Unshown()}) for fault in twice]
     try:
-        return read_part(Site)(document)
+        site = read_part(Site)(document)
     except SpecInvalid as error:
-        raise SpecInvalid(_without_content(fault, read.lines).in_file(where) for fault in error.faults) from None
+        faults += [_without_content(fault, read.lines) for fault in error.faults]
+    check_faults(fault.in_file(where) for fault in faults)
+    return site
 
 
 def read_setting(name: str, text: str) -> Any:

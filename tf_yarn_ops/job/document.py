@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import Fault, FaultCode, GeneralFault, SpecInvalid
+from ..errors import Fault, FaultCode, GeneralFault, SpecInvalid, why_unreadable
 from ..runtime.common.values import read_text_file
+from ..validation import check_faults
 
 
 class DocumentFault(FaultCode):
@@ -21,6 +22,7 @@ def read_document(
     *,
     key: str = "spec",
     render: Callable[[dict[str, Any]], Mapping[str, Any]] = dict,
+    faults: list[Fault] | None = None,
 ) -> dict[str, Any]:
     """Read the YAML or JSON file of a job. A dry run prints two documents; the first is the job.
 
@@ -34,6 +36,9 @@ def read_document(
         The name of the path's option, for faults. Default ``spec``.
     render : callable, optional
         Returns the document with the values of its templates. Default: without a change.
+    faults : list, optional
+        As in `load_yaml`, for a caller that reports the faults of the values too. Default: keys that are given twice
+        are raised.
 
     Returns
     -------
@@ -46,10 +51,19 @@ def read_document(
     SpecInvalid
         The file can't be read, or is not a mapping.
     """
+    from ..yaml_text import load_yaml
+
+    def unreadable(why: object) -> Fault:
+        return Fault(key, GeneralFault.UNREADABLE_FILE, {"file": path, "error": why})
+
+    twice: list[Fault] = []
     try:
-        document = parse_yaml(read_text_file(folder / expand_home(path)))
+        document = load_yaml(read_text_file(folder / expand_home(path)), twice).value
+    except SpecInvalid as error:
+        raise SpecInvalid(map(unreadable, error.faults)) from error
     except (OSError, ValueError) as error:
-        raise SpecInvalid(Fault(key, GeneralFault.UNREADABLE_FILE, {"file": path, "error": str(error)})) from error
+        raise SpecInvalid(unreadable(why_unreadable(error))) from error
+    (check_faults if faults is None else faults.extend)(map(unreadable, twice))
     if not isinstance(document, Mapping):
         raise SpecInvalid(Fault(key, DocumentFault.NOT_A_JOB, {"file": path}))
     own = os.path.dirname(path) if os.path.isfile(folder / expand_home(path)) else ""  # a pipe has no folder

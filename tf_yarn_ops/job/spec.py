@@ -265,7 +265,7 @@ class TaskSpec(Part):
         general = {name: getattr(self, name) for name in _RESOURCES if name not in wrong}
         faults = normalise(self, {"indices": _read_indices(general)})
         yield from faults
-        if not faults and not wrong:
+        if not faults and "instances" not in wrong:
             yield from (
                 Fault(f"indices.{index}", JobFault.INDEX_OUT_OF_RANGE, {"given": index, "last": self.instances - 1})
                 for index in self.indices
@@ -651,15 +651,18 @@ def _task_faults(job: JobSpec) -> Iterator[Fault]:
 
 def _process_faults(job: JobSpec) -> Iterator[Fault]:
     given = job.procs_per_task
-    if given == 1:
-        return
     if given > MAX_PROCESSES:
         yield Fault("procs_per_task", JobFault.TOO_MANY, {"given": given, "most": MAX_PROCESSES})
-    if job.framework == TENSORFLOW:
+    if given > 1 and job.framework == TENSORFLOW:
         allowed = tuple(name for name in FRAMEWORKS if name != TENSORFLOW)
         yield Fault("procs_per_task", JobFault.NO_RANKS, {"other": "framework", "allowed": allowed})
+
+
+def _gpu_faults(job: JobSpec) -> Iterator[Fault]:
+    given = job.procs_per_task
     for name, task in job.tasks.items():
-        for index in range(task.instances) if task.indices else range(1):
+        # Of tasks without values of their own one is enough; there may be any number.
+        for index in sorted({*range(min(task.instances, len(task.indices) + 1)), *task.indices}):
             gpus = task.resources_of(index).gpus
             if gpus % given and job.role_of(name).in_cluster:
                 values = {"given": given, "gpus": gpus, "task": f"{name}:{index}"}
@@ -823,7 +826,8 @@ def _launch_faults(job: JobSpec) -> Iterator[Fault]:
 #: The rules about several values, each with the fields that it reads. A rule is checked only if these are valid.
 _RULES: tuple[tuple[tuple[str, ...], Callable[[JobSpec], Iterator[Fault]]], ...] = (
     (("tasks", "framework", "command", "deadlines"), _task_faults),
-    (("tasks", "framework", "deadlines", "command", "procs_per_task"), _process_faults),
+    (("procs_per_task", "framework"), _process_faults),
+    (("tasks", "framework", "deadlines", "command", "procs_per_task"), _gpu_faults),
     (("tasks", "custom_types"), _type_faults),
     (("tasks",), _resource_faults),
     (("tasks", "command"), _command_faults),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..environments.requirements import with_built_environment
-from ..errors import Fault, FaultCode, GeneralFault, did_you_mean
+from ..errors import Fault, FaultCode, GeneralFault, did_you_mean, why_unreadable
 from ..hadoop.site import find_site
 from ..job.document import read_document
 from ..job.request import find_job_warnings
@@ -116,7 +116,7 @@ def read_oozie_request(job: str, words: Mapping[str, Any], now: datetime) -> Ooz
     trainings: list[TrainingAction] = []
     warnings: list[str] = []
     with noting(faults):
-        document = read_document(job, key="job")
+        document = read_document(job, key="job", faults=faults)
         for training in read_trainings(job, document, faults):
             found: list[Fault] = []
             trainings.append(_read_training(training, document, known, scheduled, found, warnings))
@@ -177,7 +177,7 @@ def _read_training(
     spec = None
     with noting(faults):
         if training.suffix:
-            document = read_document(training.job, key="job")
+            document = read_document(training.job, key="job", faults=faults)
         faults += _field_faults(document, known, scheduled)
         # With a sample of each value, to check all of the job's rules.
         spec = JobSpec.from_dict(fill(document, {name: value or "value" for name, value in known.items()}))
@@ -200,7 +200,9 @@ def _read_files(request: OozieRequest, options: Mapping[str, Any], faults: list[
         try:
             request = replace(request, flow=read_text_file(file))
         except (OSError, ValueError) as error:
-            faults.append(Fault("workflow", GeneralFault.UNREADABLE_FILE, {"file": file, "error": str(error)}))
+            faults.append(
+                Fault("workflow", GeneralFault.UNREADABLE_FILE, {"file": file, "error": why_unreadable(error)})
+            )
         else:
             with noting(faults):
                 fill_workflow(request)
