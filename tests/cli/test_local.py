@@ -159,7 +159,7 @@ def test_signal_kills_the_job(environ, tmp_path, number, code, task, words):
     client.send_signal(number)
     _, shown = client.communicate(timeout=60)
     assert client.returncode == code and "KILLED" in shown
-    assert "Submit again if the kill was a mistake." in shown
+    assert ("Submit again if the kill was a mistake." in shown) is (number != signal.SIGINT)  # one's own Ctrl-C
     with pytest.raises(ProcessLookupError):
         os.kill(worker, 0)
 
@@ -258,11 +258,17 @@ def read(url):
         return answer.read().decode()
 
 
-def test_unknown_local_job_is_not_looked_for_in_yarn(call):
-    done = call(YTF, "status", "local_9_9")
-    assert done.returncode == 9
-    assert done.stdout.startswith("local_9_9 LOST: This machine has no such job")
-    assert done.stdout.endswith("next: ytf list --resourcemanager local://\n")
+def test_unknown_local_job_is_not_looked_for_in_yarn(call, tmp_path):
+    place = f"there is no job local_9_9 below {tmp_path}/tf_yarn_ops/jobs"
+    for command, start in (
+        ("status", f"local_9_9 LOST: {place}"),
+        ("logs", f"ytf: {place}"),
+        ("wait", f"local_9_9 LOST: {place}"),
+    ):
+        done = call(YTF, command, "local_9_9")
+        shown = done.stdout + done.stderr
+        assert done.returncode == 9 and shown.startswith(start) and "YARN" not in shown, shown
+        assert "next: ytf list --resourcemanager local://" in shown
 
 
 def test_local_and_a_resourcemanager_exclude_each_other(call):
@@ -418,6 +424,9 @@ def test_stack_shows_where_a_running_task_hangs(call, environ, tmp_path):
         assert (beside.returncode, "are processes of this machine" in beside.stderr) == (2, True), beside.stderr
         assert call(YTF, "kill", application_id).returncode == 0
         client.communicate(timeout=60)
+    ended = call(YTF, "stack", application_id, "worker:0")
+    assert ended.stderr == f"no process runs, because {application_id} has ended, KILLED: Killed by ytf kill\n"
+    assert ended.returncode == 2
 
 
 def test_temporary_files_of_a_killed_task_are_deleted(call, environ, tmp_path):

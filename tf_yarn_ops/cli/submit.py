@@ -3,6 +3,7 @@
 import difflib
 import os
 import shlex
+import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -237,7 +238,8 @@ class CommandLineRun:
         return 128 + number
 
     def _conclude(self, report: JobReport) -> None:
-        for line in describe(report, time.time(), self._next_options(), terminal_columns()):
+        interrupted = self.interruption.number == signal.SIGINT
+        for line in describe(report, time.time(), self._next_options(), terminal_columns(), interrupted=interrupted):
             echo(line)
         if self.settings["json"]:
             print_json(report.to_dict())

@@ -187,7 +187,7 @@ def wait(obj: Any, application_id: str, timeout: float | None, call: ClusterCall
 @_command
 @_application
 @click.argument("task")
-def stack(application_id: str, task: str, call: ClusterCall) -> None:
+def stack(application_id: str, task: str, call: ClusterCall) -> int:
     """Print what the processes of a running task do: the stacks of its Python programs.
 
     TASK is such as worker:0. The stacks are in the task's log, too.
@@ -196,7 +196,13 @@ def stack(application_id: str, task: str, call: ClusterCall) -> None:
     session = launcher.session
     found = session.live.fetch_log(session.resourcemanager.get(application_id), task, STACK)
     if found is None:
-        running = [one.task for one in launcher.report(application_id).tasks if one.state == "running"]
+        report = launcher.report(application_id)
+        if report.reason:
+            echo(
+                f"no process runs, because {application_id} has ended, {report.reason.value}: {indent_message(report)}"
+            )
+            return Reason.SPEC_INVALID.exit_code
+        running = [one.task for one in report.tasks if one.state == "running"]
         if task not in running:
             known = f"; running: {', '.join(running)}" if running else ": none of its tasks runs"
             raise SpecInvalid(f"{task} of {application_id} does not run{did_you_mean(task, running)}{known}")
@@ -205,6 +211,7 @@ def stack(application_id: str, task: str, call: ClusterCall) -> None:
         print_json({"application_id": application_id, "task": task, "stack": found})
     else:
         show(found, data=True, nl=False)
+    return 0
 
 
 @_command

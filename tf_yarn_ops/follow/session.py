@@ -110,8 +110,8 @@ class Session:
         """
         try:
             return self.read(self.resourcemanager.get(application_id))
-        except ApplicationNotFound:
-            return lost_report(application_id)
+        except ApplicationNotFound as error:
+            return lost_report(application_id, error)
 
     def read_report(self, application: Mapping[str, Any]) -> JobReport:
         """Return the report of YARN's object, with the missing containers of a job that waits for them."""

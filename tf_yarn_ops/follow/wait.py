@@ -248,8 +248,8 @@ def waiting(
                         )
             answered = clock()
             yield from _renew(renewals, application)
-        except ApplicationNotFound:
-            report = lost_report(application_id)
+        except ApplicationNotFound as error:
+            report = lost_report(application_id, error)
             changed(report)
             return report
         except (ClusterUnreachable, SubmissionRejected) as error:

@@ -198,9 +198,12 @@ def never_launched(report: JobReport) -> bool:
     return report.reason is Reason.AM_FAILED and _NEVER_LAUNCHED.match(report.message) is not None
 
 
-def lost_report(application_id: str) -> JobReport:
-    """Return the report of an application that the ResourceManager does not know, or of such a job of this machine."""
-    whoever = "YARN no longer knows the application" if not is_local(application_id) else "This machine has no such job"
+def lost_report(application_id: str, error: object = "This machine has no such job") -> JobReport:
+    """Return the report of an application that the ResourceManager does not know, or of such a job of this machine.
+
+    ``error`` says where this machine has no such job.
+    """
+    whoever = error if is_local(application_id) else "YARN no longer knows the application"
     return JobReport(
         application_id, reason=Reason.LOST, message=f"{whoever}; it may have ended long ago, or never began"
     )

@@ -78,7 +78,9 @@ class LocalJobs(Backend):
                 "--resourcemanager local:///folder, or $XDG_STATE_HOME"
             ) from error
         if application is None:
-            raise ApplicationNotFound(f"there is no job {application_id} below {self._folder}")
+            missing = ApplicationNotFound(f"there is no job {application_id} below {self._folder}")
+            missing.command = f"ytf list --resourcemanager {self.address}"
+            raise missing
         if application["state"] in LIVE and not alive:
             kill, log = (
                 folder / KILL_FILE,

@@ -74,6 +74,7 @@ def describe(
     columns: int = COLUMNS,
     log_lines: int = LOG_LINES,
     submitter: bool = True,
+    interrupted: bool = False,
 ) -> Iterator[str]:
     """Yield the lines of a report: the job, its results, its tasks with a timeline, its failure.
 
@@ -86,7 +87,7 @@ def describe(
         Appended to the next command, such as `` --resourcemanager URL``.
     columns : int, optional
         As in `timeline`.
-    log_lines, submitter : optional
+    log_lines, submitter, interrupted : optional
         As in `failure`.
     """
     ended = report.reason is not None
@@ -123,7 +124,7 @@ def describe(
         yield f"  and {report.omitted_tasks} more tasks, which neither YARN's diagnostics nor the history have"
     if ended and report.reason is not Reason.SUCCEEDED:
         yield ""
-        yield from failure(report, options, log_lines, submitter)
+        yield from failure(report, options, log_lines, submitter, interrupted)
 
 
 def group_report(report: JobReport) -> list[AlikeTasks]:
@@ -177,7 +178,13 @@ def timeline(report: JobReport, now: float, columns: int = COLUMNS) -> Iterator[
         yield (f"{line}  |{bar[:room]:<{room}}|" if room >= 4 else line).rstrip()
 
 
-def failure(report: JobReport, options: str = "", log_lines: int = LOG_LINES, submitter: bool = True) -> Iterator[str]:
+def failure(
+    report: JobReport,
+    options: str = "",
+    log_lines: int = LOG_LINES,
+    submitter: bool = True,
+    interrupted: bool = False,
+) -> Iterator[str]:
     """Yield the lines about a failure: the task that failed first, the end of its log, a hint, the next command.
 
     Parameters
@@ -190,6 +197,8 @@ def failure(report: JobReport, options: str = "", log_lines: int = LOG_LINES, su
         Lines shown of the failed task's log; 0 for none.
     submitter : bool, optional
         Whether the reader can submit the corrected job by a command. Default True.
+    interrupted : bool, optional
+        Whether the reader has killed the job with Ctrl-C, and needs no hint. Default False.
     """
     reason = report.reason or Reason.TASK_FAILED
     first = next((task for task in report.tasks if task.task == report.first_failure), None)
@@ -201,7 +210,8 @@ def failure(report: JobReport, options: str = "", log_lines: int = LOG_LINES, su
             yield f"--- last lines of {first.task}"
             yield from (f"    {line}" for line in lines)
             yield "---"
-    yield reason.hint
+    if not (interrupted and reason is Reason.KILLED):
+        yield reason.hint
     if submitter or (report.application_id and reason not in AFTER_REFUSAL):
         yield from next_lines(report, options)
 

@@ -108,7 +108,7 @@ OUTCOMES = {
     Reason.COMMIT_REFUSED: Outcome(3, False, "Correct what the message names; the working folder keeps the work."),
     Reason.KILLED: Outcome(8, False, "Submit again if the kill was a mistake."),
     Reason.SUPERSEDED: Outcome(8, False, "Follow the newer application of the same training."),
-    Reason.LOST: Outcome(9, False, "Check the output before you submit again: YARN has forgotten the application."),
+    Reason.LOST: Outcome(9, False, "Check the output before you submit again."),
     Reason.UNKNOWN_REASON: Outcome(
         1, False, "Use the release that has submitted the job: this one is older, and does not know the reason."
     ),
