@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.framework_environments import NEEDS_APT, jax_python, pinned_python, pytorch_python
-from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.hadoop.cluster import discover, local
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -85,6 +85,18 @@ def test_fsdp_splits_a_model_over_two_workers_of_the_cluster(cluster):
     interpreter, env = pytorch_python()
     report = train(cluster, "frameworks/train_fsdp.py", interpreter, framework="pytorch", env=env)
     assert report.metrics == {"weights": [1.0, 2.0], "own_weights": 1, "ranks": 2}
+
+
+@NEEDS_APT
+@pytest.mark.parametrize("place", ["this machine", pytest.param("cluster", marks=pytest.mark.cluster)])
+def test_pytorch_finds_two_processes_of_each_task(request, monkeypatch, tmp_path, place):
+    """Gloo, as there is no GPU; without a launcher of PyTorch's own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    cluster = local() if place == "this machine" else request.getfixturevalue("cluster")
+    interpreter, env = pytorch_python()
+    script = "frameworks/train_pytorch.py"
+    report = train(cluster, script, interpreter, framework="pytorch", env=env, procs_per_task=2)
+    assert report.metrics == {"weights": [1.0, 2.0], "ranks": 4}
 
 
 @NEEDS_APT
