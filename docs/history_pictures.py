@@ -15,7 +15,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from support.browser import browsing  # noqa: E402
 from support.fake_yarn import FakeYarn, application, serving  # noqa: E402
-from support.records import application_id, keep, record  # noqa: E402
+from support.records import keep, record  # noqa: E402
 from support.records_served import serving_pages  # noqa: E402
 from tf_yarn_ops.hadoop.cluster import Cluster, StorageFacts  # noqa: E402
 from tf_yarn_ops.hadoop.filesystem import MountedFileSystem  # noqa: E402
@@ -31,10 +31,7 @@ JOBS = (
 )
 REASONS = (Reason.SUCCEEDED,) * 9 + (Reason.TASK_FAILED, Reason.OUT_OF_MEMORY, Reason.PREEMPTED)
 #: Page, file, height of the window.
-PAGES = (
-    ("/", "ui-list.png", 620),
-    (f"/compare?app={application_id(240)}&app={application_id(236)}", "ui-compare.png", 620),
-)
+PAGES = (("/", "ui-list.png", 620),)
 
 
 def fill(files: MountedFileSystem, cluster: Cluster, now: float) -> None:

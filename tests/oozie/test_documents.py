@@ -58,3 +58,47 @@ def test_own_workflow_holds_an_action_for_each_listed_job(place):
         SpecInvalid, match=r"train\.mkdir: the workflow of --workflow says what comes before a training"
     ):
         read_oozie_request("jobs.yaml", {"workflow": "flow.xml"}, NOW)
+
+
+@pytest.mark.parametrize(("flow", "fault"), [
+    (FLOW.replace('name="train"', 'name="fit"'), "workflow: it needs one action 'train' with an empty shell"),
+    (FLOW.replace("<shell ", "<shell><exec/></shell><x "), "and has 0; the workflow's own namespace is"),
+    (FLOW.replace("</workflow-app>", ""), "workflow: not XML: "),
+])  # fmt: skip
+def test_a_flow_without_a_place_for_the_training_is_a_fault(place, flow, fault):
+    (place / "flow.xml").write_text(flow)
+    with pytest.raises(SpecInvalid) as caught:
+        read_oozie_request("job.yaml", {"workflow": "flow.xml"}, NOW)
+    assert fault in str(caught.value)
+
+
+def faults_of_flow(place, *changes):
+    text = FLOW
+    for before, after in changes:
+        assert before in text
+        text = text.replace(before, after)
+    (place / "flow.xml").write_text(text)
+    with pytest.raises(SpecInvalid) as caught:
+        documents_of(read_oozie_request("job.yaml", {"workflow": "flow.xml"}, NOW), PLACE)
+    assert {fault.path for fault in caught.value.faults} == {"workflow.xml"}, caught.value
+    return [fault.text for fault in caught.value.faults]
+
+
+def test_flow_that_oozie_would_refuse_is_refused_before_writing(place):
+    texts = " ".join(faults_of_flow(place, ('<default to="end"/>', '<default/><otherwise to="0"/>')))
+    assert "line 12: " in texts and "The attribute 'to' is required but missing" in texts
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fault"),
+    [
+        (
+            "wf:actionData('train')",
+            "wf:actonData('wf:nothing(')",
+            "line 11: 'wf:actonData' is not a function of Oozie's workflows (did you mean 'wf:actionData'?)",
+        ),
+        ("ge 0.9", "ge coord:nominalTime()", "line 11: 'coord:nominalTime' is not a function of Oozie's workflows"),
+    ],
+)
+def test_unknown_function_is_rejected_while_packing(place, before, after, fault):
+    assert faults_of_flow(place, (before, after)) == [fault]

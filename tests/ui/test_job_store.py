@@ -71,7 +71,6 @@ def test_reader_of_a_team_sees_what_the_view_acls_allow(team, yarn):
     for path in (f"/jobs/{application_id(2)}", f"/jobs/{application_id(9)}"):
         assert team(path, "ann").status_code == 404
     assert team(f"/jobs/{application_id(9)}/log.txt?task=worker:0", "ann").status_code == 404
-    assert team(f"/compare?app={application_id(1)}&app={application_id(2)}", "ann").status_code == 404
     refused = team("/", "")
     assert refused.status_code == 403 and "X-Forwarded-User" in refused.text
 

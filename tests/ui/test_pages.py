@@ -65,7 +65,6 @@ def test_the_list_is_filtered(site, query, numbers):
     "path",
     [
         f"/jobs/{application_id(3)}",
-        f"/compare?app={application_id(2)}&app={application_id(3)}",
         f"/?name={EVIL}",
         f"/?since={EVIL}",
         "/jobs/<script>",
@@ -80,7 +79,6 @@ def test_every_text_is_escaped(site, path):
     "path",
     [
         "/",
-        f"/compare?app={application_id(2)}&app={application_id(3)}",
         f"/jobs/{application_id(3)}",
         f"/jobs/{application_id(3)}/parts.json",
         f"/jobs/{application_id(3)}/log.txt",
@@ -110,18 +108,6 @@ def test_a_jobs_page_is_the_one_of_the_tracking_url(site, yarn):
     assert "RUNNING" in site(f"/jobs/{application_id(9)}").text
     unknown = site(f"/jobs/{application_id(77)}")
     assert unknown.status_code == 404 and "Neither the history nor YARN knows" in unknown.text
-
-
-def test_a_comparison_says_first_what_differs(site):
-    text = site(f"/compare?app={application_id(1)}&app={application_id(2)}").text
-    assert (
-        text.index("differs</th>")
-        < text.index("</span> loss<")
-        < text.index("equal</th>")
-        < text.index("</span> command<")
-    )
-    assert site("/compare?app=one").status_code == 400
-    assert site(f"/compare?app={application_id(1)}&app={application_id(77)}").status_code == 404
 
 
 @pytest.mark.slow
@@ -179,11 +165,6 @@ def test_lists_show_what_deserves_a_look_at_running_jobs(site, yarn):
     assert f"! {application_id(9)} worker:1: no CPU" in listed.stdout and application_id(8) in listed.stdout
 
 
-def test_comparison_overlays_the_curves_of_the_jobs(site):
-    text = site(f"/compare?app={application_id(1)}&app={application_id(2)}").text
-    assert text.count('data-metric="loss"') == 1 and text.count("<polyline") == 2 and 'data-name="digits 0001"' in text
-
-
 @pytest.mark.slow
 def test_axe_finds_nothing_and_names_come_first_on_a_phone(pages, site, yarn, browsing):
     yarn.add(application(9, "RUNNING", name="digits"))
@@ -193,9 +174,5 @@ def test_axe_finds_nothing_and_names_come_first_on_a_phone(pages, site, yarn, br
         cell = page.locator("#jobs tbody tr >> nth=0").locator("td.text").first
         assert cell.inner_text() == "digits" and cell.bounding_box()["x"] < 100
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-        for path in (
-            "/",
-            f"/compare?app={application_id(1)}&app={application_id(2)}",
-        ):
-            page.goto(address + path)
-            assert (path, complaints(page)) == (path, [])
+        page.goto(f"{address}/")
+        assert complaints(page) == []

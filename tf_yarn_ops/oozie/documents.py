@@ -1,14 +1,19 @@
 """The XML of an application of Oozie and its ``job.properties``, from a checked request. Pure: golden files hold it.
 
 Texts of the request stand in the XML as data; Oozie evaluates ``${...}`` in them, therefore `request` checks each name.
+A workflow of the user's own has an empty action for each training, ``<action name="train"><shell
+xmlns="uri:oozie:shell-action:1.0"/>...</action>``; `fill_workflow` fills the shells in, and keeps everything else.
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from ..errors import Fault, FaultCode
+from ..validation import check_faults
 from .data import FIRST_INSTANCE, DataSet
 from .packed_job import (
     APP_PATH,
@@ -20,17 +25,50 @@ from .packed_job import (
     PACKED_JOB_FILE,
     PEX,
     VARIABLE_PREFIX,
+    WORKFLOW,
     WORKFLOW_NAMES,
     WORKFLOW_PATH,
 )
 from .schedule import Schedule
-from .schemas import lxml
+from .schemas import lxml, parse_xml
 from .trainings import Fork, TrainingAction, nest
 
 WORKFLOW_SCHEMA = "uri:oozie:workflow:1.0"
 SHELL_SCHEMA = "uri:oozie:shell-action:1.0"
 COORDINATOR_SCHEMA = "uri:oozie:coordinator:0.5"
 SLA_SCHEMA = "uri:oozie:sla:0.2"
+_EXPRESSION, _LITERAL = re.compile(r"\$\{(.*?)\}", re.DOTALL), re.compile(r"'[^']*'|\"[^\"]*\"")
+#: A call of a function with a prefix. A site may add functions of its own, with other prefixes.
+_CALL = re.compile(r"\b((?:wf|coord|fs|hadoop|hcat):\w*)\s*\(")
+#: Oozie's functions for workflows: ``oozie.service.ELService.functions.workflow`` of oozie-default.xml.
+_FUNCTIONS = (
+    "wf:id",
+    "wf:name",
+    "wf:appPath",
+    "wf:conf",
+    "wf:user",
+    "wf:group",
+    "wf:callback",
+    "wf:transition",
+    "wf:lastErrorNode",
+    "wf:errorCode",
+    "wf:errorMessage",
+    "wf:run",
+    "wf:actionData",
+    "wf:actionExternalId",
+    "wf:actionTrackerUri",
+    "wf:actionExternalStatus",
+    "fs:exists",
+    "fs:isDir",
+    "fs:dirSize",
+    "fs:fileSize",
+    "fs:blockSize",
+    "hadoop:counters",
+    "hadoop:conf",
+    "hcat:exists",
+)
+#: An output of an action that an expression reads.
+_READ = r"""wf:actionData\(\s*['"]{}['"]\s*\)\s*\[\s*['"]([^'"\s]+)['"]"""
 _END, _FAILED = "end", "failed"
 #: The message of the kill node: Oozie's own error where the action had no time for outputs.
 _NODE, _DATA = "wf:lastErrorNode()", "wf:actionData(wf:lastErrorNode())"
@@ -39,6 +77,17 @@ _WHY = (
     f"${{empty {_DATA}['reason'] ? wf:errorMessage({_NODE}) : ''}}; yarn logs -applicationId "
     f"${{wf:actionExternalId({_NODE})}}"
 )
+
+
+class WorkflowFault(FaultCode):
+    """Fault codes for the user's own workflow."""
+
+    NO_ACTION = (
+        "it needs one action {name!r} with an empty shell, which is filled in: <action name={name!r}><shell "
+        "xmlns={schema!r}/><ok to='...'/><error to='...'/></action>, and has {count}; the workflow's own "
+        "namespace is {workflow!r}"
+    )
+    NO_FUNCTION = "line {line}: {given!r} is not a function of Oozie's workflows{hint}"
 
 
 @dataclass(frozen=True)
@@ -191,6 +240,48 @@ def shell_element(request: OozieRequest, training: TrainingAction, read: Iterabl
         _add(shell, "archive", f"{training.archive_file}#{FILES_FOLDER}")
     _add(shell, "capture-output")
     return shell
+
+
+def fill_workflow(request: OozieRequest) -> Any:
+    """Return the root of the user's workflow with the actions that train.
+
+    Raises
+    ------
+    SpecInvalid
+        The text is not XML, or has not one empty action for each training.
+    """
+    root = parse_xml("workflow", request.flow)
+    if request.workflow_name:
+        root.set("name", request.workflow_name)
+    faults = []
+    for training in request.trainings:
+        actions = [one for one in root.iter(f"{{{WORKFLOW_SCHEMA}}}action") if one.get("name") == training.name]
+        shells = [shell for action in actions for shell in action.findall(f"{{{SHELL_SCHEMA}}}shell") if not len(shell)]
+        if len(actions) != 1 or len(shells) != 1:
+            faults.append(
+                Fault(
+                    "workflow",
+                    WorkflowFault.NO_ACTION,
+                    {"name": training.name, "schema": SHELL_SCHEMA, "workflow": WORKFLOW_SCHEMA, "count": len(shells)},
+                )
+            )
+            continue
+        filled = shell_element(request, training, re.findall(_READ.format(re.escape(training.name)), request.flow))
+        lxml().indent(filled, "    ", level=2)
+        filled.tail = shells[0].tail
+        shells[0].getparent().replace(shells[0], filled)
+    check_faults(faults)
+    return root
+
+
+def function_faults(root: Any) -> Iterator[Fault]:
+    """Yield the functions of expressions that Oozie's workflows lack: Oozie fails at one only when it gets there."""
+    for element in root.iter("{*}*"):
+        for expression in _EXPRESSION.findall(" ".join([element.text or "", *element.attrib.values()])):
+            for name in _CALL.findall(_LITERAL.sub("", expression)):
+                if name not in _FUNCTIONS:
+                    values = {"line": element.sourceline, "given": name, "allowed": _FUNCTIONS}
+                    yield Fault(WORKFLOW, WorkflowFault.NO_FUNCTION, values)
 
 
 def build_coordinator(request: OozieRequest, schedule: Schedule) -> Any:

@@ -29,8 +29,14 @@ from ..runtime.common.file_storage import Content
 from ..staging.archive import pack
 from ..staging.staging_directory import LocalContent
 from ..validation import check_faults
-from .documents import OozieRequest, build_coordinator, build_workflow, job_properties
-from .flow import fill_workflow, flow_faults
+from .documents import (
+    OozieRequest,
+    build_coordinator,
+    build_workflow,
+    fill_workflow,
+    function_faults,
+    job_properties,
+)
 from .packed_job import (
     APP_PATH,
     COORDINATOR,
@@ -114,7 +120,7 @@ def documents_of(request: OozieRequest, place: Place) -> dict[str, str]:
     roots = {WORKFLOW: fill_workflow(request) if request.flow else build_workflow(request)}
     if request.schedule:
         roots[COORDINATOR] = build_coordinator(request, request.schedule)
-    check_faults([*document_faults(roots), *flow_faults(roots[WORKFLOW])])
+    check_faults([*document_faults(roots), *function_faults(roots[WORKFLOW])])
     texts = {name: to_text(root) for name, root in roots.items()}
     texts[PROPERTIES] = format_oozie_properties(pairs)
     texts |= {one.document_file: format_yaml(one.document) for one in request.trainings}

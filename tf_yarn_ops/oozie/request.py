@@ -22,9 +22,8 @@ from ..runtime.common.values import read_text_file
 from ..submit.preflight import CLIENT_CONFIG, check_files, local_sources
 from ..validation import check_faults, noting
 from .data import read_data, read_uri
-from .documents import OozieRequest
+from .documents import OozieRequest, fill_workflow
 from .fields import commands, fill, uses
-from .flow import fill_workflow
 from .package_options import OptionFault, read_options
 from .packed_job import COORDINATOR_NAMES, FILES_FOLDER, OWN_FILE, WORKFLOW_NAMES
 from .schedule import ScheduleFault, find_schedule_warnings, read_schedule

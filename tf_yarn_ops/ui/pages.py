@@ -26,23 +26,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..errors import TfYarnError
 from ..follow.live_report import LOG, STACK
-from ..history.compare import compare
 from ..history.query import STATES, Query, parse_states
-from ..runtime.common.alerts import STEPS
 from ..runtime.common.clock import DAY, duration, utc_time
 from ..runtime.common.contract import DOCUMENT_TYPE
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.report import run_seconds
 from ..runtime.common.web_address import safe_url
-from ..runtime.page.drawing import draw_curves, draw_spark
-from ..runtime.page.page import SMOOTH, asset, changed_parts, page_policy, render_page, render_parts
+from ..runtime.page.drawing import draw_spark
+from ..runtime.page.page import asset, changed_parts, page_policy, render_page, render_parts
 from ..runtime.tensorboard.tensorboard_program import with_relative_fonts
 from ..validation import parse_since
 from .boards import Boards
 from .job_store import JobStore
 
-#: Jobs on one page of the list, and the most in a comparison.
-PAGE_SIZE, COMPARED = 50, 8
+#: Jobs on one page of the list.
+PAGE_SIZE = 50
 #: Seconds that a reader may look back.
 LONGEST_PERIOD = 5 * 366 * DAY
 #: Our script only, nothing from elsewhere; the job's page has a policy of its own, with its script.
@@ -179,7 +177,6 @@ def build_application(
         "/jobs/{application_id}/parts.json": _updates,
         "/jobs/{application_id}/log.txt": functools.partial(_log_end, LOG),
         "/jobs/{application_id}/stack.txt": functools.partial(_log_end, STACK),
-        "/compare": _compare,
     }
     routes = [Route(path, _page(store, build), methods=["GET"]) for path, build in pages.items()]
     routes += [Route(f"/{name}", functools.partial(_file, name), methods=["GET"]) for name in ("style.css", "page.js")]
@@ -401,28 +398,3 @@ def _forward_to_board(store: JobStore, request: Request) -> Response:
         headers["location"] = urlsplit(found.headers["location"])._replace(scheme="", netloc="").geturl()
     page = headers.get("content-type", "").startswith("text/html")
     return Response(with_relative_fonts(found.content) if page else found.content, found.status_code, headers)
-
-
-def _compare(store: JobStore, request: Request) -> Response:
-    chosen = list(dict.fromkeys(request.query_params.getlist("app")))
-    if not 2 <= len(chosen) <= COMPARED:
-        raise _InvalidQuery(f"{len(chosen)} jobs are chosen; choose 2 to {COMPARED} in the list")
-    records = [store.record(application_id) for application_id in chosen]
-    found = [record for record in records if record is not None]
-    missing = [one for one, record in zip(chosen, records, strict=True) if record is None]
-    if missing:
-        return _render("error.html", 404, text=f"The history has no record of {', '.join(missing)}.")
-    return _render("compare.html", jobs=found, rows=compare(found), charts=_overlay(found), smooth=SMOOTH)
-
-
-def _overlay(records: list[dict[str, Any]]) -> list[str]:
-    """Return a chart for each metric with the curve of each job: that of the task that has written it first."""
-    curves: dict[str, list[Mapping[str, Any]]] = {}
-    names = [f"{record.get('name')} {str(record['application_id']).rpartition('_')[2]}" for record in records]
-    for job, record in zip(names, records, strict=True):
-        first = {series["name"]: series for series in reversed(record.get("series") or ())}
-        for name, series in first.items():
-            if name != STEPS:
-                curves.setdefault(name, []).append({**series, "task": job})
-    colours = {job: number for number, job in enumerate(names)}
-    return [draw_curves(name, found, colours, apart=COMPARED) for name, found in sorted(curves.items())[:COMPARED]]

@@ -160,7 +160,7 @@ def _ending(name: str, event: Mapping[str, Any]) -> str:
     return f"{name} {_how(event)}{_where(event)}\n{utc_clock(event['at'])} UTC{_because(event)}"
 
 
-def draw_curves(name: str, series: Sequence[Mapping[str, Any]], colours: Mapping[str, int], apart: int = APART) -> str:
+def draw_curves(name: str, series: Sequence[Mapping[str, Any]], colours: Mapping[str, int]) -> str:
     """Return the chart of a metric: a curve for each task; of many tasks their mean and their spread.
 
     Parameters
@@ -171,12 +171,10 @@ def draw_curves(name: str, series: Sequence[Mapping[str, Any]], colours: Mapping
         Of ``status.json``.
     colours : mapping of str to int
         The number of each task, which keeps its colour in all charts; the order of the legend.
-    apart : int, optional
-        More curves than these are drawn as mean and spread.
     """
     series = sorted(series, key=lambda item: colours.get(item["task"], 0))
     points = [point for item in series for point in item["points"] if _finite(point)]
-    many, plot = len(series) > apart, ""
+    many, plot = len(series) > APART, ""
     if points:
         columns = [point[0] for point in points], [point[1] for point in points]
         steps, values = ((min(column), max(column)) for column in columns)
