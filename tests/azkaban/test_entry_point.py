@@ -35,15 +35,6 @@ def test_what_runs_and_what_travels(properties, command, document, project):
     )
 
 
-def test_arguments_of_a_file_are_read_by_bash(project):
-    (project / "args").write_text("--date $(echo today)  # a comment\n'two\nlines'\n# nothing\n--last \"$HOME_OF\"")
-    job = read({**ONE, "tf.command": "printf '[%s]'", "tf.args.file": "args", "tf.args.1": "x"}, project)
-    run = subprocess.run(
-        ["bash", "-c", job.command], env={"HOME_OF": "a b"}, capture_output=True, text=True, check=True
-    )
-    assert run.stdout == "[x][--date][today][two\nlines][--last][a b]"
-
-
 @settings(max_examples=60)
 @given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), max_size=5))
 def test_arguments_and_variables_arrive_byte_for_byte(tmp_path_factory, texts):

@@ -13,9 +13,8 @@ OUTSIDE = " is outside the project, and this site lets jobs name files of their 
 @pytest.mark.parametrize(
     "own",
     [
-        {"tf.args.file": "{}"},
-        {"tf.args.file": "link"},
         {"tf.spec": "{}"},
+        {"tf.spec": "link"},
         {"tf.script": "{}"},
         {"tf.files.1": "x={}"},
         {"tf.files.1": "file://{}"},

@@ -42,7 +42,7 @@ def archive(tmp_path_factory):
 
 
 def test_whole_environment_of_tensorflow_has_no_fault(archive):
-    report = check_archive(archive, modules=["tensorflow", "tensorboard", "h5py"])
+    report = check_archive(archive)
     assert (report.faults, report.doubts) == ((), ())
     assert report.packed > 300 << 20 and report.unpacked > 1 << 30
 

@@ -134,7 +134,9 @@ def test_interpreter_of_the_distribution_finds_its_packages(ytf, tmp_path):
     python = shutil.which("python3", path="/usr/bin") or find_python("3.10")
     packed = ytf("env", "pack", "requirements.txt", "--python", python, "-o", "of/system.tar.gz")
     assert packed.returncode == 0, packed.stderr
-    assert check_archive(tmp_path / "of" / "system.tar.gz", modules=["shapes", "ssl"]).faults == ()
+    assert check_archive(tmp_path / "of" / "system.tar.gz").faults == ()
+    place = unpack(tmp_path / "of" / "system.tar.gz", tmp_path / "place")
+    subprocess.run([place / "bin" / "python", "-I", "-c", "import shapes, ssl"], check=True, timeout=60)
 
 
 @pytest.mark.matrix
@@ -235,19 +237,6 @@ def test_failure_of_uv_is_shown_in_its_own_words(ytf, tmp_path):
 
 
 @pytest.mark.matrix
-def test_module_that_does_not_import_is_a_fault(ytf, tmp_path):
-    make_wheel(tmp_path / "wheels", "broken", {"broken/__init__.py": "import nowhere"})
-    (tmp_path / "requirements.txt").write_text(f"--find-links {tmp_path / 'wheels'}\nbroken\nshapes\n")
-    packed = ytf("env", "pack", "requirements.txt")
-    assert packed.returncode == 0, packed.stderr
-    assert ytf("env", "check", "environment.tar.gz").returncode == 0, "nothing of it runs unless that is asked for"
-    checked = ytf("env", "check", "environment.tar.gz", "--imports")
-    assert checked.returncode == 2
-    assert "fault    broken can't be imported: ModuleNotFoundError: No module named 'nowhere'\n" in checked.stdout
-    assert ytf("env", "check", "environment.tar.gz", "--import", "shapes").returncode == 0
-
-
-@pytest.mark.matrix
 def test_folder_of_conda_is_packed_by_conda_pack(ytf, tmp_path):
     """Its layout and records are made by hand: no registry of this project has conda's packages."""
     (tmp_path / "requirements.txt").write_text("shapes\n")
@@ -278,7 +267,7 @@ def test_folder_of_conda_is_packed_by_conda_pack(ytf, tmp_path):
         [place / "bin" / "tool"], env={"PATH": f"{place}/bin:/usr/bin:/bin"}, capture_output=True, text=True, timeout=60
     )
     assert told.stdout == "True\n", told.stderr
-    assert check_archive(tmp_path / "of-conda.tar.gz", modules=["shapes"]).faults == ()
+    assert check_archive(tmp_path / "of-conda.tar.gz").faults == ()
 
 
 def test_unknown_source_is_refused(ytf, tmp_path):

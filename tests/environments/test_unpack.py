@@ -94,7 +94,7 @@ def test_hostile_member_is_refused_and_nothing_is_written_outside(kind, tmp_path
         unpack_archive(archive, tmp_path / "folder")
     assert message in str(raised.value) and str(raised.value).startswith("x.tar.gz: ")
     assert not any(stat.S_ISFIFO(path.lstat().st_mode) for path in (tmp_path / "folder").rglob("*"))
-    checked = check_archive(write_tar(tmp_path / "env.tar.gz", [*PYTHON, *members], outside), modules=None)
+    checked = check_archive(write_tar(tmp_path / "env.tar.gz", [*PYTHON, *members], outside))
     assert message in str(checked.faults[0])
 
 
@@ -211,11 +211,9 @@ def test_damaged_archive_is_a_fault(suffix, content, tmp_path):
         unpack_archive(tmp_path / f"x.{suffix}", tmp_path / "folder")
 
 
-def test_check_runs_nothing_of_the_archive_unless_imports_are_asked(tmp_path, outside):
+def test_check_runs_nothing_of_the_archive(tmp_path, outside):
     archive = write_tar(tmp_path / "env.tar.gz", PYTHON, outside)
 
     done = run(YTF, "env", "check", str(archive))
-    assert done.returncode == 0 and "env check --imports" in done.stderr
+    assert done.returncode == 0 and f"ytf doctor --submit --environment {archive}" in done.stderr
     assert not (outside / "ran").exists()
-    run(YTF, "env", "check", "--imports", str(archive))
-    (outside / "ran").unlink()

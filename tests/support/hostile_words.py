@@ -285,7 +285,7 @@ _COMMANDS = (("status",), ("wait",), ("logs",), ("stack",), ("kill",), ("list",)
              ("cache", "list"), ("schema",), ("convert", "tony"), ("oozie", "package", "--dry-run"), ("exec",),
              ("env", "check"), ("minicluster", "status"), ("doctor",))  # fmt: skip
 #: Options of theirs that do.
-_ACTING = ("html", "out", "imports", "modules", "submit", "environment")
+_ACTING = ("html", "out", "submit", "environment")
 _ids = st.sampled_from(["local_1_1", "local_1795943936118_1", "worker:0"]) | texts
 
 

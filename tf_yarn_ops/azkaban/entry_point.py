@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import GeneralFault, why_unreadable
-from ..runtime.common.values import read_text_file
 from ..validation import ARCHIVE_SUFFIXES
 from .request import AzkabanJobFault, AzkabanRequest, file_name, shown
 
@@ -25,13 +23,10 @@ def add_program(request: AzkabanRequest, tasks: Mapping[str, dict[str, Any]]) ->
     unpack = _add_source(request)
     command = _command(request)
     arguments = _arguments(request)
-    before, behind = "", ""
-    if "tf.args.file" in request.values and (content := _args_file(request)) is not None:
-        before, behind = f"tf_args=(\n{content}\n)\n", ' "${tf_args[@]}"'
     if command is not None:
         key = request.values.get("tf.command") or request.values["tf.entry_point"]
-        request.give("task_command", f"{before}{unpack}{command}{arguments}{behind}", key.key)
-    elif arguments or behind:
+        request.give("task_command", f"{unpack}{command}{arguments}", key.key)
+    elif arguments:
         name = next(name for name in request.values if name.startswith("tf.args"))
         request.refuse(request.values[name].key, AzkabanJobFault.NOTHING_TO_PASS_TO)
         request.options["task_command"] = "true"
@@ -80,22 +75,6 @@ def _arguments(request: AzkabanRequest) -> str:
     ]
     words += [shlex.quote(text) for _, text in sorted(numbered)]
     return "".join(f" {word}" for word in words)
-
-
-def _args_file(request: AzkabanRequest) -> str | None:
-    path = request.text("tf.args.file")
-    if path is None:
-        return None
-    if not request.may_read("tf.args.file", path):
-        request.refuse(request.values["tf.args.file"].key, AzkabanJobFault.OUTSIDE, given=shown(path))
-        return None
-    try:
-        return read_text_file(request.folder / path)
-    except (OSError, ValueError) as error:
-        request.refuse(
-            request.values["tf.args.file"].key, GeneralFault.UNREADABLE_FILE, file=path, error=why_unreadable(error)
-        )
-        return None
 
 
 def _add_source(request: AzkabanRequest) -> str:

@@ -65,14 +65,6 @@ OWN_OPTIONS = (
     Option("python3", kinds.TEXT, "The interpreter that runs tf.entry_point.", "python", "program"),
     Option(
         None,
-        kinds.TEXT,
-        "A UTF-8 file of the project with more arguments, as bash reads words: over several lines, with `#` "
-        "comments, and with `$(...)`, which in a .job is an expression of Azkaban's.",
-        "args.file",
-        "program",
-    ),
-    Option(
-        None,
         kinds.VERBATIM,
         "One argument, passed on byte for byte; no shell interprets it. The arguments come in the order of the "
         "numbers.",

@@ -60,33 +60,19 @@ def pack_command(source: Path | None, out: Path, python: str, node_python: str, 
     began = time.monotonic()
     pack_environment(source, out, Packing(nodes, python, node_python, echo))
     size = out.stat().st_size / 2**20
-    echo(f"{out} has {size:.0f} MiB, made in {time.monotonic() - began:.0f} s; next: ytf env check --imports {out}")
+    echo(f"{out} has {size:.0f} MiB, made in {time.monotonic() - began:.0f} s; next: ytf env check {out}")
 
 
 @env_group.command("check")
 @click.argument("archive", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--imports",
-    "imports_all",
-    is_flag=True,
-    help="Also unpack a copy and import the modules of all packages: this runs the archive's programs as you.",
-)
-@click.option(
-    "--import",
-    "modules",
-    multiple=True,
-    metavar="<module>",
-    help="As --imports, with only this module. Repeatable.",
-)
 @_platform
 @click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
-def check_command(archive: Path, modules: tuple[str, ...], imports_all: bool, nodes: str, as_json: bool) -> int:
+def check_command(archive: Path, nodes: str, as_json: bool) -> int:
     """Check that an archive can be the environment of a job.
 
-    Without --imports the archive is only read, and nothing in it runs. Modules are imported only if this machine has
-    the nodes' system. The exit code is 2 if there is a fault.
+    The archive is only read, and nothing in it runs. The exit code is 2 if there is a fault.
     """
-    report = check_archive(archive, nodes, modules=modules or (None if imports_all else ()))
+    report = check_archive(archive, nodes)
     if as_json:
         print_json({**asdict(report), "faults": list(map(str, report.faults)), "doubts": list(map(str, report.doubts))})
     else:
@@ -97,8 +83,6 @@ def check_command(archive: Path, modules: tuple[str, ...], imports_all: bool, no
             f"{'fault' if report.faults else 'ok':<9}{archive}: Python {report.python or 'unknown'}, "
             f"{report.packages} packages, {report.packed / 2**20:.0f} MiB, unpacked {report.unpacked / 2**20:.0f} MiB"
         )
-        if not (report.faults or modules or imports_all):
-            echo(
-                f"next, for an archive of somebody whom you trust: ytf env check --imports {shlex.quote(str(archive))}"
-            )
+        if not report.faults:
+            echo(f"next, on a node: ytf doctor --submit --environment {shlex.quote(str(archive))}")
     return SpecInvalid.reason.exit_code if report.faults else 0

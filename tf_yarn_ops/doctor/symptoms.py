@@ -276,7 +276,7 @@ class Symptom(enum.Enum):
     ENVIRONMENT_UNFIT = _fault(
         "environment",
         "{archive} {why}",
-        "Pack it again: ytf env pack; then import its packages: ytf env check --imports {archive}",
+        "Pack it again: ytf env pack",
         Reason.ENVIRONMENT_INVALID,
     )
     ENVIRONMENT_UNCERTAIN = _warning(

@@ -1,23 +1,15 @@
 """`check_archive`: find before the submission what keeps a packed environment from working in a container."""
 
 import gzip
-import json
-import os
 import platform
 import posixpath
 import re
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from .. import programs
-from ..errors import Fault, FaultCode, SpecInvalid
+from ..errors import Fault, FaultCode
 from ..runtime.common.values import open_regular
-from .unpack import LAST_FAULTS, UNREADABLE, MemberRules, open_tar, unpack_archive
+from .unpack import LAST_FAULTS, UNREADABLE, MemberRules, open_tar
 
 #: Linux on this machine's processor, whose name macOS and Windows spell in their own way.
 NODES = "linux-" + {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
@@ -34,17 +26,6 @@ _OLDEST = (3, 9)
 _LIBRARY = re.compile(r"lib/python(\d{1,3})\.(\d{1,3})/(?:os\.py|site-packages/)")
 #: A package's description, and what it adds to sys.path; not those of the packages that a package brings along.
 _OF_PACKAGE = re.compile(r"(?:site|dist)-packages/[^/]+(?:\.pth|\.dist-info/WHEEL)$")
-_LISTING = """
-import gzip
-import json
-from importlib import metadata
-found = set()
-for one in metadata.distributions():
-    for file in map(str, one.files or ()):
-        if file.endswith("/__init__.py") and file.count("/") == 1 or file.endswith((".py", ".so")) and "/" not in file:
-            found.add(file.split("/")[0].split(".")[0])
-print(json.dumps(sorted(name for name in found if name.isidentifier() and name[0] != "_" and name[:4] != "test")))
-"""
 
 
 class ArchiveFault(FaultCode):
@@ -59,7 +40,6 @@ class ArchiveFault(FaultCode):
     OTHER_PACKAGE = "{name} was built for {given}, and the interpreter is Python {python} on {platform}"
     BUILD_PATH = "{name} names {target}, a path of the machine that made the archive"
     EDITABLE = "{name} is installed editable, so its code is not in the archive"
-    NOT_IMPORTED = "{name} can't be imported: {error}"
 
 
 class ArchiveWarning(FaultCode):
@@ -112,10 +92,8 @@ class ArchiveReport:
     unpacked: int = 0
 
 
-def check_archive(
-    archive: Path, nodes: str = NODES, *, limit: int | None = None, modules: Iterable[str] | None = ()
-) -> ArchiveReport:
-    """Find what keeps an archive from being the environment of a job.
+def check_archive(archive: Path, nodes: str = NODES, *, limit: int | None = None) -> ArchiveReport:
+    """Find what keeps an archive from being the environment of a job; nothing in it runs.
 
     Parameters
     ----------
@@ -125,9 +103,6 @@ def check_archive(
         The platform of the nodes. Default: Linux on this machine's processor.
     limit : int, optional
         Read only so many bytes of the content, and assume nothing about the rest. Default: everything.
-    modules : iterable of str or None, optional
-        Modules to import from an unpacked copy, if this machine is of the nodes' platform; None for those of all
-        packages. Default: none.
 
     Returns
     -------
@@ -153,8 +128,6 @@ def check_archive(
     ]
     if listing.size > _CACHE_OF_NODE << 20:
         doubts.append(_found(ArchiveWarning.LARGE, size=listing.size >> 20, most=_CACHE_OF_NODE))
-    if not faults and modules != () and nodes == f"{sys.platform}-{platform.machine()}":
-        faults += _import_all(archive, modules)
     return ArchiveReport(tuple(faults), tuple(doubts), python, len(listing.tags), archive.stat().st_size, listing.size)
 
 
@@ -278,40 +251,3 @@ def _build_paths(listing: _Listing) -> list[Fault]:
         elif name.endswith(".pth") and (path := re.search(rb"^/\S+", head, re.MULTILINE)):
             found.append(_found(ArchiveFault.BUILD_PATH, name=name, target=path[0].decode(errors="replace")))
     return found
-
-
-def _import_all(archive: Path, modules: Iterable[str] | None) -> list[Fault]:
-    """Import modules from an unpacked copy, each in a process of its own."""
-    with tempfile.TemporaryDirectory(prefix="ytf-env-") as folder:
-        try:
-            unpack_archive(archive, Path(folder))
-        except SpecInvalid as error:
-            return [replace(fault, path="") for fault in error.faults]
-        python = [f"{folder}/bin/python", "-I", "-c"]
-
-        def run(program: str) -> tuple[bool, str]:
-            try:
-                ran = programs.run_program(
-                    [*python, program],
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                    timeout=300,
-                    cwd=folder,
-                    stdin=subprocess.DEVNULL,
-                )
-            except (OSError, subprocess.TimeoutExpired) as error:
-                return False, str(error)
-            last = (ran.stderr.strip().splitlines() or [f"exit code {ran.returncode}"])[-1]
-            return ran.returncode == 0, ran.stdout if ran.returncode == 0 else last
-
-        if modules is None:
-            works, text = run(_LISTING)
-            if not works:
-                return [_found(ArchiveFault.NOT_IMPORTED, name="bin/python", error=text)]
-            modules = json.loads(text)
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            tried = pool.map(lambda name: (name, *run(f"import {name}")), modules)
-            return [
-                _found(ArchiveFault.NOT_IMPORTED, name=name, error=text) for name, works, text in tried if not works
-            ]
