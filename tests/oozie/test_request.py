@@ -141,14 +141,11 @@ def test_a_fault_names_its_value(place, text, options, fault):
 def test_faults_of_listed_jobs_name_the_job(place):
     (place / "wide.yaml").write_text("command: x\ntasks: {worker: 0}\noutput: hdfs:///a/${rat}\n")
     text = """jobs:
-- {name: wide, job: wide.yaml, delete: [/, "hdfs:///models/${nominalTime}"], mkdir: models}
+- {name: wide, job: wide.yaml}
 - {name: deep, job: nowhere.yaml, needs: [wid]}
 """
     assert faults_of(place, text, frequency="1d", property=["rate=1"]) == [
         "deep.needs: there is no job 'wid' (did you mean 'wide'?); jobs: wide, deep",
-        "wide.mkdir: 'models' is not an absolute path or a URI such as hdfs:///clicks/${YEAR}-${MONTH}-${DAY}",
-        "wide.delete: ${nominalTime} has a colon, which HDFS allows in no path; use ${nominalStamp} or ${nominalDate}",
-        "wide.delete: '${nameNode}/' is a whole file system; name a folder in it",
         "wide.output: ${rat} has no value (did you mean 'rate'?); known: workflowId, workflowName, workflowRun, user, "
         "nominalTime, nominalDate, nominalStamp, actualTime, actionId, coordinatorName, rate; --property NAME=VALUE adds one",
         "wide.tasks.worker.instances: 0 is not a whole number of at least 1",
@@ -159,13 +156,6 @@ def test_faults_of_listed_jobs_name_the_job(place):
 def test_faulty_property_is_reported_once(place):
     assert faults_of(place, "command: x\ntasks: {worker: 1}\n", property=["a b=1"]) == [
         "property: 'a b' is not a name; use a letter, then letters, digits and _, at most 39"
-    ]
-
-
-def test_a_variable_of_the_shell_that_looks_like_a_value_is_doubted(place):
-    request = read(place, "command: echo ${nominalDat} ${HOME} $rank ${user}\ntasks: {worker: 1}\n", frequency="1d")
-    assert [text for text in request.warnings if text.startswith("command")] == [
-        "command: ${nominalDat} is a variable of the shell that nothing here sets (did you mean 'nominalDate'?)"
     ]
 
 

@@ -56,12 +56,12 @@ def faults_of(*jobs, **others):
 def test_faults_of_a_list_come_together():
     assert faults_of({"name": "wide", "job": "w.yaml", "needs": "featurs"}, {"name": "wide", "job": "w.yaml"},
                      {"name": "fork-1", "job": "x.yaml"}, {"name": "a b", "job": "x.yaml"}, {"name": "x" * 121, "job": "x.yaml"},
-                     {"job": "features.yaml", "need": ["wide"]}, {"name": "none"}, {"name": "odd", "job": "x.yaml", "delete": 3},
+                     {"job": "features.yaml", "need": ["wide"]}, {"name": "none"}, {"name": "odd", "job": "x.yaml", "needs": 3},
                      nam="all") == [
         "nam: unknown key (did you mean 'name'?); known: name, jobs",
-        "jobs.6.need: unknown key (did you mean 'needs'?); known: name, job, needs, delete, mkdir",
+        "jobs.6.need: unknown key (did you mean 'needs'?); known: name, job, needs",
         "none.job: missing; give the path of the job's YAML",
-        "odd.delete: 3 is not a list of texts",
+        "odd.needs: 3 is not a list of texts",
         "name: two jobs have the name 'wide'",
         "name: 'fork-1' is the name of another node of the workflow; choose another one",
         "name: 'a b' is not the name of an action; use a letter or _, then letters, digits, _ and -, at most 120",
@@ -87,4 +87,4 @@ def test_malformed_list_of_jobs_is_a_fault(jobs):
     faults = []
     assert read_trainings("jobs.yaml", {"jobs": jobs}, faults) == []
     assert [fault.path for fault in faults] == ["jobs"]
-    assert "is not a list of jobs; write each as a mapping with name, job, needs, delete, mkdir" in str(faults[0])
+    assert "is not a list of jobs; write each as a mapping with name, job, needs" in str(faults[0])

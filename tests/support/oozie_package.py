@@ -62,7 +62,7 @@ SMALL = "command: x\ntasks: {worker: 1}\n"
 JOBS = """name: nightly
 jobs:
 - {name: features, job: job.yaml}
-- {name: wide, job: small.yaml, needs: features, delete: "/models/wide/${nominalStamp}", mkdir: "${models}/${user}"}
+- {name: wide, job: small.yaml, needs: features}
 - {name: deep, job: job.yaml, needs: [features]}
 - {job: small.yaml, needs: [wide, deep]}
 """

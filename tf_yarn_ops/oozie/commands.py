@@ -82,7 +82,7 @@ def package(job: str, resourcemanager: str | None, user: str | None, verbose: bo
     \b
       jobs:
       - {name: features, job: features.yaml}
-      - {name: model, job: model.yaml, needs: [features], delete: "/models/${nominalStamp}"}
+      - {name: model, job: model.yaml, needs: [features]}
     """
     configure_logging(verbose, requests=verbose)
     from ..submit.preflight import local_path

@@ -183,32 +183,22 @@ def _sequence_nodes(request: OozieRequest, steps: "list[str | Fork]", to: str) -
             for branch in branches:
                 _add(made[0], "path", start=branch[0].get("name"))
         else:
-            made = _training_nodes(request, next(one for one in request.trainings if one.name == step), to)
+            made = [_training_node(request, next(one for one in request.trainings if one.name == step), to)]
         nodes, to = [*made, *nodes], made[0].get("name")
     return nodes
 
 
-def _training_nodes(request: OozieRequest, training: TrainingAction, to: str) -> list[Any]:
-    nodes = []
-    if training.delete or training.mkdir:
-        # Not <prepare>: the launcher runs that again in each of its attempts, when the training may go on.
-        nodes.append(_root(WORKFLOW_SCHEMA, "action", name=f"prepare-{training.name}"))
-        files = _add(nodes[0], "fs")
-        for tag in ("delete", "mkdir"):
-            for path in getattr(training, tag):
-                _add(files, tag, path=path)
-        _add(nodes[0], "ok", to=training.name)
+def _training_node(request: OozieRequest, training: TrainingAction, to: str) -> Any:
     attributes = {
         key.replace("_", "-"): str(value)
         for key in ("retry_max", "retry_interval")
         if (value := getattr(request, key)) is not None
     }
-    nodes.append(_root(WORKFLOW_SCHEMA, "action", {}, name=training.name, **attributes))
-    nodes[-1].append(shell_element(request, training))
-    _add(nodes[-1], "ok", to=to)
-    for node in nodes:
-        _add(node, "error", to=_FAILED)
-    return nodes
+    node = _root(WORKFLOW_SCHEMA, "action", {}, name=training.name, **attributes)
+    node.append(shell_element(request, training))
+    _add(node, "ok", to=to)
+    _add(node, "error", to=_FAILED)
+    return node
 
 
 def shell_element(request: OozieRequest, training: TrainingAction, read: Iterable[str] = ()) -> Any:

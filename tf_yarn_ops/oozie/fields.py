@@ -21,13 +21,6 @@ def uses(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield path, match[1]
 
 
-def commands(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the path and the text of each command of a document."""
-    for path, text in _texts(document, ""):
-        if path.rpartition(".")[2] == _COMMAND:
-            yield path, text
-
-
 def fill(document: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, Any]:
     """Return a document with the values in place of their names.
 

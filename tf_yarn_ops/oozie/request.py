@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..environments.requirements import with_built_environment
-from ..errors import Fault, FaultCode, GeneralFault, did_you_mean, why_unreadable
+from ..errors import Fault, FaultCode, GeneralFault, why_unreadable
 from ..hadoop.site import find_site
 from ..job.document import read_document
 from ..job.request import find_job_warnings
@@ -21,9 +21,9 @@ from ..job.spec import JobSpec
 from ..runtime.common.values import read_text_file
 from ..submit.preflight import CLIENT_CONFIG, check_files, local_sources
 from ..validation import check_faults, noting
-from .data import read_data, read_uri
+from .data import read_data
 from .documents import OozieRequest, fill_workflow
-from .fields import commands, fill, uses
+from .fields import fill, uses
 from .package_options import OptionFault, read_options
 from .packed_job import COORDINATOR_NAMES, FILES_FOLDER, OWN_FILE, WORKFLOW_NAMES
 from .schedule import ScheduleFault, find_schedule_warnings, read_schedule
@@ -42,8 +42,6 @@ _NEEDS = (
 )
 #: Values with a colon, which HDFS allows in no path.
 _WITH_COLON = ("nominalTime", "actualTime")
-#: A file system itself.
-_ROOT = re.compile(r"(\$\{nameNode\}|[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?)/*")
 #: Characters of a name in Oozie's tables.
 _LONGEST_NAME = 255
 #: Characters that XML can't hold.
@@ -68,7 +66,6 @@ class OozieRequestFault(FaultCode):
     NO_FILE = "there is no file {given} on this machine"
     EMPTY = "'' is not {what}; {instead}"
     LONG_NAME = "the name has {length} characters, and Oozie's database holds {most}; give a shorter one with --name"
-    ROOT = "{given!r} is a whole file system; name a folder in it"
     OWN_FLOW = "the workflow of --workflow says what comes before a training; leave this away"
     NOT_THE_JOBS_USER = "the user of the workflow submits the job; leave this away"
 
@@ -158,21 +155,6 @@ def _read_training(
     warnings: list[str],
 ) -> TrainingAction:
     """Return a training with its document, which is the given one if the job is not in a list."""
-    folders: dict[str, list[str]] = {"delete": [], "mkdir": []}
-    for tag, urls in folders.items():
-        for text in getattr(training, tag):
-            with noting(faults, tag):
-                urls.append(read_uri(text))
-    faults += _field_faults(folders, {**known, "nameNode": ""}, scheduled)
-    faults += [
-        Fault(tag, OozieRequestFault.ROOT, {"given": uri})
-        for tag, uris in folders.items()
-        for uri in uris
-        if _ROOT.fullmatch(uri)
-    ]
-    expressions = {name.name: name.expression for name in WORKFLOW_NAMES}
-    filled = {tag: tuple(uris) for tag, uris in fill(folders, expressions).items()}
-    training = replace(training, delete=filled["delete"], mkdir=filled["mkdir"])
     spec = None
     with noting(faults):
         if training.suffix:
@@ -187,7 +169,7 @@ def _read_training(
         with noting(faults):
             spec = with_built_environment(spec, find_site(os.environ).environment_cache)
     where = f"{training.name} " if training.suffix else ""
-    warnings += [f"{where}{doubt}" for doubt in (*_variable_warnings(document, known), *find_job_warnings(spec))]
+    warnings += [f"{where}{doubt}" for doubt in find_job_warnings(spec)]
     packed, sources = _pack_sources(document, spec)
     return replace(training, document=packed, sources=sources, queue="" if spec.queue == "default" else spec.queue)
 
@@ -205,12 +187,7 @@ def _read_files(request: OozieRequest, options: Mapping[str, Any], faults: list[
         else:
             with noting(faults):
                 fill_workflow(request)
-        faults += [
-            Fault(f"{one.name}.{key}", OozieRequestFault.OWN_FLOW)
-            for one in request.trainings
-            for key in ("needs", "delete", "mkdir")
-            if getattr(one, key)
-        ]
+        faults += [Fault(f"{one.name}.needs", OozieRequestFault.OWN_FLOW) for one in request.trainings if one.needs]
     for path in map(Path, options["include"]):
         if OWN_FILE.fullmatch(path.name) or path.name in extra:
             faults.append(Fault("include", OozieRequestFault.NAME_TAKEN, {"given": path.name}))
@@ -229,20 +206,10 @@ def _field_faults(document: Mapping[str, Any], known: Mapping[str, str], schedul
             yield Fault(path, OozieRequestFault.NOT_SCHEDULED, {"given": name})
         elif name not in known:
             yield Fault(path, OozieRequestFault.UNKNOWN_NAME, {"given": name, "allowed": allowed})
-        elif name in _WITH_COLON and path in ("input", "output", "delete", "mkdir"):
+        elif name in _WITH_COLON and path in ("input", "output"):
             yield Fault(path, OozieRequestFault.COLON, {"given": name})
     if document.get("user"):
         yield Fault("user", OozieRequestFault.NOT_THE_JOBS_USER)
-
-
-def _variable_warnings(document: Mapping[str, Any], known: Mapping[str, str]) -> list[str]:
-    """Return warnings about variables of commands that look like misspelt names of values."""
-    doubts = []
-    for path, text in commands(document):
-        for name in re.findall(r"\$\{?([a-z][A-Za-z0-9]+)\}?", text):
-            if name not in known and (near := did_you_mean(name, known)) and name.lower()[:3] in near.lower():
-                doubts.append(f"{path}: ${{{name}}} is a variable of the shell that nothing here sets{near}")
-    return doubts
 
 
 def _local_faults(document: Mapping[str, Any], spec: JobSpec) -> Iterator[Fault]:
@@ -303,9 +270,6 @@ def _text_faults(request: OozieRequest) -> Iterator[Fault]:
         "python": request.python,
         "launcher_queue": request.launcher_queue,
         **{f"property {name}": value for name, value in request.properties.items()},
-        **{
-            f"{one.name}.{tag}": " ".join(getattr(one, tag)) for one in request.trainings for tag in ("delete", "mkdir")
-        },
     }
     for path, text in texts.items():
         if _NOT_IN_XML.search(text):

@@ -5,7 +5,7 @@ The list is a YAML file::
     name: nightly                               # optional
     jobs:
     - {name: features, job: features.yaml}      # the name of the action; default: that of the file
-    - {name: wide, job: wide.yaml, needs: features, delete: "/models/wide/${nominalStamp}"}
+    - {name: wide, job: wide.yaml, needs: features}
     - {name: deep, job: deep.yaml, needs: features}
     - {name: pick, job: pick.yaml, needs: [wide, deep]}
 """
@@ -24,9 +24,9 @@ from ..validation import noting, read_texts
 from .packed_job import ACTION_NAME
 
 #: The keys of a list, and of a job in it.
-_LIST, _JOB = ("name", "jobs"), ("name", "job", "needs", "delete", "mkdir")
+_LIST, _JOB = ("name", "jobs"), ("name", "job", "needs")
 #: Oozie's rule for names of nodes (``ParamChecker.validateActionName``), and the names of the other nodes.
-_NODE, _OTHERS = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,119}\Z"), re.compile(r"end|failed|((fork|join|prepare)-.*)\Z")
+_NODE, _OTHERS = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,119}\Z"), re.compile(r"end|failed|((fork|join)-.*)\Z")
 
 
 class TrainingFault(FaultCode):
@@ -53,8 +53,6 @@ class TrainingAction:
         The path of the job's YAML on this machine.
     needs : tuple of str
         The names of trainings that have to succeed first.
-    delete, mkdir : tuple of str
-        Folders that are deleted, and then made, before the training.
     suffix : str
         Between name and extension of its files in the application; empty for a job that is not in a list.
     document : mapping
@@ -68,8 +66,6 @@ class TrainingAction:
     name: str
     job: str
     needs: tuple[str, ...] = ()
-    delete: tuple[str, ...] = ()
-    mkdir: tuple[str, ...] = ()
     suffix: str = ""
     document: Mapping[str, Any] = field(default_factory=dict)
     sources: Mapping[str, Path] = field(default_factory=dict)
@@ -128,11 +124,10 @@ def read_trainings(path: str, document: Mapping[str, Any], faults: list[Fault]) 
             continue
         job = os.path.join(os.path.dirname(path), one["job"])
         name = str(one.get("name") or Path(job).stem)
-        lists: dict[str, Any] = {}
-        for key in ("needs", "delete", "mkdir"):
-            with noting(faults, f"{where}.{key}"):
-                lists[key] = read_texts(one.get(key) or ())
-        trainings.append(TrainingAction(name, job, suffix=f"-{name}", **lists))
+        needs: tuple[str, ...] = ()
+        with noting(faults, f"{where}.needs"):
+            needs = read_texts(one.get("needs") or ())
+        trainings.append(TrainingAction(name, job, needs, suffix=f"-{name}"))
     names = [one.name for one in trainings]
     for name in dict.fromkeys(names):
         if not _NODE.match(name):
