@@ -182,7 +182,7 @@ def test_command_line_of_tony_can_be_pasted(dashes, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["tony-job.xml"], "There is no tool 'tony-job.xml'; put the tool before it: ytf convert tony tony-job.xml"),
+        (["tony-job.xml"], "No such command 'tony-job.xml'."),
         (["tony", "-exectues", "x.py"], "TonY's client has no option -exectues (did you mean 'executes'?)"),
         (["tony", "-conf", "secret"], "Invalid value for '--conf' / '-conf': give key=value\n"),
     ],

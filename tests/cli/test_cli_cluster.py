@@ -353,8 +353,8 @@ def test_a_signal_ends_each_reader_of_a_long_log_at_once(run, minicluster):
     assert f"ytf-submit: {name} has ended; the rest of its log is not shown" in err
     assert state_of(minicluster, name) == "FINISHED"
 
-    document = json.loads(run(YTF, "logs", name, "--json", check=0).stdout)
-    assert (document["task"], document["log"].count(f"{LINE}\n")) == (None, 24_000_000 // len(f"{LINE}\n"))
+    lines = run(YTF, "logs", name, "--json", check=0).stdout.splitlines()
+    assert lines.count(json.dumps({"task": None, "line": LINE})) == 24_000_000 // len(f"{LINE}\n")
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
         for more in ((), ("--json",), ("-f",)):
             reader = subprocess.Popen([*YTF, "logs", name, *more], **pipes)
@@ -496,8 +496,9 @@ def test_logs_are_followed_through_a_restart_until_the_end(run, restarted):
         for found in lines.values()
     ), followed.stdout
 
-    whole = json.loads(run(YTF, "logs", application_id, "--json", "--task", "worker:*", check=0).stdout)
-    assert {one["task"]: one["log"].splitlines() for one in whole} == lines
+    printed = run(YTF, "logs", application_id, "--json", "--task", "worker:*", check=0).stdout.splitlines()
+    whole = [json.loads(line) for line in printed]
+    assert {task: [one["line"] for one in whole if one["task"] == task] for task in lines} == lines
 
 
 @pytest.mark.parametrize("command", ["status", "report"])

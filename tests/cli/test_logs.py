@@ -50,8 +50,7 @@ def test_faulty_arguments_of_logs_are_reported_without_a_cluster(words, code, me
 
 
 @pytest.mark.parametrize("tasks", [("a", "b", "c"), ("a", "c"), ("b", "a"), ("b", "m"), ("c",), ("a", "m", "c")])
-def test_json_is_whole_whatever_ends_it(tasks, capsys):
-    """An array began with the first log, and had no end when a later one failed."""
+def test_each_line_of_json_is_whole_whatever_ends_the_logs(tasks, capsys):
 
     def log(application_id, name):
         if name == "b":
@@ -68,6 +67,5 @@ def test_json_is_whole_whatever_ends_it(tasks, capsys):
         assert not failed
     except TfYarnError:
         assert failed
-    found = json.loads(capsys.readouterr().out)
-    written = [(one["task"], one["log"]) for one in ([found] if len(tasks) == 1 else found)]
-    assert written == [(name, f"{name}: one\n") for name in tasks if name in "ac"]
+    written = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert written == [{"task": name, "line": f"{name}: one"} for name in tasks if name in "ac"]

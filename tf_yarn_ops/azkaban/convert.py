@@ -133,16 +133,6 @@ def _read_pairs(ctx: click.Context, option: click.Parameter, pairs: tuple[str, .
     return {name.strip(): text for name, _, text in (pair.partition("=") for pair in pairs)}
 
 
-class _Tools(click.Group):
-    """The group of tools; a file in the place of a tool is one of TonY."""
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        if args[0] not in self.commands and not ctx.resilient_parsing:
-            hint = f"put the tool before it: {ctx.command_path} tony {args[0]}"
-            ctx.fail(f"There is no tool {args[0]!r}; {hint}")
-        return super().resolve_command(ctx, args)
-
-
 class _TonyClient(click.Command):
     """A command whose long options may have one dash; an unknown one is named as a whole."""
 
@@ -156,7 +146,7 @@ class _TonyClient(click.Command):
             ctx.fail(f"TonY's client has no option {wrong}{did_you_mean(wrong.lstrip('-'), known)}")
 
 
-@click.group("convert", cls=_Tools)
+@click.group("convert")
 def convert() -> None:
     """Print jobs of other tools as YAML for --spec."""
 

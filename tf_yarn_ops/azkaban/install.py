@@ -45,7 +45,7 @@ class Installed:
     written : tuple of str
         New or changed files.
     notes : tuple of str
-        Sentences about repairs, kept lines and restrictions, and faults of other plugins.
+        Sentences about kept lines and restrictions.
     """
 
     folder: Path
@@ -129,7 +129,6 @@ def write_jobtype(
         raise SpecInvalid(faults)
     folder = directory / name
     files = render(python, secure=secure, limits=limits, folder=folder.absolute())
-    notes += _repairs(folder)
     folder.mkdir(exist_ok=True)
     written = []
     for file in JOBTYPE_FILES:
@@ -138,7 +137,6 @@ def write_jobtype(
         if not (folder / file).is_file() or (folder / file).read_bytes() != content:
             _replace(folder / file, content)
             written.append(file)
-    notes += _broken_neighbours(directory, name)
     return Installed(folder, parse_properties(files["plugin.properties"])["command"], tuple(written), tuple(notes))
 
 
@@ -222,12 +220,6 @@ def _owner(folder: Path) -> str:
     return "other" if private.get("jobtype.class") or any(folder.glob("*.jar")) else "none"
 
 
-def _repairs(folder: Path) -> list[str]:
-    if folder.is_dir() and any(folder.iterdir()) and _owner(folder) == "none":
-        return [f"{folder} held a broken plugin, which no executor could load; it is repaired"]
-    return []
-
-
 class Restrictions(NamedTuple):
     """The restrictions that an installed plugin has."""
 
@@ -263,14 +255,3 @@ def _replace(path: Path, content: bytes) -> None:
     except BaseException:
         os.unlink(beside)
         raise
-
-
-def _broken_neighbours(directory: Path, name: str) -> list[str]:
-    """Return warnings about other plugins that keep the executor from loading any plugin."""
-    broken = []
-    for private in sorted(directory.glob("*/private.properties")):
-        found = _read(private)
-        if private.parent.name != name and not (found or {}).get("jobtype.class"):
-            why = "cannot be read" if found is None else "has no jobtype.class"
-            broken.append(f"warning: {private} {why}: the executor loads no plugin at all until that is repaired")
-    return broken

@@ -3,7 +3,6 @@
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import Any
 
 import click
@@ -12,6 +11,7 @@ from ..errors import LogMissing, SpecInvalid, TfYarnError
 from ..follow.log_stream import LogLine, choose_tasks
 from ..launch.launcher import Launcher
 from ..runtime.common.report import JobReport
+from ..runtime.common.values import plain_values
 from ..terminal.output import echo, show
 from ..terminal.progress import make_progress
 from ..terminal.signals import Interrupted
@@ -95,8 +95,15 @@ def logs(
 
 def _show(line: LogLine, as_json: bool) -> None:
     """Print a line of a followed log, with its task."""
-    document = {"task": line.task, "start": line.start, "line": line.text}
-    show(json.dumps(document, ensure_ascii=False) if as_json else f"{line.task} | {line.text}", data=not as_json)
+    if as_json:
+        _show_json(task=line.task, start=line.start, line=line.text)
+    else:
+        show(f"{line.task} | {line.text}", data=True)
+
+
+def _show_json(**document: Any) -> None:
+    """Print a line of a log as a JSON object of its own: a whole log may not fit in memory."""
+    show(json.dumps(plain_values(document), ensure_ascii=False))
 
 
 def _print(launcher: Launcher, application_id: str, tasks: tuple[str, ...], tail: int | None, as_json: bool) -> None:
@@ -108,45 +115,22 @@ def _print(launcher: Launcher, application_id: str, tasks: tuple[str, ...], tail
     elif tasks:
         names = list(tasks)
     missing: list[TfYarnError] = []
-    begin = "[" if len(names) > 1 else ""
-    try:
-        for name in names:
-            several = name is not None and len(names) > 1
-            try:
-                lines: Iterable[str] = _lines(launcher.log(application_id, name))
-                if tail:
-                    lines = deque(lines, tail)
+    for name in names:
+        several = name is not None and len(names) > 1
+        try:
+            lines: Iterable[str] = _lines(launcher.log(application_id, name))
+            for line in deque(lines, tail) if tail else lines:
                 if as_json:
-                    source = iter(lines)
-                    lines = chain([next(source, "")], source)  # a task without a log has no document
-                    before, begin = begin, begin and ","
-                    _show_document({"application_id": application_id, "task": name, "log": ""}, lines, before)
-                    continue
-                for line in lines:
+                    _show_json(task=name, line=line.removesuffix("\n"))
+                else:
                     show(f"{name} | {line}" if several else line, data=True, nl=not line.endswith("\n"))
-            except (LogMissing, SpecInvalid) as error:  # there is none, or nothing has run in a container of the task
-                if not several:
-                    raise
-                echo(f"{name}: {error}")
-                missing.append(error)
-    finally:
-        if as_json and begin:  # also what an error ends is a document
-            show({"[": "[]", ",": "]"}[begin])
-    if as_json and not begin:
-        show("")
+        except (LogMissing, SpecInvalid) as error:  # there is none, or nothing has run in a container of the task
+            if not several:
+                raise
+            echo(f"{name}: {error}")
+            missing.append(error)
     if missing:
         raise missing[0]
-
-
-def _show_document(document: dict[str, Any], lines: Iterable[str], begin: str) -> None:
-    """Write a JSON document that ends with an empty text, and the lines into that text: they may not fit in memory."""
-    show(begin + json.dumps(document, ensure_ascii=False).removesuffix('"}'), data=True, nl=False)
-    try:
-        for line in lines:
-            # As in all documents, a NUL is text: databases do not hold it.
-            show(json.dumps(line.replace("\0", "\\u0000"), ensure_ascii=False)[1:-1], data=True, nl=False)
-    finally:
-        show('"}', data=True, nl=False)
 
 
 def _lines(chunks: Iterator[str]) -> Iterator[str]:
