@@ -108,7 +108,7 @@ def test_submission_spends_seconds_on_abandoned_trainings(site, states, monkeypa
     kills = slowly(seconds, "PUT")
     site.yarn.faults.append(lambda method, path: kills(method, path) if path.endswith("/state") else None)
     began = time.monotonic()
-    cleanup.kill_abandoned(YarnHook().get_cluster(), "test", "")
+    cleanup.kill_abandoned(YarnHook().get_conn(), "test", "")
     assert time.monotonic() - began < 5
     assert len(left(site)) >= 4 - most
     site.yarn.faults.clear()

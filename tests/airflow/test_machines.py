@@ -37,7 +37,7 @@ def noted(server):
 
 def other_machine(site, server, **facts):
     """Let another machine have run a task of the same connection."""
-    known = {**machine_facts(YarnHook().get_cluster()), "seen": int(module.time.time()), **facts}
+    known = {**machine_facts(YarnHook().get_conn()), "seen": int(module.time.time()), **facts}
     server.variables[MACHINES_VARIABLE] = json.dumps({CONNECTION: {"wk1": known}})
 
 
@@ -64,7 +64,7 @@ def test_tasks_note_their_machines_and_warn_where_they_differ(site, server, tmp_
 
 
 def test_machine_is_noted_once_an_hour_and_forgotten_after_a_week(site, server, monkeypatch):
-    cluster, now = YarnHook().get_cluster(), [1e9]
+    cluster, now = YarnHook().get_conn(), [1e9]
     monkeypatch.setattr(module.time, "time", lambda: now[0])
     on(monkeypatch, "wk1")
     written = []
@@ -87,12 +87,12 @@ def test_machine_is_noted_once_an_hour_and_forgotten_after_a_week(site, server, 
 def test_variable_that_somebody_has_written_is_begun_anew(site, server, monkeypatch, written):
     server.variables[MACHINES_VARIABLE] = written
     on(monkeypatch, "wk2")
-    assert [*record_machine(CONNECTION, YarnHook().get_cluster())] == ["wk2"] == [*noted(server)]
+    assert [*record_machine(CONNECTION, YarnHook().get_conn())] == ["wk2"] == [*noted(server)]
 
 
 def test_silent_server_does_not_hold_up_a_submission(site, server, caplog):
     server.fault = ErrorType.API_SERVER_ERROR
-    assert record_machine(CONNECTION, YarnHook().get_cluster()) == {}
+    assert record_machine(CONNECTION, YarnHook().get_conn()) == {}
     assert "not compared with the others" in caplog.text
 
 

@@ -52,7 +52,7 @@ class TensorFlowYarnCleanupOperator(BaseOperator):
         from .hook import YarnHook
         from .task_instance import deployment_id
 
-        ended = end_abandoned(YarnHook(self.tf_yarn_conn_id).get_cluster(), deployment_id(context))
+        ended = end_abandoned(YarnHook(self.tf_yarn_conn_id).get_conn(), deployment_id(context))
         self.log.info("%d applications were ended", len(ended))
         return ended
 

@@ -334,7 +334,7 @@ class TaskExecution:
         """Connect to the cluster, once."""
         if self._launcher is None:
             hook = YarnHook(self.operator.tf_yarn_conn_id)
-            cluster = hook.get_cluster()
+            cluster = hook.get_conn()
             self._cluster = cluster
             self._launcher = Launcher(
                 cluster,

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import TfYarnError
@@ -20,6 +20,7 @@ from ..follow.lease import Lease, lease_of
 from ..follow.watch import watcher_for
 from ..hadoop.cluster import Cluster, SecurityFacts, StorageFacts
 from ..hadoop.site import Site
+from ..job.parts import values_that_differ
 from ..job.spec import JobSpec
 from ..launch.identity import Identity, deployment_tag
 from ..launch.launcher import Launcher
@@ -261,9 +262,14 @@ class _Thread(threading.Thread):
 def cluster_to_dict(cluster: Cluster) -> dict[str, Any]:
     """Return the fields of a cluster that a client needs to watch and to kill, as values for JSON."""
     parts: dict[str, Any] = {"storage": StorageFacts(), "security": SecurityFacts()}
-    document = _different(cluster, Cluster((), "", "", **parts), (*_LEFT_OUT, *parts, "site"))
-    document["site"] = _different(cluster.site, Site(), _SITE_FOR_SUBMISSION)
-    return document | {name: _different(getattr(cluster, name), plain) for name, plain in parts.items()}
+    found = {
+        **values_that_differ(cluster, Cluster((), "", "", **parts)),
+        **{name: values_that_differ(getattr(cluster, name), plain) for name, plain in parts.items()},
+        "site": values_that_differ(cluster.site),
+    }
+    for name in _SITE_FOR_SUBMISSION:
+        found["site"].pop(name, None)
+    return {name: value for name, value in found.items() if name not in _LEFT_OUT}
 
 
 def cluster_from_dict(document: Mapping[str, Any]) -> Cluster:
@@ -277,16 +283,6 @@ def lease_to_dict(spec: JobSpec) -> dict[str, Any] | None:
     """Return the lease of a job as values for JSON, without its holder; None if it has none."""
     lease = lease_of(spec, "")
     return None if lease is None else {"seconds": lease.seconds, "lifetime": lease.lifetime}
-
-
-def _different(part: Any, plain: Any, without: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the fields whose values are not those of ``plain``."""
-    values = {field.name: getattr(part, field.name) for field in fields(part) if field.name not in without}
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in values.items()
-        if value != getattr(plain, name)
-    }
 
 
 def _with_tuples(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class YarnHook(BaseHook):
     def __init__(self, tf_yarn_conn_id: str | None = default_conn_name):
         super().__init__()
         self.tf_yarn_conn_id = tf_yarn_conn_id
-        #: The environment for a Hadoop client of this connection; complete once `get_cluster` has returned.
+        #: The environment for a Hadoop client of this connection; complete once `get_conn` has returned.
         self.environ: dict[str, str] = dict(os.environ)
 
     def get_conn(self) -> "Cluster":
@@ -49,10 +49,6 @@ class YarnHook(BaseHook):
         ClusterUnreachable, SubmissionRejected, SpecInvalid
             As in `cluster.discover`. SpecInvalid also for an unknown extra.
         """
-        return self.get_cluster()
-
-    def get_cluster(self) -> "Cluster":
-        """Return the cluster; see `get_conn`."""
         from ..errors import ResourceManagerUnknown
         from ..hadoop.cluster import discover
 
@@ -74,7 +70,7 @@ class YarnHook(BaseHook):
         """Return a `Launcher` for the cluster; it submits, follows and kills applications."""
         from ..launch.launcher import Launcher
 
-        cluster = self.get_cluster()  # completes `environ`
+        cluster = self.get_conn()  # completes `environ`
         return Launcher(cluster, environ=self.environ)
 
     def submit(self, spec: "Mapping[str, Any] | JobSpec | str") -> str:
@@ -194,7 +190,7 @@ class YarnHook(BaseHook):
         try:
             found = self._settings()
             if found is None:
-                self.get_cluster()  # its error names the connection that is missing
+                self.get_conn()  # its error names the connection that is missing
         except TfYarnError as error:
             return False, str(error)
         resourcemanager, site = found or (None, None)

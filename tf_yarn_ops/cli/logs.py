@@ -13,7 +13,7 @@ from ..launch.launcher import Launcher
 from ..runtime.common.report import JobReport
 from ..runtime.common.values import plain_values
 from ..terminal.output import echo, show
-from ..terminal.progress import make_progress
+from ..terminal.progress import Lines
 from ..terminal.signals import Interrupted
 from ..terminal.summary import indent_message
 from .command_line import ClusterCall, application_ids_only, cluster_options
@@ -67,7 +67,8 @@ def logs(
     else:
         ended = False
         try:
-            with obj.raised(), make_progress(plain=True) as progress:
+            with obj.raised():
+                progress = Lines()
 
                 def on_change(report: JobReport) -> None:
                     nonlocal ended

@@ -5,13 +5,12 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from .. import __version__
 from ..errors import Fault, GeneralFault, SpecInvalid, why_unreadable
 from ..hadoop.cluster import Cluster
-from ..hadoop.site import Site
+from ..job.parts import values_that_differ
 from ..runtime.common.clock import utc_time
 from ..runtime.common.values import parse_json, plain_values, read_file
 from .known import KnownFacts
@@ -20,9 +19,6 @@ from .symptoms import Finding, Symptom, ill, well
 
 def machine_facts(cluster: Cluster) -> dict[str, Any]:
     """Return what must be equal on all machines, as values of JSON; a setting that has its default is not among it."""
-    plain = Site()
-    settings = {f"site.{one.name}": getattr(cluster.site, one.name) for one in fields(Site)
-                if getattr(cluster.site, one.name) != getattr(plain, one.name)}  # fmt: skip
     facts = {
         "tf-yarn-ops": __version__,
         "Python": "{}.{}".format(*sys.version_info),
@@ -32,7 +28,7 @@ def machine_facts(cluster: Cluster) -> dict[str, Any]:
         "default_filesystem": cluster.storage.default,
         "filesystem": cluster.storage.filesystem,
         "staging_template": cluster.storage.staging_template,
-        **settings,
+        **{f"site.{name}": value for name, value in values_that_differ(cluster.site).items()},
     }
     return dict(json.loads(json.dumps(facts, default=dict)))
 

@@ -5,6 +5,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ..runtime.common.clock import duration, local_clock
@@ -42,9 +43,9 @@ _COLOURS = {
 }
 
 
-def make_progress(*, plain: bool = False) -> "Lines | Table":
+def make_progress(*, plain: bool = False) -> "AbstractContextManager[Lines | Table]":
     """Return a context manager that shows reports: a table if stderr is a terminal and `plain` is false, else lines."""
-    return Lines() if plain or not sys.stderr.isatty() else Table()
+    return nullcontext(Lines()) if plain or not sys.stderr.isatty() else Table()
 
 
 class Lines:
@@ -69,12 +70,6 @@ class Lines:
         self._cause = ""
         self._began: float | None = None
         self._printed_at = 0.0
-
-    def __enter__(self) -> "Lines":
-        return self
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        pass
 
     def show(self, report: JobReport) -> None:
         """Write the changes since the last report."""

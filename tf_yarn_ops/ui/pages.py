@@ -15,14 +15,13 @@ import httpx
 import jinja2
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware, DispatchFunction, RequestResponseEndpoint
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..errors import TfYarnError
 from ..follow.live_report import LOG, STACK
@@ -77,74 +76,56 @@ class _InvalidQuery(ValueError):
 _FOLDER = contextvars.ContextVar("folder", default="")
 
 
-class _WithHeaders:
+async def _with_headers(request: Request, call_next: RequestResponseEndpoint) -> Response:
     """Give each answer the headers that it lacks."""
-
-    def __init__(self, app: ASGIApp):
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        await self._app(scope, receive, send_with_headers)
+    answer = await call_next(request)
+    for name, value in _HEADERS.items():
+        answer.headers.setdefault(name, value)
+    return answer
 
 
-class _Key:
+def _admit_by_key(key: str, folder: str) -> DispatchFunction:
     """Let only readers in that know the key: from the address that ``ytf ui`` prints, later from a cookie.
 
     A browser sends a cookie to all ports of a host, and so to servers of other users on this machine. The pages lie
     below a folder that nobody can guess, and the cookie is sent to addresses below that folder only.
     """
+    folder, cookie = folder or f"/{secrets.token_urlsafe(16)}", secrets.token_urlsafe(16)
 
-    def __init__(self, app: ASGIApp, key: str, folder: str):
-        self._app, self._key, self._folder = app, key, folder or f"/{secrets.token_urlsafe(16)}"
-        self._cookie = secrets.token_urlsafe(16)
+    async def admit(request: Request, call_next: RequestResponseEndpoint) -> Response:
+        if secrets.compare_digest(request.query_params.get("key", "").encode(), key.encode()):
+            found = RedirectResponse(f"{folder}/", 303)
+            found.set_cookie("ytf", cookie, path=f"{folder}/", httponly=True, samesite="strict")
+            return found
+        scope, known = request.scope, request.cookies.get("ytf", "")
+        if not scope["path"].startswith(f"{folder}/") or not secrets.compare_digest(known.encode(), cookie.encode()):
+            return PlainTextResponse("Open the whole address that ytf ui has printed, with its key.\n", 403)
+        _FOLDER.set(folder)
+        scope["raw_path"] = scope.get("raw_path", b"").removeprefix(folder.encode())
+        scope["path"] = scope["path"].removeprefix(folder)
+        return await call_next(request)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            request, folder = Request(scope), self._folder
-            shown = request.query_params.get("key", "")
-            if secrets.compare_digest(shown.encode(), self._key.encode()):
-                found: Response = RedirectResponse(f"{folder}/", 303)
-                found.set_cookie("ytf", self._cookie, path=f"{folder}/", httponly=True, samesite="strict")
-                return await found(scope, receive, send)
-            known = request.cookies.get("ytf", "")
-            if not scope["path"].startswith(f"{folder}/") or not secrets.compare_digest(
-                known.encode(), self._cookie.encode()
-            ):
-                refused = PlainTextResponse("Open the whole address that ytf ui has printed, with its key.\n", 403)
-                return await refused(scope, receive, send)
-            _FOLDER.set(folder)
-            raw = scope.get("raw_path", b"").removeprefix(folder.encode())
-            scope = {**scope, "path": scope["path"].removeprefix(folder), "raw_path": raw}
-        await self._app(scope, receive, send)
+    return admit
 
 
-class _Team:
+def _admit_by_header(header: str, realms: Sequence[str]) -> DispatchFunction:
     """Let readers in that the reverse proxy in front of the pages names; nobody else may reach this server."""
+    own = {realm.lower() for realm in realms}
 
-    def __init__(self, app: ASGIApp, header: str, realms: Sequence[str]):
-        self._app, self._header, self._realms = app, header, {realm.lower() for realm in realms}
+    async def admit(request: Request, call_next: RequestResponseEndpoint) -> Response:
+        named = [name.strip() for name in request.headers.getlist(header)]
+        # A proxy that adds its header to that of the reader lets readers choose their name.
+        if len(named) != 1 or not _READER.fullmatch(named[0]):
+            return PlainTextResponse(
+                f"The request must have the header {header} once, with one user: open the pages through their proxy, "
+                "which replaces the header.\n",
+                403,
+            )
+        user, _, realm = named[0].partition("@")
+        request.scope["reader"] = user if realm.lower() in own else named[0]
+        return await call_next(request)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            named = [name.strip() for name in Request(scope).headers.getlist(self._header)]
-            # A proxy that adds its header to that of the reader lets readers choose their name.
-            if len(named) != 1 or not _READER.fullmatch(named[0]):
-                refused = PlainTextResponse(
-                    f"The request must have the header {self._header} once, with one user: open the pages through "
-                    "their proxy, which replaces the header.\n",
-                    403,
-                )
-                return await refused(scope, receive, send)
-            user, _, realm = named[0].partition("@")
-            scope["reader"] = user if realm.lower() in self._realms else named[0]
-        await self._app(scope, receive, send)
+    return admit
 
 
 def build_application(
@@ -189,11 +170,14 @@ def build_application(
     # A page of another site must not read jobs by a name of its own for this address.
     hosts = ["127.0.0.1", "localhost", "[::1]"]
     gate = (
-        [Middleware(_Team, header=user_header, realms=realms)]
+        [Middleware(BaseHTTPMiddleware, dispatch=_admit_by_header(user_header, realms))]
         if user_header
-        else [Middleware(TrustedHostMiddleware, allowed_hosts=hosts), Middleware(_Key, key=key, folder=folder)]
+        else [
+            Middleware(TrustedHostMiddleware, allowed_hosts=hosts),
+            Middleware(BaseHTTPMiddleware, dispatch=_admit_by_key(key, folder)),
+        ]
     )
-    middleware = [Middleware(_WithHeaders), *gate, Middleware(GZipMiddleware)]
+    middleware = [Middleware(BaseHTTPMiddleware, dispatch=_with_headers), *gate, Middleware(GZipMiddleware)]
     application = Starlette(routes=routes, middleware=middleware)
     application.state.boards = boards
     return application
