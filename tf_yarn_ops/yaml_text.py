@@ -13,7 +13,7 @@ from .validation import check_faults
 _MOST_TEXT, _MOST_VALUES, _MOST_DEPTH = 1 << 20, 100_000, 50
 #: Characters of a number or a date; the reader of YAML needs the square of the time.
 _LONGEST_NUMBER = 400
-_TEXT = "tag:yaml.org,2002:str"
+_TEXT, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 _NUMBERS = {f"tag:yaml.org,2002:{kind}" for kind in ("int", "float", "timestamp")}
 #: The key whose values are environment variables: texts as they are written, 1.50, 010 and yes too.
 _VARIABLES = "env"
@@ -153,15 +153,11 @@ class _Loader(yaml.SafeLoader):
 def _as_written(node: Any) -> Any:
     """Return a mapping whose values are the texts that stand in the file, and of a mapping that is merged into it."""
     if isinstance(node, yaml.MappingNode):
-        pairs = [(key, _as_written(item) if _is_merge(key) else _text_of(item)) for key, item in node.value]
+        pairs = [(key, _as_written(item) if key.tag == _MERGE else _text_of(item)) for key, item in node.value]
         return yaml.MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
     if isinstance(node, yaml.SequenceNode):
         return yaml.SequenceNode(node.tag, [_as_written(item) for item in node.value], node.start_mark, node.end_mark)
     return node
-
-
-def _is_merge(key: Any) -> bool:
-    return str(key.tag) == "tag:yaml.org,2002:merge"
 
 
 def _text_of(node: Any) -> Any:

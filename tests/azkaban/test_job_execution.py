@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.azkaban_process import AZKABAN
+from support.azkaban_process import AZKABAN, finish, submitted
 from tf_yarn_ops.azkaban.job_execution import JobExecution
 from tf_yarn_ops.launch.identity import Run
 
@@ -63,3 +63,43 @@ def test_run_has_the_attempts_that_may_follow_and_the_own_folder(attempt, retrie
     execution = replace(JobExecution.read(AZKABAN), attempt=attempt, retries=retries, backoff=5.0)
     own = folder if folder == Path("/exec/42") else None
     assert execution.identity(lease=60.0, folder=folder).run == Run(left, 65.0, own)
+
+
+@pytest.mark.slow
+def test_too_many_tags_are_a_fault_unless_tony_would_drop_them(azkaban, yarn):
+    job = azkaban({"tf.tags": "a,b,c"}).start()
+    assert job.end() == 2
+    assert job.lines[-1].startswith("SPEC_INVALID: tf.tags: 3 given, at most 2 allowed")
+    job = azkaban({"tony.application.tags": "a,b,c"}).start()
+    submitted(yarn)
+    finish(yarn)
+    assert job.end() == 0
+    assert any(line.startswith("warning: tony.application.tags: 3 given") for line in job.lines)
+
+
+@pytest.mark.slow
+def test_no_job_passes_for_another_execution(azkaban, yarn):
+    stolen = f"{JobExecution.read(AZKABAN).identity().tag.upper()},Azkaban.flow.execid:43"
+    job = azkaban({"tf.tags": stolen}).start()
+    assert job.end() == 2
+    assert job.lines[-1].startswith("SPEC_INVALID: tf.tags: 'TFY-")
+    assert job.lines[-1].endswith(
+        "would look like a tag of Azkaban's or of another training's identity; choose another tag"
+    )
+    assert yarn.requests == []
+    job = azkaban({"tony.application.tags": f"{stolen},mine"}).start()
+    tags = submitted(yarn)["body"]["application-tags"]["tag"]
+    finish(yarn)
+    assert job.end() == 0
+    assert "mine" in tags and "azkaban.flow.execid:43" not in tags and len(tags) == len(set(tags)) == 9
+    assert any(
+        line.startswith("warning: tony.application.tags: 'TFY-") and "; left out: " in line for line in job.lines
+    )
+
+
+@pytest.mark.slow
+def test_tags_of_a_specification_are_counted_too(azkaban):
+    job = azkaban({"tf.spec": "job.yaml"})
+    (job.folder / "job.yaml").write_text("tags: [a, b, c]\n")
+    assert job.start().end() == 2
+    assert job.lines[-1].startswith("SPEC_INVALID: tf.spec: tags: 3 given, at most 2 allowed")

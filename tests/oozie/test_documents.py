@@ -53,9 +53,11 @@ def test_own_workflow_holds_an_action_for_each_listed_job(place):
     )
     workflow = documents_of(read_oozie_request("jobs.yaml", {"workflow": "flow.xml"}, NOW), PLACE)["workflow.xml"]
     assert "<file>job-train.yaml#job.yaml</file>" in workflow and "<file>job-judge.yaml#job.yaml</file>" in workflow
-    (place / "jobs.yaml").write_text("jobs: [{name: train, job: job.yaml, mkdir: /a}]")
+    (place / "jobs.yaml").write_text(
+        "jobs: [{name: train, job: job.yaml, needs: judge}, {name: judge, job: small.yaml}]"
+    )
     with pytest.raises(
-        SpecInvalid, match=r"train\.mkdir: the workflow of --workflow says what comes before a training"
+        SpecInvalid, match=r"train\.needs: the workflow of --workflow says what comes before a training"
     ):
         read_oozie_request("jobs.yaml", {"workflow": "flow.xml"}, NOW)
 

@@ -432,10 +432,6 @@ def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple | set) else [value]
 
 
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
 def _is_asset(value: Any) -> bool:
     if isinstance(value, str):
         try:
@@ -449,7 +445,10 @@ def _is_asset(value: Any) -> bool:
 _TYPES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "application_id": (lambda value: isinstance(value, str) or _is_rendered_later(value), "is not a text"),
     "tf_yarn_conn_id": (lambda value: isinstance(value, str | None), "is not a text"),
-    **dict.fromkeys(("deferrable", "wait_for_completion", "strict_placement"), (_is_flag, "is neither True nor False")),
+    **dict.fromkeys(
+        ("deferrable", "wait_for_completion", "strict_placement"),
+        (lambda value: isinstance(value, bool), "is neither True nor False"),
+    ),
     "model_asset": (_is_asset, "is neither an asset nor its URI"),
     "poll_interval": (lambda value: _is_number(value) and value > 0, "is not a number of seconds above 0"),
     "log_tail_lines": (_is_whole, "is not a whole number"),

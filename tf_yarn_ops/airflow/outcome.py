@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import TfYarnError
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.reasons import Reason
-from ..runtime.common.report import JobReport, TaskReport, small_document
+from ..runtime.common.report import JobReport, small_document
 from ..runtime.common.values import MAX_INTEGER
 from ..terminal.summary import describe
 from .exceptions import TfYarnFailure, TfYarnInfrastructureError, TfYarnJobFailed
@@ -86,10 +86,6 @@ def _has_text(value: Any) -> bool:
     return any(map(_has_text, value)) if isinstance(value, list | tuple) else isinstance(value, str)
 
 
-def _first_failure(report: JobReport) -> TaskReport | None:
-    return next((task for task in report.tasks if task.task == report.first_failure), None)
-
-
 def sentence_of(report: JobReport) -> str:
     """Return the log line with the reason, the message and the next step."""
     reason = report.reason or Reason.LOST
@@ -124,7 +120,7 @@ def exception_of(
     message = sentence_of(report)
     if attempt is not None and report.killed_by_attempt == attempt:
         return TfYarnInfrastructureError(message, reason.value, report.application_id)
-    first = _first_failure(report)
+    first = next((task for task in report.tasks if task.task == report.first_failure), None)
     if reason is Reason.TASK_FAILED and first and first.exit_code in skip_on_exit_code:
         why = f"{first.task} ended with exit code {first.exit_code}, which is one of skip_on_exit_code"
         return AirflowSkipException(f"{why}. {message}")

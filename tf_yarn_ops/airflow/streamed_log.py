@@ -58,7 +58,7 @@ class ProgramLines:
     ):
         self._cluster, self._tasks = cluster, tuple(tasks)
         self._masking = masking
-        self._mask: Callable[[str], str] = _hide
+        self._mask: Callable[[str], str] = lambda line: ""
         self._log = log
         self._resourcemanager = cluster.backend()
         self._live = LiveReports(cluster)
@@ -193,10 +193,6 @@ def mask_line(text: str, mask: Callable[[str], str]) -> str:
     masked = mask(head)
     # A secret that the cut has halved is not known by its half, and masks let it move to the front.
     return masked[: LONGEST if head == text else max(0, min(LONGEST, len(masked) - _OVERLAP))]
-
-
-def _hide(line: str) -> str:
-    return ""
 
 
 async def _in_thread(call: Callable[[], Any]) -> Any:

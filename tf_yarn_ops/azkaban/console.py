@@ -40,12 +40,8 @@ class Console(io.TextIOBase):
             while content:
                 content = content[os.write(self._descriptor, content) :]
         except OSError:
-            self.drop_output()
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._descriptor)  # from now on
         return len(text)
-
-    def drop_output(self) -> None:
-        """Write to /dev/null from now on."""
-        os.dup2(os.open(os.devnull, os.O_WRONLY), self._descriptor)
 
     def echo(self, line: str = "") -> None:
         """Write a line."""

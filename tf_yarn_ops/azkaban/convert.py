@@ -82,7 +82,8 @@ def convert_tony(properties: Mapping[str, str], folder: Path) -> tuple[str, tupl
             served = {name: text for name, text in served.items() if name not in found}
             continue
         scripts = () if "src_dir" in refused else _missing_scripts(served, job, folder)
-        check_faults([*_faults_of_client(refused), *scripts])
+        of_client = (fault for name, fault in refused.items() if name in CLIENT_OPTIONS)
+        check_faults([*(replace(fault, path=_option_or_key(fault.path)) for fault in of_client), *scripts])
         comments = [f"{name}={properties[name]}: left out; {_reason(fault)}" for name, fault in refused.items()]
         text = "".join(f"# {comment}\n" for comment in comments + request.warnings) + job.to_yaml()
         return text.replace("command: 'true'\n", _NO_COMMAND) if without else text, tuple(refused)
@@ -90,10 +91,6 @@ def convert_tony(properties: Mapping[str, str], folder: Path) -> tuple[str, tupl
 
 def _reason(fault: Fault) -> str:
     return replace(fault, code=TonyFault.NO_COUNTERPART if fault.code is TonyFault.NOT_SERVED else fault.code).text
-
-
-def _faults_of_client(refused: Mapping[str, Fault]) -> Iterator[Fault]:
-    return (replace(fault, path=_option_or_key(name)) for name, fault in refused.items() if name in CLIENT_OPTIONS)
 
 
 def _option_or_key(name: str) -> str:
@@ -146,7 +143,7 @@ class _TonyClient(click.Command):
             ctx.fail(f"TonY's client has no option {wrong}{did_you_mean(wrong.lstrip('-'), known)}")
 
 
-@click.group("convert")
+@click.group("convert", context_settings={"token_normalize_func": str})
 def convert() -> None:
     """Print jobs of other tools as YAML for --spec."""
 

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import NamedTuple
 
 from ..errors import SpecInvalid
 from .properties import format_properties, parse_properties
@@ -116,14 +115,14 @@ def write_jobtype(
         interpreter lacks this package.
     """
     python = python or sys.executable
-    kept = _restrictions(directory / name) if _NAME.match(name) else Restrictions()
+    was_secure, old_limits = _restrictions(directory / name) if _NAME.match(name) else (False, None)
     notes = []
-    if secure is None and kept.secure:
+    if secure is None and was_secure:
         notes.append("kept --secure of the earlier installation; --no-secure ends it")
-    if limits is None and kept.limits:
-        notes.append(f"kept --limits {kept.limits} of the earlier installation; --limits '' ends it")
-    secure = kept.secure if secure is None else secure
-    limits = kept.limits if limits is None else limits or None
+    if limits is None and old_limits:
+        notes.append(f"kept --limits {old_limits} of the earlier installation; --limits '' ends it")
+    secure = was_secure if secure is None else secure
+    limits = old_limits if limits is None else limits or None
     faults = _faults(directory, name, python, limits)
     if faults:
         raise SpecInvalid(faults)
@@ -138,11 +137,6 @@ def write_jobtype(
             _replace(folder / file, content)
             written.append(file)
     return Installed(folder, parse_properties(files["plugin.properties"])["command"], tuple(written), tuple(notes))
-
-
-def _limits_of(words: list[str]) -> str | None:
-    """Return the site's limits that a command names."""
-    return words[words.index("--limits") + 1] if "--limits" in words else None
 
 
 def _command(python: str, limits: str | None, secure: bool, folder: Path | None) -> str:
@@ -220,18 +214,14 @@ def _owner(folder: Path) -> str:
     return "other" if private.get("jobtype.class") or any(folder.glob("*.jar")) else "none"
 
 
-class Restrictions(NamedTuple):
-    """The restrictions that an installed plugin has."""
-
-    secure: bool = False
-    limits: str | None = None
-
-
-def _restrictions(folder: Path) -> Restrictions:
+def _restrictions(folder: Path) -> tuple[bool, str | None]:
+    """Return whether an installed plugin is secure, and the site's limits that its command names."""
     plugin, private = (_read(folder / file) or {} for file in JOBTYPE_FILES)
     if _owner(folder) != "ours":
-        return Restrictions()
-    return Restrictions(private.get("jobtype.class") == HADOOP_SHELL, _limits_of(shlex.split(plugin["command"])))
+        return False, None
+    words = shlex.split(plugin["command"])
+    limits = words[words.index("--limits") + 1] if "--limits" in words else None
+    return private.get("jobtype.class") == HADOOP_SHELL, limits
 
 
 def _kept(there: Mapping[str, str], ours: Mapping[str, str], file: str, notes: list[str]) -> bytes:

@@ -7,11 +7,15 @@ tags by which Azkaban finds the application.
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ..launch.identity import IGNORE, Identity, Run
+from ..errors import Fault, FaultCode
+from ..job.spec import MAX_TAGS_USER, JobSpec
+from ..launch.identity import IGNORE, Identity, Run, is_reserved
+from ..validation import check_faults
+from .request import AzkabanRequest
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +25,15 @@ MAX_TAG = 100
 TAG_PREFIX = "azkaban."
 #: The parameter of the flow that names the past date of an execution.
 BACKFILL_DATE = "ytf.backfill.date"
+
+
+class TagFault(FaultCode):
+    """Fault codes for the tags that a job asks for."""
+
+    RESERVED_TAG = "{tags} would look like a tag of Azkaban's or of another training's identity; choose another tag"
+    TOO_MANY_TAGS = (
+        "{given} given, at most {free} allowed: YARN takes ten, and the others are Azkaban's and the job's identity"
+    )
 
 
 @dataclass(frozen=True)
@@ -100,11 +113,6 @@ class JobExecution:
     def __str__(self) -> str:
         return f"Azkaban's execution {self.execution_id}, job {self.job}, attempt {self.attempt}"
 
-    @property
-    def may_retry(self) -> bool:
-        """Whether Azkaban starts another attempt if this one fails."""
-        return self.attempt < self.retries
-
     def identity(self, previous: str = IGNORE, lease: float = 0.0, folder: Path | None = None) -> Identity:
         """Return the identity of the training, whose generations are the executions.
 
@@ -136,6 +144,35 @@ class JobExecution:
             "azkaban.job.id": self.job,
         }
         return tuple(_tag(f"{name}:{value}") for name, value in named.items() if value)
+
+
+def with_tags(job: JobSpec, execution: JobExecution, request: AzkabanRequest) -> JobSpec:
+    """Return the job with Azkaban's tags.
+
+    Raises
+    ------
+    SpecInvalid
+        There is no room for the job's own tags, or one of them would look like Azkaban's or another training's.
+        Tags of ``tony.application.tags``, which TonY overwrites, are left out with a warning instead.
+    """
+    tags = execution.tags
+    free = MAX_TAGS_USER - len(tags)
+    value = request.values.get("tf.tags")
+    key = value.key if value and value.text.strip() else "tf.spec: tags"
+    foreign = [tag for tag in job.tags if is_reserved(tag, TAG_PREFIX)]
+    own = [tag for tag in job.tags if tag not in foreign]
+    faults = []
+    if foreign:
+        faults.append(Fault(key, TagFault.RESERVED_TAG, {"tags": ", ".join(map(repr, foreign))}))
+    if len(own) > free:
+        faults.append(Fault(key, TagFault.TOO_MANY_TAGS, {"given": len(own), "free": free}))
+    if key != "tony.application.tags":
+        check_faults(faults)
+    left_out = (foreign, own[free:])
+    request.warnings += [
+        f"{fault}; left out: {', '.join(out)}" for fault, out in zip(faults, filter(None, left_out), strict=True)
+    ]
+    return replace(job, tags=(*tags, *own[:free]))
 
 
 def _count(properties: Mapping[str, str], name: str) -> int:

@@ -24,13 +24,12 @@ from ..validation import check_faults, noting
 from .console import Console, tame
 from .inherited import allowed, ignored, plugin_variables, replace_own
 from .job import read_azkaban_job
-from .job_execution import JobExecution
+from .job_execution import JobExecution, with_tags
 from .limited_ending import LimitedEnding
 from .limits import Limits, read_limits
 from .outputs import output_properties, write_job_outputs
 from .properties import parse_properties
 from .request import AzkabanRequest
-from .tags import with_tags
 
 if TYPE_CHECKING:
     from ..hadoop.cluster import Cluster
@@ -153,7 +152,7 @@ class JobRun:
             patience = job.lease or usual_lease(cluster.site.unreachable_timeout)
             identity = execution.identity(request.previous, patience, folder)
             check_previous(launcher.session, identity, job.user or cluster.user, self._echo)
-            over = not execution.may_retry
+            over = execution.attempt >= execution.retries  # Azkaban starts no other attempt
             try:
                 report = self._run.train(launcher, job, identity)
                 over |= report.reason is Reason.SUCCEEDED

@@ -55,10 +55,6 @@ class LimitFault(FaultCode):
     OTHERS_CAN_WRITE = "users other than root could have written it: chown root and chmod 644 it"
 
 
-def _read_proxy(value: object) -> bool | tuple[str, ...]:
-    return value if isinstance(value, bool) else read_texts(value)
-
-
 def _read_defaults(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise not_a_mapping(value, "tf.* keys to values")
@@ -94,7 +90,7 @@ class Limits(Part):
 
     user_to_proxy: bool | tuple[str, ...] = option(
         False,
-        kinds.Kind("texts", _read_proxy),
+        kinds.Kind("texts", lambda value: value if isinstance(value, bool) else read_texts(value)),
         "Whether applications run as the ``user.to.proxy`` of the job: true for all users, or the allowed users. "
         "Otherwise they run as the user of the launcher.",
     )

@@ -1,14 +1,16 @@
-"""The check that runs a tiny application, through the ordinary launcher."""
+"""The checks of what jobs run: the archive that is their environment, and a tiny application."""
 
 import shlex
 from pathlib import Path
 
+from ..environments.check import check_archive
 from ..errors import Cancelled, TfYarnError, WaitTimeout
 from ..job.parts import Deadlines
 from ..job.spec import JobSpec, TaskSpec
 from ..launch.launcher import Launcher
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
+from ..submit.preflight import local_path
 from .known import KnownFacts, Question
 from .symptoms import Finding, Symptom, ill, skip, well
 
@@ -19,6 +21,24 @@ _MEMORY, _MEMORY_IMAGE = 256, 1024
 #: Seconds by which the job's own deadlines are longer.
 _SLACK = 60.0
 _TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tf-nightly")
+
+
+def examine_environment(known: KnownFacts) -> Finding:
+    """Read the whole archive; import nothing."""
+    environment = known.question.environment
+    archive = local_path(environment.location) if environment and environment.scheme == "archive" else None
+    if archive is None:
+        return skip("--environment names no archive of this machine")
+    found = check_archive(archive)
+    if found.faults:
+        return ill(Symptom.ENVIRONMENT_UNFIT, archive=archive, why="; ".join(map(str, found.faults)))
+    if found.doubts:
+        return ill(Symptom.ENVIRONMENT_UNCERTAIN, archive=archive, why="; ".join(map(str, found.doubts)))
+    return well(
+        f"{archive} has Python {found.python} and {found.packages} packages",
+        python=found.python,
+        packages=found.packages,
+    )
 
 
 def build_probe_job(known: KnownFacts) -> JobSpec:

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from . import probe_job as application
 from . import reach, scheduling, storage
-from .environment import examine_environment
 from .known import KnownFacts
 from .machine import check_machine
 from .symptoms import Finding, Symptom
@@ -120,7 +119,12 @@ CHECKS = (
         scheduling.examine_nodes,
         ("identity",),
     ),
-    Check("environment", "Can the archive of `--environment` run on the nodes?", examine_environment, seconds=300.0),
+    Check(
+        "environment",
+        "Can the archive of `--environment` run on the nodes?",
+        application.examine_environment,
+        seconds=300.0,
+    ),
     Check(
         "application",
         "With `--submit`, or an image as `--environment`: does a tiny application run, and which Python, TensorFlow "

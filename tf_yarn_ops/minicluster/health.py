@@ -62,7 +62,7 @@ def describe_missing(settings: Settings) -> str | None:
     if active is None:
         return "the ResourceManager's answer"
     if active < settings.nodes:
-        sick = "".join(f" ({report})" for report in _list_unhealthy_nodes(settings))
+        sick = "".join(f" ({node['id']}: {node['healthReport']})" for node in list_nodes(settings, "UNHEALTHY"))
         return f"{settings.nodes - active} of {settings.nodes} active nodes{sick}"
     silent = [name for name in node_names(settings.nodes) if not answers(settings, settings.web_address(name))]
     if silent:
@@ -129,10 +129,6 @@ def make_folders(settings: Settings) -> None:
         # MKDIRS does not change the permissions of an existing folder.
         for operation in ("MKDIRS", "SETPERMISSION"):
             put(settings, f"/{name}", {"op": operation, "permission": permission, "user.name": settings.superuser})
-
-
-def _list_unhealthy_nodes(settings: Settings) -> tuple[str, ...]:
-    return tuple(f"{node['id']}: {node['healthReport']}" for node in list_nodes(settings, "UNHEALTHY"))
 
 
 def query_namenode(settings: Settings, name: str, bean: str) -> list[dict[str, Any]]:
