@@ -16,6 +16,7 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, small_document
 from ..runtime.common.values import MAX_INTEGER
 from ..terminal.summary import describe
+from ..validation import map_values
 from .exceptions import TfYarnFailure, TfYarnInfrastructureError, TfYarnJobFailed
 from .versions import AirflowFailException, AirflowNotFoundException, AirflowSkipException
 
@@ -39,14 +40,10 @@ def to_xcom(report: JobReport) -> dict[str, Any]:
     PostgreSQL stores 1e30 in JSON as an integer of 31 digits, which Airflow can't pass to the task that reads it. So a
     float beyond 64 bits becomes a text, as an integer does.
     """
-    return small_document(replace(report, metrics=_without_large_floats(report.metrics)), MAX_BYTES)
+    return small_document(replace(report, metrics=map_values(report.metrics, _without_large_float)), MAX_BYTES)
 
 
-def _without_large_floats(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _without_large_floats(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_large_floats(item) for item in value]
+def _without_large_float(value: Any) -> Any:
     return str(value) if isinstance(value, float) and abs(value) >= MAX_INTEGER else value
 
 
@@ -55,11 +52,7 @@ def mask_with(value: Any, mask: Callable[[str], Any]) -> Any:
 
     Airflow's own walk over a document masks all that has a name like ``token_accuracy``, and stops at depth 5.
     """
-    if isinstance(value, Mapping):
-        return {name: mask_with(item, mask) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [mask_with(item, mask) for item in value]
-    return mask(value) if isinstance(value, str) else value
+    return map_values(value, lambda item: mask(item) if isinstance(item, str) else item)
 
 
 def masked(report: JobReport, mask: Callable[[str], Any]) -> JobReport:

@@ -16,8 +16,8 @@ from ..job.document import read_document
 from ..job.request import build_job
 from ..job.requirement import canonical_type, parse_cluster_requirement
 from ..job.spec import JobSpec
-from ..launch.identity import PREVIOUS
-from ..validation import ValueFault, brief, kind_of, parse_count
+from ..launch.identity import IGNORE, PREVIOUS
+from ..validation import ValueFault, brief, kind_of, noting, parse_count, read_choice
 from .entry_point import add_program
 from .keys import OWN_OPTIONS, RESERVED, FoundKey, find_key, unknown_key
 from .request import AzkabanJobFault, AzkabanRequest, Property, check_letters, merge, own_values, readable, shown
@@ -71,7 +71,8 @@ def read_azkaban_job(
         _read_value(request, name, key)
     add_program(request, types)
     request.dry_run, request.strict_placement = request.flag("tf.dry_run"), request.flag("tf.strict_placement")
-    request.previous = request.word("tf.previous", PREVIOUS)
+    with noting(request.faults, "tf.previous"):
+        request.previous = read_choice(*PREVIOUS)((request.text("tf.previous") or IGNORE).lower())
     if not request.says("name") and (name := ".".join(filter(None, map(properties.get, _NAMES)))):
         request.give("name", name, "tf.name")
     job = _build(request)

@@ -43,6 +43,8 @@ class LimitedEnding:
     ----------
     why : str
         The cause of the end; empty before the request to end.
+    code : int
+        The exit code for the requested end.
     """
 
     def __init__(
@@ -58,7 +60,7 @@ class LimitedEnding:
         self._no_answer = no_answer
         self._leave = leave
         self._requested_at: float | None = None
-        self._code = 1
+        self.code = 1
         self._parent = os.getppid()
         self._stdin = _is_pipe(0)
         self._signals: int | None = None
@@ -71,17 +73,12 @@ class LimitedEnding:
     def request(self, why: str, code: int) -> None:
         """Request the end of the process with this exit code; safe in a signal handler."""
         if not self.why:
-            self.why, self._code, self._requested_at = why, code, time.monotonic()
+            self.why, self.code, self._requested_at = why, code, time.monotonic()
 
     def signalled(self, number: int) -> None:
         """Request the end because of a signal; the handler and the pipe may both call this for one signal."""
         self.request(f"Azkaban has cancelled the job (signal {number})", 128 + number)
         self._on_end()
-
-    @property
-    def code(self) -> int:
-        """The exit code for the requested end."""
-        return self._code
 
     def _watch(self) -> None:
         while True:
@@ -96,7 +93,7 @@ class LimitedEnding:
                     words = threading.Thread(target=self._no_answer, daemon=True, name="last-words")
                     words.start()
                     words.join(_LAST_MESSAGE_SECONDS)
-                self._leave(self._code)
+                self._leave(self.code)
                 return
             self._rest()
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import Fault, FaultCode, GeneralFault, SpecInvalid
+from ..errors import Fault, FaultCode, SpecInvalid
 from ..job.options import OPTIONS
 from ..launch.identity import IGNORE
 from ..validation import ValueFault, parse_flag, parse_memory
@@ -158,13 +158,6 @@ class AzkabanRequest:
         except SpecInvalid:
             self.refuse(self.values[name].key, ValueFault.NOT_A_FLAG, given=self.text(name))
             return False
-
-    def word(self, name: str, allowed: tuple[str, ...]) -> str:
-        """Return a value that is one of some words, the first if it is not given; add a fault for any other word."""
-        text = (self.text(name) or allowed[0]).lower()
-        if text not in allowed:
-            self.refuse(self.values[name].key, GeneralFault.NOT_A_CHOICE, given=text, allowed=allowed)
-        return text
 
     def with_job_keys(self, fault: Fault) -> Fault:
         """Return a fault of a job or of its options with the keys of the ``.job`` as paths."""

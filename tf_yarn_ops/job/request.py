@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from ..declaration import OPERATOR, Option
 from ..errors import Fault, FaultCode, SpecInvalid
 from ..runtime.common.contract import SCRIPT_VARIABLE
-from ..validation import ValueFault, check_faults, kind_of, noting, parse_count, parse_flag, read_text
+from ..validation import ValueFault, check_faults, kind_of, map_values, noting, parse_count, parse_flag, read_text
 from .options import options_of
 from .requirement import NotationFault, canonical_type, parse_cluster_requirement, parse_overrides
 from .shell_commands import hiding_end
@@ -86,7 +86,7 @@ def build_job(options: Mapping[str, Any], document: Mapping[str, Any] | None = N
         if odd and option.many and option.kind.word != "variables":
             faults.append(Fault(name, ValueFault.NOT_WRITTEN, {"given": kind_of(odd[0])}))
             del given[name]
-    job = _copy(document or {})
+    job = map_values(document or {}, lambda value: value)  # the caller's own values do not change
     for name, option in _SIMPLE.items():
         if name in given:
             _apply(job, option, given[name], faults)
@@ -350,13 +350,6 @@ def _present(document: Mapping[Any, Any], key: Any, faults: list[Fault], where: 
         shown = {"given": kind_of(value), "what": "keys to values"}
         faults.append(Fault(f"{where}{key}", ValueFault.NOT_A_MAPPING, shown))
     return _mapping(value)
-
-
-def _copy(value: Any) -> Any:
-    """Return a copy of plain values, so that the caller's own values do not change."""
-    if isinstance(value, Mapping):
-        return {key: _copy(item) for key, item in value.items()}
-    return [_copy(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _mapping(value: Any) -> dict[Any, Any]:

@@ -264,8 +264,10 @@ def cron_faults(text: str) -> Iterator[Fault]:
     yield from faults
     if faults or fields[4] not in ("*", "?"):  # a day of the week counts beside a day of the month
         return
-    days, months = (_values(fields[index], _FIELDS[index]) for index in (2, 3))
-    if days and months and min(days) > max(_LONGEST[month] for month in months):
+    days, months = ([_values(item, _FIELDS[at]) for item in fields[at].upper().split(",")] for at in (2, 3))
+    if all((*days, *months)) and min(map(min, days)) > max(
+        _LONGEST[month] for named in months for month in named or ()
+    ):
         yield Fault("", ScheduleFault.NO_SUCH_DAY, {"given": text})
 
 
@@ -277,37 +279,26 @@ def _field_faults(value: str, field: _Field) -> Iterator[Fault]:
     for item in value.upper().split(","):
         if field.names == DAYS and re.search(r"\d", item.partition("#")[0].partition("/")[0]):
             yield Fault("", ScheduleFault.NUMBERED_DAY, {"given": item})
-        elif not _is_item(item, field):
+        elif _values(item, field) is None:
             values = {"given": item, "field": field.name, "allowed": field.allowed}
             yield Fault("", ScheduleFault.NOT_IN_FIELD, values)
 
 
-def _values(value: str, field: _Field) -> set[int]:
-    """Return the values that a valid field names; empty if it has a special item such as L."""
-    found: set[int] = set()
-    for item in value.upper().split(","):
-        span, _, step = item.partition("/")
-        if re.fullmatch(field.special, item):
-            return set()
-        first, *last = ["0"] if span == "*" else span.split("-")
-        begin = field.least if span == "*" else _number(first, field)
-        end = _number(last[0], field) if last else field.most if span == "*" or step else begin
-        if end < begin:  # over the end
-            end += field.most - field.least + 1
-        count = field.most - field.least + 1
-        found |= {(each - field.least) % count + field.least for each in range(begin, end + 1, int(step or 1))}
-    return found
-
-
-def _is_item(item: str, field: _Field) -> bool:
+def _values(item: str, field: _Field) -> set[int] | None:
+    """Return the values that an item of a field names: none for a special item such as L; None if it is no item."""
     if re.fullmatch(field.special, item):
-        return True
+        return set()
     span, slash, step = item.partition("/")
+    ends = [field.least, field.most] if span == "*" else [_number(end, field) for end in span.split("-")]
+    if len(ends) > 2 or not all(field.least <= end <= field.most for end in ends):
+        return None
     if slash and not (_NUMBER.match(step) and 1 <= int(step) <= field.most):
-        return False
-    ends = [_number(end, field) for end in span.split("-")]
+        return None
+    begin, end = ends[0], field.most if slash and len(ends) == 1 else ends[-1]
+    count = field.most - field.least + 1
     # Quartz reads FRI-MON and 22-2 as ranges over the end.
-    return span == "*" or (len(ends) <= 2 and all(field.least <= end <= field.most for end in ends))
+    steps = range(0, (end - begin) % count + 1, int(step or 1))
+    return {(begin - field.least + passed) % count + field.least for passed in steps}
 
 
 def _number(text: str, field: _Field) -> int:

@@ -69,7 +69,7 @@ def read_login(file: Path, image: str, application_id: str) -> Token:
         raise SpecInvalid(
             Fault(CLIENT_CONFIG, LoginFault.NOT_A_CONFIG, {"file": file})
         ) from None  # texts may have the content
-    names = {_host_of(key): key for key in logins}
+    names = {key.rpartition("://")[2].partition("/")[0]: key for key in logins}  # a key may be a URL
     key = next((names[name] for name in (_HUBS if registry == _HUB else (registry,)) if name in names), None)
     if key is None:
         others = f", only for {', '.join(sorted(names))}" if names else ""
@@ -84,11 +84,6 @@ def read_login(file: Path, image: str, application_id: str) -> Token:
         for number, text in enumerate((key.encode(), application_id.encode()), 1)
     )
     return Token(identifier, login.encode(), KIND, key)
-
-
-def _host_of(key: str) -> str:
-    """Return the host of a key of ``auths``, which may be a URL."""
-    return key.partition("://")[2].partition("/")[0] if "://" in key else key.partition("/")[0]
 
 
 def _is_login(login: str) -> bool:
