@@ -147,7 +147,7 @@ TESTED_IN = {
     "azkaban/test_jobtype.py": ["azkaban.__main__"],
     "azkaban/test_job.py": ["azkaban.request"],
     "azkaban/test_install.py": ["azkaban.commands"],
-    "cli/test_cli_cluster.py": ["cli.cache", "doctor.node_program", "doctor.probe_job"],
+    "cli/test_cli_cluster.py": ["cli.cache", "doctor.node_program"],
     "cli/test_client.py": ["runtime.agent.client_task", "submit.working_folder"],
     "cli/test_tensorboard.py": ["history.local_board", "runtime.tensorboard.tensorboard_program"],
     "doctor/test_examination.py": ["doctor.known"],

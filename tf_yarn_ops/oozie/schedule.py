@@ -264,10 +264,8 @@ def cron_faults(text: str) -> Iterator[Fault]:
     yield from faults
     if faults or fields[4] not in ("*", "?"):  # a day of the week counts beside a day of the month
         return
-    days, months = ([_values(item, _FIELDS[at]) for item in fields[at].upper().split(",")] for at in (2, 3))
-    if all((*days, *months)) and min(map(min, days)) > max(
-        _LONGEST[month] for named in months for month in named or ()
-    ):
+    days, months = ([_values(item, _FIELDS[at]) or set() for item in fields[at].upper().split(",")] for at in (2, 3))
+    if all((*days, *months)) and min(map(min, days)) > max(_LONGEST[month] for named in months for month in named):
         yield Fault("", ScheduleFault.NO_SUCH_DAY, {"given": text})
 
 
