@@ -21,14 +21,18 @@ from hypothesis import strategies as st
 
 from support.hostile import HOSTILE
 from support.hostile_values import SPECIAL, Law, anything
+from tf_yarn_ops.azkaban.convert import CLIENT_OPTIONS
 from tf_yarn_ops.azkaban.job import read_azkaban_job
 from tf_yarn_ops.azkaban.keys import ALL_KEYS
+from tf_yarn_ops.azkaban.limits import Limits, read_limits
 from tf_yarn_ops.azkaban.properties import parse_properties
+from tf_yarn_ops.azkaban.tony import BEATS, DATASETS, ENVIRONMENTS, MILLISECONDS, ROLE_FIELDS, ROLE_LISTS
 from tf_yarn_ops.cli.command_line import run_command
 from tf_yarn_ops.cli.parameters import ALL, names_of
 from tf_yarn_ops.cli.submit import submit
 from tf_yarn_ops.cli.ytf import ytf
 from tf_yarn_ops.declaration import OPERATOR
+from tf_yarn_ops.doctor.machine import differing_facts, read_machine
 from tf_yarn_ops.environments.requirements import _content
 from tf_yarn_ops.errors import SpecInvalid, TfYarnError
 from tf_yarn_ops.hadoop.cluster import ClusterAnswers, FoundCluster, build_cluster, find_addresses
@@ -159,9 +163,9 @@ _ENCODINGS = ("utf-8", "utf-8", "utf-8", "utf-16", "utf-32", "latin-1", "foo", "
 
 
 @st.composite
-def _xml_files(draw):
+def _xml_files(draw, settings):
     """Return a file of Hadoop's configuration: its settings, in any encoding, with an element of others, or cut."""
-    values = draw(_settings)
+    values = draw(settings)
     encoding = draw(st.sampled_from(_ENCODINGS))
     pairs = "".join(
         f"<property><name>{escape(a)}</name><value>{escape(b)}</value></property>" for a, b in values.items()
@@ -378,6 +382,47 @@ def any_variables_end_well(variables):
             assert exit_code(ytf, "list") in (0, 2, 3, 4)
 
 
+def any_limits_end_well(content):
+    with enter_folder(content), contextlib.suppress(SpecInvalid):
+        limits = read_limits("job.yaml")
+        limits.identify(Site())
+        for act in (
+            lambda: limits.user({"user.to.proxy": "ann"}),
+            lambda: limits.check_job(limits.with_deadline(_SMALL)),
+        ):
+            with contextlib.suppress(SpecInvalid):
+                act()
+
+
+_SMALL = JobSpec(tasks={"worker": 2, "ps": 1}, command="true")
+_tony = st.dictionaries(
+    st.sampled_from([*MILLISECONDS, *ENVIRONMENTS, *BEATS, *DATASETS, *ROLE_LISTS, *CLIENT_OPTIONS, "tony.worker.resources",
+                     "tony.docker.worker.image", "tony.docker.enabled", "worker_env.A", "tony.yarn.queue", "tony.am.memory",
+                     "tony.application.tags", "tony.other.namenodes", "tony.containers.resources",
+                     *(f"tony.{role}.{field}" for role in ("worker", "chief") for field in ROLE_FIELDS)]) | letters,
+    texts, max_size=5,
+)  # fmt: skip
+
+
+def any_job_of_tony_ends_well(example):
+    content, values = example
+    with enter_folder(content):
+        conf = [word for key, text in values.items() for word in ("-conf", f"{key}={text}".replace("\0", ""))]
+        assert exit_code(ytf, "convert", "tony", "-conf", "tony.worker.instances=1", *conf) in (0, 2)
+        assert exit_code(ytf, "convert", "tony", "job.yaml", *conf) in (0, 2)
+
+
+_diagnoses = st.fixed_dictionaries({"host": anything, "machine": _mapping(["seen", "user", "site.staging"]) | anything}).map(
+    lambda facts: json.dumps({"checks": [{"check": "machine", "facts": facts}]}).encode()
+)  # fmt: skip
+
+
+def any_machine_is_compared(content):
+    with enter_folder(content), contextlib.suppress(SpecInvalid):
+        host, facts = read_machine("job.yaml")
+        differing_facts({host: facts, f"{host}, this machine": {"seen": 0, "user": "ann"}})
+
+
 _PACKAGE = {
     option.name: option.multiple
     for option in oozie.commands["package"].params
@@ -402,7 +447,11 @@ DOORS = {
                    | st.binary(max_size=60), any_properties_are_read),
     "oozie": Law(st.tuples(files | st.binary(max_size=60), _oozie_options), any_oozie_request_is_read),
     "site": Law(sites | st.binary(max_size=60), any_site_ends_well),
-    "hadoop files": Law(_xml_files() | st.binary(max_size=60), any_configuration_ends_well),
+    "limits": Law(yaml_texts(_fields(Limits)) | _mapping(_fields(Limits)).map(json.dumps).map(str.encode)
+                  | st.binary(max_size=60), any_limits_end_well),
+    "tony": Law(st.tuples(_xml_files(_tony) | st.binary(max_size=60), _tony), any_job_of_tony_ends_well),
+    "machines": Law(_diagnoses | st.binary(max_size=60), any_machine_is_compared),
+    "hadoop files": Law(_xml_files(_settings) | st.binary(max_size=60), any_configuration_ends_well),
     "hadoop conf": Law(_settings, any_settings_end_well),
     "requirements": Law(_requirements, any_requirements_are_read),
 }  # fmt: skip
