@@ -240,6 +240,16 @@ def test_late_renewal_does_not_end_the_command(agent, round_number, ends):
     assert (agent.command.ends, agent.renewal is not None) == (ends, bool(ends))
 
 
+def test_renewal_of_this_round_takes_another_port_after_the_end_of_the_command(agent):
+    old_port = agent.port
+    agent.on_renew({"type": "renew", "round": agent.round, "grace": 5.0})
+    agent.step()
+    assert agent.port != old_port and agent.start == 0
+    assert [message["type"] for message in agent.contact.sent] == ["register"]
+    agent.on_renew({"type": "renew", "round": agent.round, "grace": 5.0})
+    assert agent.renewal is None, "it has renewed its port already"
+
+
 @pytest.mark.parametrize("terminated, sent", [(False, ["sample", "exited"]), (True, [])])
 def test_signal_that_yarn_sends_is_not_the_programs_failure(agent, terminated, sent):
     agent.terminated = terminated

@@ -12,6 +12,7 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.master.containers import Container, ContainerEnd, LostContainer
 from tf_yarn_ops.runtime.master.job_state import Close, LogTail, Send
 from tf_yarn_ops.runtime.master.lifecycle import Expired
+from tf_yarn_ops.runtime.master.monitor import ContainerChecks
 from tf_yarn_ops.runtime.master.registry import Refused
 from tf_yarn_ops.runtime.master.reporting import build_report
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
@@ -66,6 +67,26 @@ def test_last_registration_publishes_the_cluster_spec():
     assert (start["round"], start["start"], start["delay"]) == (1, 1, 0.0)
     assert start["cluster"] == {"ps": ["h:2000"], "worker": ["h:2000", "h:2000"]}
     assert (state.published_at, [one.cause for one in state.rounds]) == (100.0, ["start"])
+
+
+def test_tasks_wait_for_the_working_folder_of_the_output():
+    """Their agents have contact meanwhile, so that none gives up while the file system is away."""
+    state = state_of(job())
+    state.preparing = True
+    state.known = {container: state.known[container] for container in ALL}
+    effects = [state.on_connect(container, registration(container), 100.0) for container in ALL]
+    assert [kinds(each) for each in effects] == [[(container, "welcome")] for container in ALL]
+    checks = ContainerChecks(state)
+    assert checks.waiting(101.0).tasks == ["the file system of the output"]
+    assert checks.check_missing(101.0) is checks.check_missing(2000.0) is None, "all have registered"
+    assert sorted(kinds(state.on_prepared(2001.0))) == [(container, "start") for container in ALL]
+
+
+def test_an_output_that_is_prepared_first_waits_for_no_task():
+    state = state_of(job())
+    state.preparing = True
+    assert state.on_prepared(1.0) == []
+    assert len(join(state, *ALL)) == 3 and state.lifecycle.published
 
 
 def test_agent_without_a_task_is_refused():
@@ -226,6 +247,29 @@ def test_exit_behind_the_verdict_keeps_its_own_state():
 
 
 # -- restarts ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("contact", ["stays", "is lost"])
+def test_worker_that_rejoins_takes_another_port_when_its_own_was_taken(contact):
+    """Its container and its agent are as they were; the others go on."""
+    tasks = {"chief": TaskSpec(), "worker": TaskSpec(), "ps": TaskSpec()}
+    spec = JobSpec(command="x", tasks=tasks, restart=RestartPolicy("task", max_container_losses=1))
+    state = state_of(build_runtime_job(spec, JobContext(20000, user="u")))
+    state.known["chief_0"] = Container("chief_0", "chief", "RUNNING", "")
+    worker, _, _ = join(state, "worker_0", "chief_0", "ps_0")
+    if contact == "is lost":
+        state.on_disconnect(worker, worker.connection)
+        state.on_connect("second", registration("worker_0", start=1), 101.0)
+    effects = receive(state, worker, exited(code=1, port_taken=True), 102.0)
+    if contact == "is lost":
+        state.on_disconnect(worker, worker.connection)
+        effects = state.on_connect("third", registration("worker_0", start=1), 103.0)
+    assert [effect.kind for effect in effects][-1] == "renew" and effects[-1].connection == worker.connection
+    effects = receive(state, worker, registration("worker_0", port=3000), 104.0)
+    starts = [(effect.fields["task"], effect.fields["start"]) for effect in effects if effect.kind == "start"]
+    assert starts == [("chief:0", 1), ("ps:0", 1), ("worker:0", 2)]
+    assert {effect.fields["cluster"]["worker"][0] for effect in effects} == {"h:3000"}
+    assert state.lifecycle.round == 1 and state.lifecycle.verdict is None
 
 
 @pytest.mark.parametrize("renewed, delay", [(103.0, 5.0), (110.0, 0.0)])

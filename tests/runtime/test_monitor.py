@@ -7,7 +7,7 @@ import re
 import pytest
 
 from support.wire import exited, job, join, receive, registration, sample, state_of
-from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
+from tf_yarn_ops.job.parts import Deadlines, RestartPolicy, TensorBoard
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -287,13 +287,6 @@ def test_a_silent_agents_container_is_not_reported_again():
     assert checks.find_exited() == []
 
 
-def test_a_container_for_which_no_task_waits_does_not_expire():
-    state = crowd(1, deadlines=Deadlines(allocation=30))
-    join_all(state)
-    listing(state, Container("tensorboard_0", "tensorboard", "REQUESTED", ""))
-    assert ContainerChecks(state).check_missing(BEGAN + YEAR) is None
-
-
 def in_second_round(heartbeat, received_at):
     """Return what is missing 39 s and 41 s after a restart; registration may take 30 s, and ending the command 10 s."""
     deadlines = Deadlines(registration=30, stop_grace=10, heartbeat=heartbeat)
@@ -386,10 +379,29 @@ def test_allocation_is_timed_since_the_last_request():
     state = crowd(1, deadlines=Deadlines(allocation=30, registration=0))
     checks = ContainerChecks(state)
     found = []
-    for container, seconds in ((RUNNING, 100.0), (WAITING, 129.0), (WAITING, 131.0)):
-        listing(state, container)
+    earlier = Container("worker_0", "worker", "REQUESTED", "")
+    for containers, seconds in (([earlier], 1.0), ([earlier, WAITING], 29.0), ([WAITING], 30.5), ([WAITING], 31.5)):
+        listing(state, *containers)
         found.append(checks.check_missing(BEGAN + seconds))
-    assert [expired and expired.reason for expired in found] == [None, None, Reason.ALLOCATION_TIMEOUT]
+    assert [expired and expired.reason for expired in found] == [None, None, None, Reason.ALLOCATION_TIMEOUT]
+
+
+@pytest.mark.parametrize("container_state", ["REQUESTED", "RUNNING"])
+def test_a_tensorboard_that_does_not_register_ends_no_job_and_hides_no_task(container_state):
+    limits = Deadlines(allocation=30, registration=30)
+    spec = JobSpec(command="x", tasks={"worker": TaskSpec(2)}, deadlines=limits, tensorboard=TensorBoard(), output="/o")
+    state = state_of(build_runtime_job(spec, JobContext(20000, user="u")), BEGAN)
+    board = Container("tensorboard_0", "tensorboard", container_state, "", "h:1")
+    listing(state, board, RUNNING)
+    checks = ContainerChecks(state)
+    join(state, "worker_0", "worker_1")
+    assert checks.check_missing(BEGAN) is checks.check_missing(BEGAN + 40) is None, "no task waits for it"
+    state.on_lost(LostContainer("worker_1", Reason.CONTAINER_LOST, "gone"), BEGAN + 40)
+    listing(state, board, WAITING._replace(id="worker_2"))
+    assert checks.check_missing(BEGAN + 41) is None, "another container is coming"
+    listing(state, board)
+    assert checks.check_missing(BEGAN + 42) is None
+    assert checks.check_missing(BEGAN + 43 + ANSWER_SECONDS).reason is Reason.CONTAINER_LOST
 
 
 def test_container_that_was_given_up_is_not_late():

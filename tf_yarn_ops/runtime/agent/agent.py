@@ -333,8 +333,11 @@ class Agent:
             self.next_start_at = time.monotonic() + message["delay"]
 
     def on_renew(self, message: Message) -> None:
-        """End the command; `step` then takes another port and registers for the next round."""
-        if message["round"] > self.round:
+        """End the command; `step` then takes another port and registers for the next round.
+
+        One of this round is for a command that has ended, because another process has its port.
+        """
+        if message["round"] > self.round or (message["round"] == self.round and self.start and not self.command):
             self.renewal = message
             self.next_start = None
             if self.command:

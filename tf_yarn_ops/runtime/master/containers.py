@@ -217,7 +217,7 @@ class Containers(Protocol):
     """What the coordinator asks of the containers' manager; a call that fails raises SkeinFailed."""
 
     async def connect(self) -> None:
-        """Get ready; from then on the containers of all tasks are requested."""
+        """Get ready to be called; on this machine the tasks start with it."""
 
     async def list(self) -> List[Container]:
         """Return all containers, finished ones included."""

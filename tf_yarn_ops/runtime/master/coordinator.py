@@ -77,10 +77,7 @@ class Coordinator:
         times = asyncio.ensure_future(self._read_times())
         background: List["asyncio.Future[Any]"] = [asyncio.ensure_future(self._monitor.run())]
         if self._output is not None:
-            expired = await persist(self._output.prepare)
-            if expired is not None:
-                self.apply(expired)
-            others = (*others, self._measure_output(self._output))
+            others = (*others, self._keep_output(self._output))
         if listener is not None:
             others = (*others, self.agents.server.serve(listener, server_context()))
         if self._tunnel is not None:
@@ -116,8 +113,12 @@ class Coordinator:
 
     # -- the output -------------------------------------------------------------------------
 
-    async def _measure_output(self, output: OutputCommit) -> None:
-        """Note how large the work is that is not committed, until there is a verdict."""
+    async def _keep_output(self, output: OutputCommit) -> None:
+        """Prepare the output, for which the tasks wait; then note how large the work is, until there is a verdict."""
+        expired = await persist(output.prepare)
+        if expired is not None:
+            self.apply(expired)
+        self.agents.perform(self.state.on_prepared(time.monotonic()))
         while self.state.lifecycle.verdict is None:
             await asyncio.get_running_loop().run_in_executor(None, output.measure)
             await asyncio.sleep(MEASURE_SECONDS)

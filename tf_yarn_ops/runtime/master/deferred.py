@@ -1,7 +1,7 @@
 """Failures that wait for their cause: a task that is lost makes its peers fail, often before its own loss is known.
 
-The coordinator pings all other agents. A failure is due once each of them has answered; a restart or a verdict in
-between drops what still waits.
+The coordinator pings all agents. A failure is due once each agent that runs a command, and with which the others
+restart, has answered or is back; a restart or a verdict in between drops what still waits.
 """
 
 from typing import Any, Collection, Iterator, List, Mapping, NamedTuple

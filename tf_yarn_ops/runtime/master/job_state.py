@@ -78,6 +78,8 @@ class JobState:
     to_replace : list of Container
         Containers of no use, for which others must be requested.
     deferred : DeferredFailures
+    preparing : bool
+        Whether all tasks wait for the working folder of the output.
     began : float
         When the coordinator began.
     published_at : float or None
@@ -101,6 +103,7 @@ class JobState:
         self.known: Dict[str, Container] = {}
         self.to_replace: List[Container] = []
         self.deferred = DeferredFailures(job, self.rules)
+        self.preparing = job.commit is not None
         self.began, self.started_at = now, time.time()
         self.published_at: Optional[float] = None
         self.restarts_at = 0.0
@@ -169,7 +172,7 @@ class JobState:
         return [
             task
             for task, phase in self.lifecycle.phases.items()
-            if phase in (lifecycle.PENDING, lifecycle.LOST) and lifecycle.needed(self.rules, task)
+            if phase in (lifecycle.PENDING, lifecycle.LOST) and lifecycle.needed(self.rules, task.type)
         ]
 
     def node_of(self, container: str) -> str:
@@ -271,6 +274,13 @@ class JobState:
         self._decide(event, now)
         return self._take_effects()
 
+    def on_prepared(self, now: float) -> Effects:
+        """Let the tasks start whose agents have registered meanwhile."""
+        self.preparing = False
+        for task in self.registry.serving:
+            self._on_registered(task, now)
+        return self._take_effects()
+
     def apply_deferred(self, now: float) -> Effects:
         """Apply the deferred failures that are due."""
         self._decide_deferred(now)
@@ -327,7 +337,7 @@ class JobState:
     def _resync(self, peer: Peer, message: Mapping[str, Any], now: float) -> None:
         """Repeat the messages that a new agent, or one that is back, may have missed."""
         has_started = message["start"] > 0
-        if has_started and message["round"] != self.lifecycle.round:
+        if has_started and (message["round"] != self.lifecycle.round or self._needs_port(peer)):
             self._send_renew(peer)
         elif peer in self.lingering:
             self._send(peer, "trained")
@@ -338,13 +348,17 @@ class JobState:
             self._send_start(peer, now)
         elif not has_started:
             peer.running = False
-            why = message["unfit"]
-            self._decide(
-                Expired(Reason.ENVIRONMENT_INVALID, f"{peer.task} on {peer.host}: {why}", peer.task)
-                if why
-                else Registered(peer.task),
-                now,
-            )
+            if why := message["unfit"]:
+                self._decide(Expired(Reason.ENVIRONMENT_INVALID, f"{peer.task} on {peer.host}: {why}", peer.task), now)
+            self._on_registered(peer.task, now)
+
+    def _on_registered(self, task: TaskId, now: float) -> None:
+        if not self.preparing:
+            self._decide(Registered(task), now)
+
+    def _needs_port(self, peer: Peer) -> bool:
+        """Return whether the others go on while an agent takes another port, because its own was taken."""
+        return self.lifecycle.published and self.lifecycle.phases[peer.task] == lifecycle.LOST
 
     def _on_ping(self, peer: Peer, _message: Mapping[str, Any], _now: float) -> None:
         self._send(peer, "pong")
@@ -377,7 +391,7 @@ class JobState:
         if message["round"] == self.lifecycle.round and 0 < message["port"] < 65536:
             peer.port, peer.running = message["port"], False
             self.timeline.registered(peer.task, peer.host, self.lifecycle.round)
-            self._decide(Registered(peer.task), now)
+            self._on_registered(peer.task, now)
 
     def _on_exited(self, peer: Peer, message: Mapping[str, Any], now: float) -> None:
         """Acknowledge the end of a command; handle it if it is the end of the last start."""
@@ -407,6 +421,8 @@ class JobState:
         self.registry.ended(peer, message)
         if isinstance(event, Lost):
             self._decide(event, now)
+            if self._needs_port(peer) and self.lifecycle.verdict is None:
+                self._send_renew(peer)
             return
         if peer.task.type == TENSORBOARD:
             logger.warning("TensorBoard %s; the training goes on", event.cause)

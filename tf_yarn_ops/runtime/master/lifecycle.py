@@ -119,7 +119,7 @@ class Lost(NamedTuple):
 
 
 class Expired(NamedTuple):
-    """A deadline of the whole job passed, or the coordinator cannot go on."""
+    """The job ends with this reason: a deadline passed, the coordinator cannot go on, or its output decides."""
 
     reason: Reason
     cause: str
@@ -141,7 +141,7 @@ class Decision(NamedTuple):
     task : TaskId or None
         The task of ``start``.
     delay : float
-        Seconds before the action.
+        Seconds before the next start of the command; ``restart`` itself is immediate.
     cause : str
         The cause of ``restart`` and ``start``, for log and report.
     replaced_task : TaskId or None
@@ -196,9 +196,9 @@ def _spend(budget: Mapping[str, int], task: TaskId) -> Optional[Dict[str, int]]:
     return {**budget, whose: budget[whose] - 1} if budget[whose] > 0 else None
 
 
-def needed(rules: Rules, task: TaskId) -> bool:
-    """Return whether the cluster spec waits for the task: it is in the cluster spec, awaited or fatal."""
-    role = rules.roles[task.type]
+def needed(rules: Rules, task_type: str) -> bool:
+    """Return whether the cluster spec waits for tasks of a type: they are in the cluster spec, awaited or fatal."""
+    role = rules.roles[task_type]
     return role.in_cluster or role.awaited or role.fatal
 
 
@@ -253,9 +253,13 @@ def _registered(rules: Rules, state: State, event: Registered) -> Tuple[State, D
     if state.phases[event.task] not in (PENDING, LOST):
         return state, NOTHING
     if state.published and _may_start(rules, state, event.task):
-        return _with(state, event.task, RUNNING), Decision("start", event.task, cause="its container was replaced")
+        return _with(state, event.task, RUNNING), Decision(
+            "start", event.task, cause="its agent registered after the others"
+        )
     state = _with(state, event.task, REGISTERED)
-    if state.published or any(phase in (PENDING, LOST) and needed(rules, task) for task, phase in state.phases.items()):
+    if state.published or any(
+        phase in (PENDING, LOST) and needed(rules, task.type) for task, phase in state.phases.items()
+    ):
         return state, NOTHING
     return _release(rules, state)[0]._replace(published=True), Decision("publish")
 
@@ -295,7 +299,7 @@ def _exited(rules: Rules, state: State, event: Exited) -> Tuple[State, Decision]
         return _finish(state, verdict._replace(message=late))
     left = _spend(state.restarts_left, event.task)
     if left is None:
-        spent = "; all %d restarts are used up" % state.restarts if state.restarts else ""
+        spent = "; no restarts are left" if state.restarts else ""
         if event.task.type in state.restarts_left:
             spent = "; %s has no restarts left" % event.task.type
         return _finish(state, verdict._replace(message=what + spent))
@@ -313,7 +317,7 @@ def _exited(rules: Rules, state: State, event: Exited) -> Tuple[State, Decision]
 def _lost(rules: Rules, state: State, event: Lost) -> Tuple[State, Decision]:
     if state.phases[event.task] in (SUCCEEDED, FAILED):
         return state, NOTHING
-    if not needed(rules, event.task):
+    if not needed(rules, event.task.type):
         # Another container of the same size would be ended, too.
         return _with(state, event.task, FAILED if event.reason is Reason.OUT_OF_MEMORY else LOST), NOTHING
     state = _with(state, event.task, LOST)

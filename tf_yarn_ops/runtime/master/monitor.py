@@ -53,9 +53,10 @@ class ContainerChecks:
     def __init__(self, state: JobState):
         self._state, self._job = state, state.job
         self._handled: Set[str] = set()
+        self._requested_since: Dict[str, float] = {}
         self._running_since: Dict[str, float] = {}
         self._unwanted = 0
-        self._allocating_since = self._alone_since = self._incomplete_since = state.began
+        self._checked_at = self._alone_since = self._incomplete_since = state.began
         self._log_at = state.began + LOG_SECONDS
 
     def find_exited(self) -> List[LostContainer]:
@@ -120,14 +121,15 @@ class ContainerChecks:
 
     def check_missing(self, now: float) -> Optional[Expired]:
         """Return the end of the job if containers or registrations are missing for too long."""
-        requested = [
-            container for container in self._state.known.values() if container.state in ("WAITING", "REQUESTED")
-        ]
-        running = [container for container in self._state.known.values() if container.state == "RUNNING"]
+        rules, services = self._state.rules, self._job.services
+        wanted = [one for one in self._state.known.values() if lifecycle.needed(rules, services[one.service].type)]
+        requested = [container for container in wanted if container.state in ("WAITING", "REQUESTED")]
+        running = [container for container in wanted if container.state == "RUNNING"]
+        for container in requested:
+            self._requested_since.setdefault(container.id, self._checked_at)
         for container in running:
             self._running_since.setdefault(container.id, now)
-        if not requested:
-            self._allocating_since = now
+        self._checked_at = now
         pending = self._state.pending()
         coming = requested or any(container.id not in self._state.registry.peers for container in running)
         alone = [] if coming else [task for task in pending if task not in self._state.registry.serving]
@@ -142,7 +144,7 @@ class ContainerChecks:
     def _unallocated(self, requested: Sequence[Container], now: float) -> Optional[Expired]:
         """End the job, so that it releases its containers, if YARN did not allocate all of them in time."""
         limit = self._job.deadlines["allocation"]
-        waited = now - self._allocating_since
+        waited = max((now - self._requested_since[container.id] for container in requested), default=0.0)
         if not limit or waited <= limit:
             return None
         return Expired(
@@ -199,7 +201,7 @@ class ContainerChecks:
                 "Waiting for all ports (%d/%d), missing: %s",
                 tasks - len(pending),
                 tasks,
-                list_names(pending, lambda task: self._describe(task)),
+                list_names(self._missing()),
             )
         if total and now - self._state.began > total:
             return Expired(Reason.TOTAL_TIMEOUT, f"the job took longer than {total:g} s; {self._unfinished(now)}")
@@ -219,7 +221,7 @@ class ContainerChecks:
         """Return what the cluster spec of this round waits for, and since when; None if it is published."""
         if self._state.lifecycle.published or self._state.lifecycle.verdict is not None:
             return None
-        tasks = [self._describe(task) for task in self._state.pending()]
+        tasks = self._missing()
         return Waiting(tasks, time.time() - (now - self._incomplete_since)) if tasks else None
 
     def _unfinished(self, now: float) -> str:
@@ -232,8 +234,14 @@ class ContainerChecks:
                 running.append(f"{task} (on {peer.host} since {since})")
         if running:
             return f"running: {list_names(running)}"
-        missing = list_names(self._state.pending(), lambda task: self._describe(task))
-        return f"waiting since {time_ago(now - self._incomplete_since)} for: {missing}"
+        return f"waiting since {time_ago(now - self._incomplete_since)} for: {list_names(self._missing())}"
+
+    def _missing(self) -> List[str]:
+        """Return texts about what the cluster spec waits for."""
+        tasks, serving = self._state.pending(), self._state.registry.serving
+        if self._state.preparing and all(task in serving for task in tasks):
+            return ["the file system of the output"]
+        return [self._describe(task) for task in tasks]
 
     def _describe(self, task: TaskId) -> str:
         """Return a text about a missing task: where its command ends, or the state of its container."""
