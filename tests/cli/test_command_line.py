@@ -57,7 +57,7 @@ def test_server_that_is_not_hadoop_is_reported(stranger):
     assert "answers, but is no YARN ResourceManager: a wiki" in done.stderr
 
 
-@pytest.mark.parametrize("words", [("report",), ("status",), ("wait",), ("kill",), ("logs",)])
+@pytest.mark.parametrize("words", [("report",), ("status",), ("wait",), ("kill",), ("logs",), ("compare", APP)])
 def test_mistyped_application_id_is_a_fault_of_the_request(words):
     done = run(YTF, *words, "aplication_1_1")
     assert done.returncode == 2

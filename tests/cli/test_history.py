@@ -1,4 +1,4 @@
-"""``ytf history`` and ``ytf report``, when YARN has forgotten the applications."""
+"""``ytf history``, ``ytf compare`` and ``ytf report``, when YARN has forgotten the applications."""
 
 import json
 import re
@@ -69,6 +69,7 @@ def test_costs_are_added_up_by_user_and_queue(place):
         "queue": "default", "jobs": 3, "run_seconds": 1800.0,
         "memory_seconds": 7_372_800, "vcore_seconds": 900, "gpu_seconds": 0,
     }  # fmt: skip
+    assert re.search("memory_seconds +- +7372800", place("compare", *map(application_id, (1, 3))).stdout)
     refused = place("history", "--by", "usr")
     assert refused.exit_code == 2 and "'usr' is no key (did you mean 'user'?)" in refused.stderr
 
@@ -96,6 +97,17 @@ def test_history_is_filtered_and_limited(place, monkeypatch):
 def test_a_wrong_filter_is_refused_with_what_is_allowed(place, words, says):
     done = place("history", *words)
     assert done.exit_code == 2 and says in done.stderr
+
+
+def test_compare_shows_first_what_differs(place):
+    pages = [f"http://rm:8088/proxy/{application_id(number)}/" for number in (1, 2)]
+    lines = place("compare", *pages).stdout.splitlines()
+    assert lines[0].split() == [application_id(1), application_id(2)]
+    assert lines[2] == "-- metrics" and lines[3].split() == ["loss", "0.25", "0.5"]
+    assert lines[-1].endswith("values are equal; --all prints them")
+    document = json.loads(place("compare", application_id(1), application_id(2), "--json").stdout)
+    assert document["rows"][0] == {"section": "metrics", "name": "loss", "values": [0.25, 0.5], "differs": True}
+    assert "command" in place("compare", application_id(1), application_id(2), "--all").stdout
 
 
 def test_report_falls_back_to_the_history(place, yarn):

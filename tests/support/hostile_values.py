@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from support.fake_yarn import SECRET
 from tf_yarn_ops.azkaban.outputs import output_properties
-from tf_yarn_ops.cli.history import table
+from tf_yarn_ops.cli.history import comparison, table
 from tf_yarn_ops.follow.yarn_report import read_yarn_report
+from tf_yarn_ops.history.compare import compare
 from tf_yarn_ops.history.query import Query
 from tf_yarn_ops.history.record_summary import read_summary, summarise
 from tf_yarn_ops.runtime.agent import agent, metrics
@@ -177,6 +178,8 @@ def any_record_is_listed(document):
     record = unpack_record(gzip.compress(json.dumps(document).encode(), 1))
     summary = summarise({**record, "application_id": APP})
     show_summaries([summary])
+    rows = compare([record, {}])
+    comparison([APP, APP], [record, {}], rows, True)
     render_page(record, live=False)
     assert seen(record) in (True, False)
 

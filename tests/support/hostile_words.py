@@ -285,7 +285,7 @@ def any_requirements_are_read(content):
 
 
 #: Commands of ``ytf`` that neither start a program, nor serve, nor write outside of the folder in which they run.
-_COMMANDS = (("status",), ("wait",), ("logs",), ("stack",), ("kill",), ("list",), ("report",), ("history",),
+_COMMANDS = (("status",), ("wait",), ("logs",), ("stack",), ("kill",), ("list",), ("report",), ("history",), ("compare",),
              ("cache", "list"), ("schema",), ("convert", "tony"), ("oozie", "package", "--dry-run"), ("exec",),
              ("env", "check"), ("minicluster", "status"), ("doctor",))  # fmt: skip
 #: Options of theirs that do.

@@ -153,6 +153,8 @@ def test_submit_on_a_terminal_is_escaped(failed):
         "logs -f APP --json",
         "history",
         "history --json",
+        "compare APP APP --all",
+        "compare APP APP --json",
     ],
 )
 def test_command_on_a_terminal_is_escaped(failed, words):

@@ -1,4 +1,4 @@
-"""``ytf history``: jobs that have ended, long after YARN has forgotten them."""
+"""``ytf history`` and ``ytf compare``: jobs that have ended, long after YARN has forgotten them."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import TfYarnError, did_you_mean
+from ..errors import ApplicationNotFound, TfYarnError, did_you_mean
+from ..history.compare import ComparedRow, compare
 from ..history.histories import Histories
 from ..history.query import STATES, Query, parse_states
 from ..history.record_summary import total_costs
 from ..runtime.common.clock import duration, local_time
 from ..runtime.common.report import COSTS, describe_cost, run_seconds
 from ..terminal.output import align, echo, print_json, show
-from .command_line import ClusterCall, parse_time, reading_options
+from .command_line import ClusterCall, application_ids_only, parse_time, reading_options
 
 if TYPE_CHECKING:
     from ..hadoop.cluster import Cluster
@@ -26,6 +27,8 @@ _HOURS, _PATIENCE = 7 * 24, 2.0
 _METRICS = 3
 #: Keys of ``--by``.
 GROUPS = ("user", "queue", "name", "reason")
+#: Characters of a value in a comparison.
+_WIDTH = 60
 
 
 def _read_states(ctx: click.Context, option: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -147,3 +150,58 @@ def cost_table(totals: Sequence[Mapping[str, Any]], by: Sequence[str]) -> list[s
         values = (value or "-" for value in describe_cost(total).values())
         rows.append([*(total[key] for key in by), str(total["jobs"]), duration(total["run_seconds"]), *values])
     return align(rows)
+
+
+@click.command("compare")
+@click.argument("application_ids", metavar="APP APP...", nargs=-1, required=True, callback=application_ids_only)
+@click.option("--all", "everything", is_flag=True, help="Print values that are equal, too.")
+@reading_options
+def compare_command(application_ids: tuple[str, ...], everything: bool, call: ClusterCall) -> None:
+    """Show results, metrics, options and environments of ended jobs side by side.
+
+    What differs comes first.
+    """
+    if len(application_ids) < 2:
+        raise click.UsageError("give at least two applications; ytf history lists them")
+    histories = Histories(call.discover(), "*")
+    records = []
+    for application_id in application_ids:
+        record = histories.read(application_id)
+        if record is None:
+            raise ApplicationNotFound(
+                f"there is no record of {application_id} in the history that you may read; ytf "
+                f"history{call.next_options} lists those of your jobs"
+            )
+        records.append(record)
+    histories.close()
+    rows = compare(records)
+    if call.as_json:
+        print_json({"applications": list(application_ids), "rows": [row._asdict() for row in rows]})
+        return
+    for line in comparison(application_ids, records, rows, everything):
+        show(line)
+
+
+def comparison(
+    application_ids: Sequence[str], records: Sequence[Mapping[str, Any]], rows: Sequence[ComparedRow], everything: bool
+) -> list[str]:
+    """Return the lines of a comparison: a column for each job, a block for each section, equal values last."""
+    lines = [["", *application_ids], ["name", *(str(record.get("name") or "") for record in records)]]
+    differing = [row for row in rows if row.differs]
+    equal = [row for row in rows if not row.differs]
+    blocks: list[tuple[str, list[ComparedRow]]] = [("", [])]
+    for row in [*differing, *(equal if everything else [])]:
+        title = f"{row.section}{'' if row.differs else ' (equal)'}"
+        if blocks[-1][0] != title:
+            blocks.append((title, []))
+        blocks[-1][1].append(row)
+    for title, block in blocks[1:]:
+        lines.append([f"-- {title}", *([""] * len(records))])
+        lines += [[row.name, *(_short(value) for value in row.values)] for row in block]
+    more = [f"{len(equal)} values are equal; --all prints them"] if equal and not everything else []
+    return [*align(lines), *more]
+
+
+def _short(value: Any) -> str:
+    text = "-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 LAZY = {
     "azkaban": ("..azkaban.commands", "azkaban", "Install the Azkaban job type."),
     "cache": (".cache", "cache", "List and delete the uploaded files that your jobs share."),
+    "compare": (".history", "compare_command", "Show ended jobs side by side, what differs first."),
     "convert": ("..azkaban.convert", "convert", "Print a job of TonY as YAML."),
     "doctor": (".doctor", "doctor", "Check what a job needs, and say what to do about faults."),
     "env": (".env", "env_group", "Pack an environment for the nodes, and check one."),

@@ -82,7 +82,7 @@ def summarise(record: Mapping[str, Any]) -> dict[str, Any]:
     return summary
 
 
-def last_metrics(record: Mapping[str, Any]) -> dict[str, float]:
+def last_metrics(record: Mapping[str, Any], most: int = _METRICS) -> dict[str, float]:
     """Return the last value of each metric: of the program's result, else of the first task's curve."""
     found: dict[str, float] = {}
     for item in record.get("series") or ():
@@ -91,7 +91,7 @@ def last_metrics(record: Mapping[str, Any]) -> dict[str, float]:
     numbers = {
         name: value for name, value in found.items() if isinstance(value, (int, float)) and not isinstance(value, bool)
     }
-    return dict(list(numbers.items())[:_METRICS])
+    return dict(list(numbers.items())[:most])
 
 
 def _curve(record: Mapping[str, Any]) -> list[Any] | None:
