@@ -47,7 +47,13 @@ def act(yarn, tmp_path, monkeypatch):
 
 
 def ends(yarn, *end):
-    yarn.faults.append(lambda method, path: yarn.end(ID, *end) if path.endswith(ID) and method == "GET" else None)
+    """End the application at the first look behind its submission."""
+
+    def end_submitted(method, path):
+        if method == "GET" and path.endswith(ID) and ID in yarn.apps:
+            yarn.end(ID, *end)
+
+    yarn.faults.append(end_submitted)
 
 
 def test_action_trains_and_prints_its_outputs(act, yarn, capfd, tmp_path):

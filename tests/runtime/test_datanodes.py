@@ -270,7 +270,7 @@ def test_new_file_is_sent_again_when_a_datanode_is_lost(files, names, leaving, m
 @pytest.mark.parametrize("error", [errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ETIMEDOUT, errno.EPIPE])
 def test_content_comes_once_however_a_connection_is_lost(files, names, error):
     names["dn1"] = "127.0.0.1"
-    raw = HdfsWriter(Hdfs([files.url], "ann", {}, seconds=5.0, patience=30.0), "/x")
+    raw = HdfsWriter(Hdfs([files.url], "ann", {}, seconds=0.5, patience=30.0), "/x")
 
     def fail(_content):
         raise OSError(error, "lost")

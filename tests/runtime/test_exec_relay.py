@@ -360,7 +360,7 @@ def test_session_without_input_and_output_ends(tty):
 
 
 def test_output_and_input_keep_a_session():
-    with served("for n in 1 2 3 4 5 6 7 8; do sleep 0.5; echo; done", idle_seconds=3) as (client, _):
+    with served("for n in 1 2 3 4 5 6; do sleep 0.4; echo; done", idle_seconds=2) as (client, _):
         assert client.end() == ("exit", 0)
 
 

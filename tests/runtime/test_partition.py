@@ -63,7 +63,7 @@ def test_await_loss_goes_on_while_the_active_one_answers(hosts, goes_on, monkeyp
     yarn.ha_state = "STANDBY" if "standby" in hosts else "ACTIVE"
     with serving(yarn):
         places = {"silent": NOWHERE, "refused": closed_address(), "active": yarn.url, "standby": yarn.url}
-        waiting = asyncio.wait_for(partition.await_loss([places[host] for host in hosts]), 2.0 if goes_on else 60.0)
+        waiting = asyncio.wait_for(partition.await_loss([places[host] for host in hosts]), 0.9 if goes_on else 60.0)
         if goes_on:
             with pytest.raises(asyncio.TimeoutError):
                 asyncio.run(waiting)
