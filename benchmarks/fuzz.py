@@ -7,7 +7,6 @@ from typing import Any
 
 import hypothesis
 
-from support.airflow_values import AIRFLOW
 from support.hostile_values import LAWS
 from support.hostile_words import DOORS
 
@@ -19,6 +18,8 @@ EXAMPLES, FEW = 20_000, 200
 
 def measure(runs: int, quick: bool) -> Samples:
     """Check each law once, whatever ``runs`` is; an example that breaks one ends the benchmark."""
+    from support.airflow_values import AIRFLOW  # imports Airflow, which takes seconds
+
     logging.getLogger("tf_yarn_ops").setLevel(logging.ERROR)  # each example would log what does not fit
     examples = FEW if quick else EXAMPLES
     cases = {

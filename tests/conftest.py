@@ -86,6 +86,8 @@ def pytest_xdist_make_scheduler(config, log):
                 return "doors"
             if file.startswith("tests/secure/"):
                 return "secure"
+            if re.search(r"\b(tree_of|imported_modules)\b", read_test(path)):
+                return "sources"  # one worker parses the package's modules
             return "airflow" if everything and drives_airflow(path) else file
 
         def _assign_work_unit(self, node):
@@ -106,7 +108,9 @@ def pytest_xdist_make_scheduler(config, log):
             super()._assign_work_unit(node)
 
         def _needs_minicluster(self, scope):
-            return scope in ("doors", "airflow") or (scope != "secure" and may_use_minicluster(FOLDER.parent / scope))
+            return scope in ("doors", "airflow") or (
+                scope not in ("secure", "sources") and may_use_minicluster(FOLDER.parent / scope)
+            )
 
     return ByPlace(config, log)
 

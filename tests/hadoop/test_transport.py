@@ -16,7 +16,7 @@ from tf_yarn_ops.errors import ClusterUnreachable, KerberosRefused, SubmissionRe
 from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.transport import Addresses, Failover, explain_body
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
-from tf_yarn_ops.runtime.common import container_http
+from tf_yarn_ops.runtime.common import container_http, webhdfs_calls
 from tf_yarn_ops.runtime.common.hdfs import Hdfs
 from tf_yarn_ops.runtime.common.webhdfs_calls import PROBE_SECONDS
 
@@ -82,9 +82,14 @@ def test_a_resourcemanager_that_hangs_does_not_hang_us(wire_and_real):
     assert time.monotonic() - started < 60
 
 
+#: Of the probes in the rows below, a quarter of the real ones.
+SHORT_PROBES = tuple(seconds / 4 for seconds in PROBE_SECONDS)
+
+
 @pytest.fixture
-def hung():
+def hung(monkeypatch):
     """Return the address of a server that takes connections, and answers nothing, as after SIGSTOP."""
+    monkeypatch.setattr(webhdfs_calls, "PROBE_SECONDS", SHORT_PROBES)
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
@@ -122,7 +127,7 @@ def test_hung_namenode_costs_a_new_client_one_short_wait(hung, open_files, first
                 files.makedirs("/x/y", 0o755)
             assert files.find("/nothing") is None
             files.makedirs("/x/y", 0o755)
-        assert PROBE_SECONDS[0] <= time.monotonic() - began < 20 * PROBE_SECONDS[0]
+        assert SHORT_PROBES[0] <= time.monotonic() - began < 20 * PROBE_SECONDS[0]
         assert "/x/y" in active.folders
 
 
@@ -153,19 +158,20 @@ def test_datanode_asks_namenode_that_answers_if_other_hangs(hung, open_files, ot
 def test_slow_namenode_is_asked_before_the_whole_wait_for_the_hung_one(hung, open_files):
     with serving_files() as active:
         active.released.clear()
-        threading.Timer(2.5 * PROBE_SECONDS[0], active.released.set).start()
+        threading.Timer(2.5 * SHORT_PROBES[0], active.released.set).start()
         began = time.monotonic()
         open_files(hung, active.url).makedirs("/x", 0o755)
         assert time.monotonic() - began < 20 * PROBE_SECONDS[0]
 
 
 @pytest.mark.slow
-def test_slow_namenode_has_the_whole_limit_after_all_others():
+def test_slow_namenode_has_the_whole_limit_after_all_others(monkeypatch):
     """A probe that has no answer decides nothing: the request goes to the active one, once."""
+    monkeypatch.setattr(webhdfs_calls, "PROBE_SECONDS", SHORT_PROBES)
     with serving_files() as active, serving_files() as standby:
         standby.faults.append(lambda operation, path: (403, "StandbyException", "standby"))
         active.released.clear()
-        threading.Timer(1.5 * PROBE_SECONDS[0], active.released.set).start()
+        threading.Timer(1.5 * SHORT_PROBES[0], active.released.set).start()
         Hdfs([active.url, standby.url], "ann", {}, seconds=60.0).makedirs("/x", 0o755)
         assert [operation for _, operation, *_ in active.requests].count("MKDIRS") == 1
 
@@ -176,7 +182,7 @@ def test_hung_resourcemanager_costs_a_new_client_one_short_wait(hung, yarn, ask)
     began = time.monotonic()
     ask(resourcemanager)
     ask(resourcemanager)
-    assert PROBE_SECONDS[0] <= time.monotonic() - began < 20 * PROBE_SECONDS[0]
+    assert SHORT_PROBES[0] <= time.monotonic() - began < 20 * PROBE_SECONDS[0]
 
 
 def test_hung_resourcemanager_costs_a_container_one_wait(yarn, monkeypatch):
