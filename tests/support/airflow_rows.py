@@ -131,7 +131,7 @@ def in_turn(path, *commands):
 
 def until_there(path):
     """Return a command that trains until a file is there."""
-    return f"until test -e {path}; do sleep 0.2; done"
+    return f"until test -e {path}; do sleep 1; done"
 
 
 def kill_both(worker, supervisor):

@@ -52,11 +52,11 @@ with DAG("limited_sync", schedule=None, is_paused_upon_creation=False) as limite
 
 with DAG("pooled", schedule=None, is_paused_upon_creation=False) as pooled:
     TensorFlowYarnOperator.partial(task_id="train", deferrable=True, pool="trainings", **SMALL).expand(
-        task_command=[f"until test -e {POOLED_OVER}; do sleep 0.2; done; exit {code}" for code in (0, 0, 3)]
+        task_command=[f"until test -e {POOLED_OVER}; do sleep 1; done; exit {code}" for code in (0, 0, 3)]
     )
 
 with DAG("deleted", schedule=None, is_paused_upon_creation=False) as deleted:
     TensorFlowYarnOperator(task_id="train", task_command="sleep 600", deferrable=True, **SMALL)
 
 with DAG("daily", schedule="@daily", start_date=TODAY - timedelta(days=1), catchup=True) as daily:
-    TensorFlowYarnOperator(task_id="train", task_command=f"until test -e {DAYS_OVER}; do sleep 0.2; done", **SMALL)
+    TensorFlowYarnOperator(task_id="train", task_command=f"until test -e {DAYS_OVER}; do sleep 1; done", **SMALL)
