@@ -85,7 +85,7 @@ class Fault:
 
 
 def why_unreadable(error: Exception) -> str:
-    """Return why a file can't be read, without the number and the name that Python's text has."""
+    """Return why a file can't be read or written, without the number and the name that Python's text has."""
     if isinstance(error, IsADirectoryError):
         return "it is a folder; name a file"
     if isinstance(error, UnicodeDecodeError):

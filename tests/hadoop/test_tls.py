@@ -227,10 +227,11 @@ def test_without_a_ca_file_the_machines_certificates_are_trusted(secure, authori
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
-@pytest.mark.parametrize("content", [None, "no certificates"], ids=["missing", "something else"])
-def test_invalid_ca_file_is_a_fault_of_the_site_file(yarn, tmp_path, content):
-    path = tmp_path / "ca.pem"
-    if content:
-        path.write_text(content)
-    with pytest.raises(SpecInvalid, match=f"ca_file: {path} can't be read as certificates in PEM format"):
+@pytest.mark.parametrize(
+    ("name", "why"), [("missing", "No such file or directory$"), ("other", ""), (".", "it is a folder; name a file$")]
+)
+def test_invalid_ca_file_is_a_fault_of_the_site_file(yarn, tmp_path, name, why):
+    path = tmp_path / name
+    (tmp_path / "other").write_text("no certificates")
+    with pytest.raises(SpecInvalid, match=f"ca_file: {path} can't be read as certificates in PEM format: {why}"):
         discover(yarn.url, ENVIRON, site=Site(ca_file=str(path)))

@@ -111,3 +111,5 @@ def test_a_file_that_can_not_be_written_is_a_fault(tmp_path):
     assert (tmp_path / "out").read_bytes() == b"status=SUCCEEDED\n"
     with pytest.raises(SpecInvalid, match=r"^output_properties: '.*none/out' can't be written"):
         write_output_file(str(tmp_path / "none" / "out"), "")
+    with pytest.raises(SpecInvalid, match=r"can't be written: it is a folder; name a file$"):
+        write_output_file(str(tmp_path), "")

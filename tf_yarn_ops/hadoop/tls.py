@@ -11,7 +11,7 @@ import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import Fault, FaultCode, SpecInvalid
+from ..errors import Fault, FaultCode, SpecInvalid, why_unreadable
 from ..runtime.common.clock import utc_time
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class TlsFault(FaultCode):
 
 def not_certificates(file: str, error: Exception) -> SpecInvalid:
     """Return the fault of a ``ca_file``."""
-    return SpecInvalid(Fault("ca_file", TlsFault.NOT_CERTIFICATES, {"file": file, "error": str(error)}))
+    return SpecInvalid(Fault("ca_file", TlsFault.NOT_CERTIFICATES, {"file": file, "error": why_unreadable(error)}))
 
 
 def read_authorities(file: str) -> str:

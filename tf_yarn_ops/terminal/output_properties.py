@@ -11,7 +11,7 @@ from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import Fault, GeneralFault, SpecInvalid
+from ..errors import Fault, GeneralFault, SpecInvalid, why_unreadable
 from ..runtime.common.escaping import CONTROLS
 from ..runtime.common.report import JobReport, flatten
 from .output import show
@@ -123,9 +123,8 @@ def write_output_file(target: str, text: str) -> None:
     try:
         Path(target).write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
-        raise SpecInvalid(
-            Fault("output_properties", GeneralFault.SENTENCE, {"sentence": f"{target!r} can't be written: {error}"})
-        ) from error
+        sentence = f"{target!r} can't be written: {why_unreadable(error)}"
+        raise SpecInvalid(Fault("output_properties", GeneralFault.SENTENCE, {"sentence": sentence})) from error
 
 
 def _fitting(lines: list[str], limit: int) -> tuple[list[str], int]:
