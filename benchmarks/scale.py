@@ -1,4 +1,4 @@
-"""Jobs of many tasks on four NodeManagers: until all run, and what the coordinator and each reader pay."""
+"""Jobs of many tasks on four NodeManagers: until all run, run again, and what coordinator and readers pay."""
 
 import functools
 import time
@@ -13,6 +13,7 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 
 from .hadoop import Hadoop, hadoop, times
 from .processes import cpu_seconds, peak_memory
+from .restart import restart_figures
 from .samples import Figures, Samples, interleave
 
 TITLE = "Jobs of many tasks on four NodeManagers, against bare Skein; many jobs at the same time"
@@ -37,6 +38,7 @@ def measure(runs: int, quick: bool) -> Samples:
             cases[f"bare Skein, N={size}"] = functools.partial(bare_figures, cluster, size)
             cases[f"ytf-submit, N={size}"] = functools.partial(own_figures, cluster, size)
             against[f"ytf-submit, N={size}"] = f"bare Skein, N={size}"
+            cases[f"cluster restarts, N={size}"] = functools.partial(restart_figures, cluster, size)
         if not quick:
             cases[f"{JOBS} jobs of {TASKS}"] = functools.partial(crowd_figures, cluster)
         return interleave(cases, runs, Samples(against=against))

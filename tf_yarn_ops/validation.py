@@ -5,8 +5,8 @@ for each of its fields; `normalise` applies them and collects the faults, each w
 """
 
 import math
+import platform
 import re
-import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
@@ -367,7 +367,7 @@ def read_texts(value: object) -> tuple[str, ...]:
 
 def this_machine(file: str | Path) -> str:
     """Return this machine's name for a message about a file; with the folder in which a relative path was looked up."""
-    return socket.gethostname() + ("" if Path(file).is_absolute() else f", in {Path.cwd()}")
+    return platform.node() + ("" if Path(file).is_absolute() else f", in {Path.cwd()}")
 
 
 def optional(reader: Reader) -> Reader:

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks import heartbeats, rendezvous
+from benchmarks import against, heartbeats, rendezvous
 from benchmarks.__main__ import NAMES, main
 from benchmarks.samples import Samples, interleave
 from tf_yarn_ops.runtime.common import protocol
@@ -57,6 +57,18 @@ def test_results_are_kept_as_json_with_the_machine(tmp_path, monkeypatch):
     document = json.loads((tmp_path / "rendezvous.json").read_text())
     assert document["rows"][0]["values"] == [1.0, 1.0]
     assert document["machine"]["cores"] >= 1
+
+
+@pytest.mark.slow
+def test_another_commit_is_measured_in_turn_and_compared(tmp_path, monkeypatch):
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    monkeypatch.setattr(against, "checkout", lambda commit: tmp_path)
+    result = CliRunner().invoke(main, ["doors", "--runs", "1", "--against", "HEAD~1", "--output", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    rows = json.loads((tmp_path / "doors.json").read_text())["rows"]
+    ours, theirs = ([row["figure"] for row in rows if row["case"] == case] for case in ("this checkout", "HEAD~1"))
+    assert ours == theirs and "ytf-submit --help: CPU s" in ours
+    assert all(row["ratio"] for row in rows if row["case"] == "this checkout")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -9,7 +9,6 @@ import click
 
 from .. import __version__
 from ..errors import ClusterUnreachable, SpecInvalid, TfYarnError, WaitTimeout, did_you_mean
-from ..follow.live_report import STACK
 from ..runtime.common.clock import duration, local_time
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
@@ -192,6 +191,8 @@ def stack(application_id: str, task: str, call: ClusterCall) -> int:
 
     TASK is such as worker:0. The stacks are in the task's log, too.
     """
+    from ..follow.live_report import STACK
+
     launcher = call.launcher()
     session = launcher.session
     found = session.live.fetch_log(session.resourcemanager.get(application_id), task, STACK)

@@ -199,7 +199,7 @@ class LocalSubmitter:
         credentials = mint()
         for name, content in (
             (JOB_FILE, dump_job(build_runtime_job(spec, context))),
-            (RUNTIME_FILE, runtime_zip()),
+            (RUNTIME_FILE, runtime_zip(level=0)),
             (CERTIFICATE_FILE, credentials.certificate),
             (KEY_FILE, credentials.key),
         ):

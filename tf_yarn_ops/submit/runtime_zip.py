@@ -34,12 +34,10 @@ _EPOCH = (2000, 1, 1, 0, 0, 0)
 _MARSHAL = 2
 #: The class of Skein that gives the resources of a request their names in YARN.
 _REQUEST_CLASS = "com/anaconda/skein/MsgUtils.class"
-#: Half the time of zlib's default, for a few KiB more.
-_COMPRESSION = 1
 
 
 @functools.cache
-def runtime_zip(renamed: tuple[tuple[str, str], ...] = ()) -> bytes:
+def runtime_zip(renamed: tuple[tuple[str, str], ...] = (), level: int = 1) -> bytes:
     """Return the zip's content.
 
     Parameters
@@ -47,6 +45,8 @@ def runtime_zip(renamed: tuple[tuple[str, str], ...] = ()) -> bytes:
     renamed : tuple of (str, str), optional
         Names of resources in Skein's request, each with the name that takes its place. The
         zip is first in the class path. Default: none; Skein's class serves as it is.
+    level : int, optional
+        zlib's level. Default: 1, half the time of zlib's own default for a few KiB more. 0 suits a zip that stays here.
     """
     sources = {
         f"tf_yarn_ops/runtime/{path.relative_to(_RUNTIME).as_posix()}": path for path in sorted(_RUNTIME.rglob("*.py"))
@@ -75,7 +75,7 @@ def runtime_zip(renamed: tuple[tuple[str, str], ...] = ()) -> bytes:
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w") as archive:
         for name, content in members.items():
-            archive.writestr(zipfile.ZipInfo(name, _EPOCH), content, zipfile.ZIP_DEFLATED, _COMPRESSION)
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), content, zipfile.ZIP_DEFLATED, level)
     return target.getvalue()
 
 

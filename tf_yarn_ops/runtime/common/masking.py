@@ -5,7 +5,6 @@ The dry run, the live page, the history, reports, results and logs use the same 
 
 import re
 from typing import Any, Dict, Iterable, Iterator, Mapping, Set, Tuple
-from urllib.parse import unquote
 
 #: Stands for a secret.
 MASK = "***"
@@ -100,6 +99,8 @@ def _spellings(value: str) -> Set[str]:
     """Return how the value of a command may be written elsewhere: without quotes and the marks of a shell or URL."""
     plain = value.replace("\\\n", "").strip("\"'\\")
     bare = re.sub(r"\\(.)", r"\1", re.sub(r"(?<!\\)[\"']", "", value))
+    from urllib.parse import unquote  # an agent starts without it
+
     return {plain, plain.rstrip(",}])"), plain.strip("{}"), bare, unquote(plain)}
 
 

@@ -6,13 +6,11 @@ types, ranges and defaults. What does not fit is left out and logged once. The c
 again, because reports come from YARN as text.
 """
 
-import dataclasses
 import enum
 import errno
 import functools
 import io
 import json
-import logging
 import math
 import os
 import re
@@ -38,8 +36,6 @@ from typing import (
 )
 
 from .web_address import safe_url
-
-logger = logging.getLogger(__name__)
 
 #: Containers within containers of what a program says, and of a document that holds it.
 MAX_DEPTH, DOCUMENT_DEPTH = 32, 40
@@ -133,7 +129,9 @@ def read_text_file(path: Union[str, os.PathLike[str]]) -> str:
 
 def plain_text(text: str) -> str:
     """Return a text of at most `MAX_TEXT` characters, with NUL and halves of characters as in JSON, ``\\u0000``."""
-    return _UNHELD.sub(lambda found: "\\u%04x" % ord(found[0]), text)[:MAX_TEXT]
+    if _UNHELD.search(text):
+        text = _UNHELD.sub(lambda found: "\\u%04x" % ord(found[0]), text)
+    return text[:MAX_TEXT]
 
 
 def plain_values(value: Any, depth: int = DOCUMENT_DEPTH) -> Any:
@@ -161,6 +159,8 @@ def check_values(value: Any) -> Any:
 
 
 def _plain(value: Any, left: int, cut: Optional[str]) -> Any:
+    if type(value) is float and math.isfinite(value):  # most values of a sample
+        return value
     if isinstance(value, enum.Enum):
         value = value.value
     if value is None or isinstance(value, bool):
@@ -171,15 +171,17 @@ def _plain(value: Any, left: int, cut: Optional[str]) -> Any:
         return _plain_integer(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
-    if dataclasses.is_dataclass(value):
-        value = vars(value)
-    if not isinstance(value, (abc.Mapping, list, tuple)):
-        return plain_text(str(value))
+    listed = isinstance(value, (list, tuple))
+    if not listed:
+        if hasattr(type(value), "__dataclass_fields__"):
+            value = vars(value)
+        if not isinstance(value, abc.Mapping):
+            return plain_text(str(value))
     if left <= 0:
         if cut is None:
             raise ValueError("it is nested more than %d deep" % MAX_DEPTH)
         return cut
-    if not isinstance(value, abc.Mapping):
+    if listed:
         return [_plain(item, left - 1, cut) for item in value]
     found: Dict[str, Any] = {}
     numbers: Dict[str, int] = {}
@@ -299,6 +301,9 @@ def _log_unfit(what: str, unfit: List[str]) -> None:
         if not logged:
             logged += names
             more = " and more" if len(names) > _LOGGED else ""
+            import logging  # here and below: an agent, which checks plain values only, starts without these modules
+
+            logger = logging.getLogger(__name__)
             logger.warning("%s has values that do not fit; left out: %s%s", what, ", ".join(names[:_LOGGED]), more)
 
 
@@ -316,6 +321,8 @@ class _Field(NamedTuple):
 
 @functools.lru_cache(maxsize=None)
 def _fields(kind: Any, as_mapping: bool) -> Mapping[str, _Field]:
+    import dataclasses
+
     hints = get_type_hints(kind, include_extras=True)
     found = {}
     for name, default in _defaults(kind).items():
@@ -325,6 +332,8 @@ def _fields(kind: Any, as_mapping: bool) -> Mapping[str, _Field]:
 
 
 def _defaults(kind: Any) -> Dict[str, Any]:
+    import dataclasses
+
     if hasattr(kind, "_field_defaults"):  # a NamedTuple
         return {name: kind._field_defaults.get(name, dataclasses.MISSING) for name in kind._fields}
     return {

@@ -1,7 +1,6 @@
 """`safe_url`: a URL that others wrote, before a page, a terminal or an engine shows it as a link; `is_url`."""
 
 import re
-from urllib.parse import urlsplit
 
 _LINK = re.compile(r"https?://[^\s\"'<>\\\x00-\x20\x7f-\x9f]+\Z", re.IGNORECASE)
 #: Characters of the longest link.
@@ -23,6 +22,8 @@ def safe_url(url: object) -> str:
     """
     if not isinstance(url, str) or len(url) > _LONGEST or not _LINK.match(url):
         return ""
+    from urllib.parse import urlsplit  # an agent starts without it
+
     try:
         split = urlsplit(url)
         host, _ = split.hostname, split.port
@@ -35,6 +36,8 @@ def safe_url(url: object) -> str:
 
 def is_url(text: str) -> bool:
     """Return whether Python can take a text apart as a URL; not ``hdfs://[``, ``http://[a]:1`` and ``http://a:b``."""
+    from urllib.parse import urlsplit
+
     try:
         urlsplit(text).port  # noqa: B018  raises ValueError too
     except ValueError:
