@@ -1,5 +1,9 @@
 """The lines of the job's program in the log of a task, while a worker or the triggerer waits; no secret is in them."""
 
+import asyncio
+import contextlib
+import json
+import logging
 import threading
 
 import pytest
@@ -8,12 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.airflow_task import ID, Running, task_log
+from support.fake_yarn import application
 from support.node_logs import serve_logs
 from support.streamed_tasks import CONTAINERS, tasks_of, trains
 from support.waiting import until
 from tf_yarn_ops.airflow import execution
 from tf_yarn_ops.airflow import streamed_log as log_lines
 from tf_yarn_ops.errors import ClusterUnreachable
+from tf_yarn_ops.hadoop.cluster import Cluster, StorageFacts
+from tf_yarn_ops.runtime.common.report import JobReport
 
 
 @pytest.mark.slow
@@ -130,6 +137,61 @@ def test_unknown_task_of_a_job_is_reported(site, monkeypatch, capsys):
     site.end(ID, tasks=tasks_of(site.url, state="succeeded"))
     task.join(60)
     assert not task.is_alive() and task.error is None
+
+
+# -- without Airflow's run: the reader, a ResourceManager and a node on the wire -------------------
+
+
+@pytest.fixture
+def follow(yarn, caplog, monkeypatch):
+    """Return a function that shows the lines of a job whose chief has this log, with what fails before each look."""
+    monkeypatch.setattr(log_lines, "SCAN_SECONDS", 0.01)
+    caplog.set_level(logging.INFO, "task")
+
+    def follow(content, *failures, tasks=("chief",)):
+        yarn.apps[ID] = application(1, "RUNNING", trackingUrl=f"{yarn.url}/proxy/{ID}/")
+        report = JobReport(ID, state="RUNNING", tasks=tasks_of(yarn.url, state="running"))
+        yarn.pages[f"/proxy/{ID}/pages/ytf/status.json"] = "application/json", json.dumps(report.to_dict())
+        logs = serve_logs(yarn)
+        logs |= dict.fromkeys(CONTAINERS.values(), content)
+        left, read = list(failures), log_lines.ProgramLines._read
+
+        def fail_first(lines, application_id):
+            if left:
+                raise left.pop(0)
+            return read(lines, application_id)
+
+        monkeypatch.setattr(log_lines.ProgramLines, "_read", fail_first)
+        cluster = Cluster((yarn.url,), "ann", "ann", StorageFacts("hdfs://n", "hdfs://n", "/user/{user}/.skein"))
+        lines = log_lines.ProgramLines(
+            cluster, tasks, lambda: lambda text: text.replace("geheim-7", "***"), logging.getLogger("task")
+        )
+        with contextlib.closing(lines):
+            asyncio.run(lines.show(ID))
+        return [record.getMessage() for record in caplog.records if record.name == "task"]
+
+    return follow
+
+
+def test_of_many_lines_the_last_are_shown_masked_and_the_others_counted(follow, monkeypatch):
+    monkeypatch.setattr(log_lines, "MOST_LINES", 2)
+    assert follow(b"1\n2\n3\ngeheim-7 \x1b[2J\n5\n") == [
+        f"3 lines of chief:0 are left out; all of them: ytf logs {ID} --task chief:0",
+        "chief:0 | *** \\u001b[2J",
+        "chief:0 | 5",
+    ]
+
+
+@pytest.mark.parametrize("failures", range(4))
+def test_look_at_the_end_is_repeated_twice(follow, failures):
+    shown = follow(b"the last\n", *[ClusterUnreachable("away")] * failures)
+    missing = f"stream_logs: the last lines are not known here (away); to see them: ytf logs {ID}"
+    assert shown == ([missing] if failures == 3 else ["chief:0 | the last"])
+
+
+def test_unknown_task_is_reported_once(follow):
+    (line,) = follow(b"1\n", tasks=["wroker:0"])
+    assert line.startswith("stream_logs: ") and "has no task 'wroker:0'" in line
 
 
 @given(st.lists(st.sampled_from(["x" * 40, "geheim-7" * 200, "y" * 3000]), max_size=30), st.integers(0, 1700))

@@ -16,10 +16,11 @@ from support.waiting import until
 from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
 from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.runtime.agent import agent as agent_module
+from tf_yarn_ops.runtime.agent import exec_process
 from tf_yarn_ops.runtime.agent.command import CommandEnd
 from tf_yarn_ops.runtime.agent.metrics import MetricsFile
 from tf_yarn_ops.runtime.agent.usage import Meter
-from tf_yarn_ops.runtime.common.contract import JOB_FILE, dump_job
+from tf_yarn_ops.runtime.common.contract import JOB_FILE, LINK_KEY, dump_job
 from tf_yarn_ops.runtime.common.protocol import decode
 from tf_yarn_ops.runtime.common.reasons import Reason
 
@@ -293,3 +294,30 @@ def test_new_agent_joins_the_round_of_the_coordinator(agent):
     agent.start = 1
     agent.on_welcome({"type": "welcome", "task": "worker:0", "round": 5})
     assert agent.round == 4, "one that is back keeps its own until it gets a renew"
+
+
+def test_file_that_has_its_name_already_is_not_linked_again(agent, tmp_path):
+    """On one machine the files have their names; a link there would fail, or take the place of the file."""
+    types = {"worker": agent.job.types["worker"]._replace(links={"a b": LINK_KEY + "0", "c d": LINK_KEY + "1"})}
+    agent.job = agent.job._replace(types=types)
+    for number, text in enumerate(("of YARN", "of YARN too")):
+        (tmp_path / f"cached{number}").write_text(text)
+        (tmp_path / f"{LINK_KEY}{number}").symlink_to(f"cached{number}")
+    (tmp_path / "a b").write_text("own")
+    assert agent.name_files() is None
+    assert [(tmp_path / name).read_text() for name in ("a b", "c d")] == ["own", "of YARN too"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_symlink()) == ["c d"]
+
+
+@pytest.mark.parametrize("allowed, runs, waiting, begins", [
+    (True, True, False, True), (False, True, False, False), (True, False, False, False), (True, True, True, False),
+])  # fmt: skip
+def test_session_begins_only_beside_a_command_that_runs(agent, monkeypatch, allowed, runs, waiting, begins):
+    started = []
+    monkeypatch.setattr(exec_process, "start_exec", lambda *given: started.append(given))
+    agent.job = agent.job._replace(allow_exec=allowed)
+    agent.command = Ended() if runs else None
+    if waiting:
+        agent.command.waiting = True
+    agent.on_exec({"type": "exec", "id": "1"})
+    assert bool(started) == begins

@@ -333,6 +333,23 @@ def test_coordinator_refuses_what_the_site_forbids_or_is_too_much(allowed, sessi
     assert client.sent == protocol.encode("reason", why=why)
 
 
+def test_second_process_of_a_session_is_dropped():
+    """It neither takes the place of the first one, nor ends the coordinator, which fails at an error of its own."""
+
+    async def attach_twice():
+        relay = ExecRelay(state_of(wire_job()))
+        arrival = relay._sessions["1"] = asyncio.get_running_loop().create_future()
+        first, second = (
+            SimpleNamespace(address="10.0.0.1:5", writer=SimpleNamespace(wait_closed=lambda: asyncio.sleep(0)))
+            for _ in range(2)
+        )
+        await relay.attach(first, {"type": ATTACH, "id": "1"})
+        await relay.attach(second, {"type": ATTACH, "id": "1"})
+        assert arrival.result() is first
+
+    asyncio.run(attach_twice())
+
+
 @contextlib.contextmanager
 def served(command, *, silence_seconds=SECONDS, idle_seconds=SECONDS, **request):
     """Serve a session by a process of its own with other limits; the test has the client's end."""
