@@ -13,7 +13,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests")]
 
 from support.browser import browsing, chromium  # noqa: E402
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport  # noqa: E402
-from tf_yarn_ops.runtime.common.status import Facts, Given, Series, TaskEvent, Usage, build_status  # noqa: E402
+from tf_yarn_ops.runtime.common.status import Given, Series, TaskEvent, Usage, build_status  # noqa: E402
 from tf_yarn_ops.runtime.page.page import render_page  # noqa: E402
 
 START = 1_790_000_000.0
@@ -70,7 +70,7 @@ def sample():
         tensorboard_url="http://node-3:33211",
     )
     series.sort(key=lambda item: item.name)
-    return build_status(report, Facts(START + 23 * MINUTES, events=events, given=given, usage=usage, series=series))
+    return build_status(report, START + 23 * MINUTES, events=events, given=given, usage=usage, series=series)
 
 
 def main():

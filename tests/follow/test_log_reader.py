@@ -29,7 +29,7 @@ from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.record import CLIENT, build_record
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
-from tf_yarn_ops.runtime.common.status import Facts, build_status
+from tf_yarn_ops.runtime.common.status import build_status
 from tf_yarn_ops.terminal.summary import describe, next_lines
 
 ID = f"application_{STAMP}_0001"
@@ -277,7 +277,7 @@ def large_job(yarn, tmp_path, recorded=300):
     )
     if recorded:
         kept = replace(whole, tasks=tasks[:recorded], omitted_tasks=300 - recorded)
-        add(cluster, build_record(build_status(kept, Facts(STAMP / 1000)), CLIENT, STAMP / 1000))
+        add(cluster, build_record(build_status(kept, STAMP / 1000), CLIENT, STAMP / 1000))
     return cluster
 
 

@@ -16,7 +16,7 @@ from tf_yarn_ops.follow.yarn_report import (
 from tf_yarn_ops.history.record_summary import summarise
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport, run_seconds
-from tf_yarn_ops.runtime.common.status import Facts, build_status
+from tf_yarn_ops.runtime.common.status import build_status
 from tf_yarn_ops.terminal.summary import describe
 
 ID = f"application_{STAMP}_0001"
@@ -60,7 +60,7 @@ def test_job_has_one_length_in_report_record_and_page():
     application_object = ended(launchTime=STAMP + 2500, trackingUrl="http://rm/proxy/x/")
     own = JobReport(ID, reason=Reason.SUCCEEDED, started_at=STAMP / 1000 + 18, finished_at=STAMP / 1000 + 58)
     report = read_yarn_report({**application_object, "diagnostics": verdict_text(own)})
-    page = build_status(report, Facts(report.finished_at))
+    page = build_status(report, report.finished_at)
     assert run_seconds(vars(report)) == run_seconds(summarise(page)) == 55.5
     assert page["sentence"] == "The job succeeded after 56 s." and "took          56 s" in "\n".join(
         describe(report, 0.0)

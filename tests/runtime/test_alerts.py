@@ -4,7 +4,7 @@ import pytest
 
 from tf_yarn_ops.runtime.common.alerts import find_alerts
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
-from tf_yarn_ops.runtime.common.status import Facts, Given, Series, Usage, Waiting, build_status
+from tf_yarn_ops.runtime.common.status import Given, Series, Usage, Waiting, build_status
 
 APP = "application_1700000000000_0042"
 NOW = 1_700_000_000.0
@@ -13,7 +13,7 @@ NOW = 1_700_000_000.0
 def status(tasks=("worker:0", "worker:1", "worker:2"), starts=1, reason=None, ran=3000.0, **facts):
     reports = tuple(TaskReport(name, "running", host="n1", starts=starts, started_at=NOW - ran) for name in tasks)
     return build_status(
-        JobReport(APP, state="RUNNING", started_at=NOW - 3600, tasks=reports, reason=reason), Facts(NOW, **facts)
+        JobReport(APP, state="RUNNING", started_at=NOW - 3600, tasks=reports, reason=reason), NOW, **facts
     )
 
 

@@ -19,7 +19,7 @@ from tf_yarn_ops.runtime.common.file_storage import LocalFolder, StorageAway
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.master import commit
 from tf_yarn_ops.runtime.master.commit import OutputCommit, ResultExists, TakenOver, persist
-from tf_yarn_ops.runtime.master.lifecycle import Expired
+from tf_yarn_ops.runtime.master.lifecycle import Verdict
 
 TRAINING = "0123456789abcdef"
 CALLS = ("status", "list", "makedirs", "create", "replace", "move", "move_over", "read_appended", "delete")
@@ -341,7 +341,7 @@ def test_hard_link_of_an_own_file_is_no_claim(tmp_path, linked):
     if linked:
         (tmp_path / "own").hardlink_to(claim)
     ending = train(output, 2, LocalFolder("/"))
-    superseded = Expired(Reason.SUPERSEDED, f"{newer} is newer and has taken over this training")
+    superseded = Verdict(Reason.SUPERSEDED, f"{newer} is newer and has taken over this training")
     assert ending == (None if linked else superseded)
 
 
@@ -444,5 +444,5 @@ def test_commit_that_a_file_system_fails_says_whether_to_try_again(monkeypatch, 
 
     ending = asyncio.run(persist(step))
     assert (
-        isinstance(ending, Expired) and ending.reason is reason and reason.retryable is (reason is Reason.COMMIT_FAILED)
+        isinstance(ending, Verdict) and ending.reason is reason and reason.retryable is (reason is Reason.COMMIT_FAILED)
     )

@@ -11,7 +11,7 @@ from tf_yarn_ops.runtime.common.contract import MAX_STRING, TaskId
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.master.containers import Container, ContainerEnd, LostContainer
 from tf_yarn_ops.runtime.master.job_state import Close, LogTail, Send
-from tf_yarn_ops.runtime.master.lifecycle import Expired
+from tf_yarn_ops.runtime.master.lifecycle import Verdict
 from tf_yarn_ops.runtime.master.monitor import ContainerChecks
 from tf_yarn_ops.runtime.master.registry import Refused
 from tf_yarn_ops.runtime.master.reporting import build_report
@@ -171,7 +171,7 @@ def test_agent_that_is_back_gets_what_it_has_missed(happens, returns, sends):
     if "restarts" in happens or "renewed" in happens:
         state.on_lost(LostContainer("worker_1", Reason.CONTAINER_LOST, "gone"), 101.0)
     elif "failed" in happens:
-        state.apply(Expired(Reason.TOTAL_TIMEOUT, "too long"), 101.0)
+        state.apply(Verdict(Reason.TOTAL_TIMEOUT, "too long"), 101.0)
         state.begin_shutdown()
     elif "succeeded" in happens:
         state.lingering.append(worker)
@@ -435,14 +435,14 @@ def test_nothing_lingers_after_a_failure():
 def test_kill_by_a_client_ends_also_what_lingers():
     state, _ = lingering()
     state.begin_shutdown()
-    state.abort(Expired(Reason.KILLED, "Ended by SIGTERM"), 120.0)
+    state.abort(Verdict(Reason.KILLED, "Ended by SIGTERM"), 120.0)
     assert state.lifecycle.verdict.reason is Reason.KILLED and not state.has_succeeded
 
 
 def test_kill_by_a_client_changes_no_verdict_of_a_job_that_has_ended():
     state, peers = published()
     fail(state, peers["worker_0"], 110.0)
-    state.abort(Expired(Reason.KILLED, "Ended by SIGTERM"), 120.0)
+    state.abort(Verdict(Reason.KILLED, "Ended by SIGTERM"), 120.0)
     assert state.lifecycle.verdict.reason is Reason.TASK_FAILED
 
 

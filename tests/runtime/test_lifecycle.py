@@ -19,11 +19,11 @@ from tf_yarn_ops.runtime.master.lifecycle import (
     SUCCEEDED,
     Decision,
     Exited,
-    Expired,
     Lost,
     Registered,
     Rules,
     State,
+    Verdict,
     decide,
     excluded_nodes,
     may_be_a_consequence,
@@ -372,7 +372,7 @@ def histories(draw):
                 st.builds(Registered, any_task),
                 st.builds(Exited, any_task, codes, st.sampled_from([1.0, 60.0]), reason=failures),
                 st.builds(Lost, any_task, st.sampled_from(LOSSES), st.just("gone")),
-                st.builds(Expired, st.just(Reason.TOTAL_TIMEOUT), st.just("late")).filter(
+                st.builds(Verdict, st.just(Reason.TOTAL_TIMEOUT), st.just("late")).filter(
                     lambda _: draw(st.booleans())
                 ),
             ),
@@ -451,7 +451,7 @@ def test_laws_of_every_history(history):
             left = before.losses_left.get(event.task.type, before.losses_left[""])
             assert left == 0 or event.reason is Reason.OUT_OF_MEMORY, "only beyond the budget"
         else:
-            assert isinstance(event, Expired) and state.verdict.reason is event.reason
+            assert isinstance(event, Verdict) and state.verdict.reason is event.reason
     assert finishes <= 1
 
 

@@ -23,7 +23,7 @@ from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, yarn_times
 from tf_yarn_ops.runtime.master.containers import ContainerEnd, LostContainer
-from tf_yarn_ops.runtime.master.lifecycle import Expired
+from tf_yarn_ops.runtime.master.lifecycle import Verdict
 from tf_yarn_ops.runtime.page.page import render_page
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
@@ -238,7 +238,7 @@ def test_ended_job_leads_to_its_page_at_the_site():
     page = "https://ytf.example.com/jobs/application_1_1"
     assert coordinator.report().tracking_url is None
     assert f'data-home="{page}"' in render_page(coordinator.status(), live=True)
-    coordinator.apply(Expired(Reason.TOTAL_TIMEOUT, "too long"))
+    coordinator.apply(Verdict(Reason.TOTAL_TIMEOUT, "too long"))
     diagnostics = verdict_text(coordinator.report())
     assert diagnostics.splitlines()[1] == f"Its page: {page}"
     yarn = application(

@@ -107,7 +107,7 @@ def test_job_that_stands_still_names_for_how_long_and_which_tasks():
     expired = ContainerChecks(state).check_deadlines(BEGAN + 3600)
     running = ", ".join(rf"{task} \(on h {SINCE}\)" for task in ("ps:0", "worker:0", "worker:1"))
     words = rf"no task has used CPU or GPUs, written output or metrics for 3600 s; running: {running}"
-    assert expired.reason is Reason.STALLED and re.fullmatch(words, expired.cause), expired.cause
+    assert expired.reason is Reason.STALLED and re.fullmatch(words, expired.message), expired.message
 
 
 def busy(state, _peers):
@@ -340,7 +340,7 @@ def test_job_ends_when_every_running_node_is_excluded(nodes, why):
     _, checks = excluding("0:1")
     checks.find_on_excluded_nodes()
     expired = checks.check_remaining_nodes(nodes)
-    assert (expired and (expired.reason, expired.cause)) == (
+    assert (expired and (expired.reason, expired.message)) == (
         why and (Reason.TASK_FAILED, f"worker:0 failed with exit code 3; no node is left: excluded are 0:1 ({why})")
     )
 

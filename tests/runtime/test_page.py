@@ -17,7 +17,7 @@ from support.job_page import APP, START, coordinated, many, served, status
 from support.waiting import until
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import Alert, JobReport, TaskReport
-from tf_yarn_ops.runtime.common.status import Facts, Series, TaskEvent, Usage, Waiting, build_status
+from tf_yarn_ops.runtime.common.status import Series, TaskEvent, Usage, Waiting, build_status
 from tf_yarn_ops.runtime.page.drawing import SPARK_WIDTH, draw_spark
 from tf_yarn_ops.runtime.page.page import MAX_TASKS, changed_parts, render_page, render_parts
 
@@ -274,14 +274,12 @@ def evil_status():
     )
     return build_status(
         report,
-        Facts(
-            START,
-            Waiting((EVIL, EVIL), START),
-            {"worker:0": (TaskEvent("running", START, EVIL), TaskEvent("failed", START + 9, EVIL, cause=EVIL))},
-            series=[Series("worker:0", EVIL, [[1.0, 2.0]], 1.0, 2.0, START)],
-            cluster_spec={EVIL: [EVIL]},
-            options={EVIL: EVIL},
-        ),
+        START,
+        waiting=Waiting((EVIL, EVIL), START),
+        events={"worker:0": (TaskEvent("running", START, EVIL), TaskEvent("failed", START + 9, EVIL, cause=EVIL))},
+        series=[Series("worker:0", EVIL, [[1.0, 2.0]], 1.0, 2.0, START)],
+        cluster_spec={EVIL: [EVIL]},
+        options={EVIL: EVIL},
     )
 
 
@@ -543,7 +541,8 @@ def ended_status():
             finished_at=START + 60,
             queue_seconds=2.0,
         ),
-        Facts(START + 60, events={"worker:1": [TaskEvent("requested", START)]}),
+        START + 60,
+        events={"worker:1": [TaskEvent("requested", START)]},
     )
 
 

@@ -18,7 +18,7 @@ from tf_yarn_ops.runtime.common.contract import HistoryPlan, dump_job, load_job
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.record import record_path, snapshot_paths, unpack_record
 from tf_yarn_ops.runtime.common.report import JobReport
-from tf_yarn_ops.runtime.common.status import Facts, build_status
+from tf_yarn_ops.runtime.common.status import build_status
 from tf_yarn_ops.runtime.common.tokens import encode_token
 from tf_yarn_ops.runtime.master import record_writer as history
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
@@ -46,7 +46,7 @@ def status(**fields):
     report = JobReport(
         APPLICATION, name="digits", reason=Reason.SUCCEEDED, started_at=ENDED - 60, finished_at=ENDED, **fields
     )
-    return build_status(report, Facts(ENDED))
+    return build_status(report, ENDED)
 
 
 def plan(*urls, **fields):

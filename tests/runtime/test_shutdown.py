@@ -10,7 +10,7 @@ from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.master import shutdown
 from tf_yarn_ops.runtime.master.containers import Container
-from tf_yarn_ops.runtime.master.lifecycle import Expired
+from tf_yarn_ops.runtime.master.lifecycle import Verdict
 from tf_yarn_ops.runtime.master.shutdown import Shutdown
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
@@ -95,7 +95,7 @@ def end_workers(state):
         (end_workers, 600, {"ps_0"}),
         (lambda state: receive(state, state.registry.peers["worker_0"], exited(code=0)), 0.2, {"worker_1", "ps_0"}),
         (
-            lambda state: state.abort(Expired(Reason.KILLED, "Ended by SIGTERM"), 1.0),
+            lambda state: state.abort(Verdict(Reason.KILLED, "Ended by SIGTERM"), 1.0),
             600,
             {"worker_0", "worker_1", "ps_0"},
         ),

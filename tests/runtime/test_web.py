@@ -9,7 +9,7 @@ import pytest
 from support import wire
 from support.waiting import until_async
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
-from tf_yarn_ops.runtime.common.status import Facts, build_status
+from tf_yarn_ops.runtime.common.status import build_status
 from tf_yarn_ops.runtime.master import web
 from tf_yarn_ops.runtime.master.viewers import Viewers
 from tf_yarn_ops.runtime.master.web import MAX_LONG_POLLS, Website, serve_page
@@ -18,7 +18,7 @@ ID = "application_1_1"
 
 
 def status():
-    return build_status(JobReport(ID, name="digits"), Facts(0.0))
+    return build_status(JobReport(ID, name="digits"), 0.0)
 
 
 def test_however_many_look_a_document_is_made_once_a_second():

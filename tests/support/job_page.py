@@ -6,7 +6,7 @@ import threading
 
 from support import wire
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
-from tf_yarn_ops.runtime.common.status import Facts, Given, Series, TaskEvent, Usage, build_status
+from tf_yarn_ops.runtime.common.status import Given, Series, TaskEvent, Usage, build_status
 from tf_yarn_ops.runtime.master.viewers import Viewers
 from tf_yarn_ops.runtime.master.web import Website, serve_page
 
@@ -46,15 +46,13 @@ def status(points=3, name="digits", **fields):
     curve = [[step, 1 / (step + 1)] for step in range(points)]
     return build_status(
         report,
-        Facts(
-            START + 60,
-            events={"ps:0": begin, "worker:0": begin, "worker:1": begin + again},
-            given={"worker:0": Given(2048, 2), "worker:1": Given(2048, 2)},
-            usage={"worker:0": Usage(START + 59, 1.25, 512.0, 1.75, 1024.0, 60.0)},
-            series=[Series(f"worker:{index}", "loss", curve, points - 1.0, 1 / points, START + 59) for index in (0, 1)],
-            cluster_spec={"ps": ["n1:1"], "worker": ["n1:2", "n2:3"]},
-            options={"name": name, "env": {"API_KEY": "***"}},
-        ),
+        START + 60,
+        events={"ps:0": begin, "worker:0": begin, "worker:1": begin + again},
+        given={"worker:0": Given(2048, 2), "worker:1": Given(2048, 2)},
+        usage={"worker:0": Usage(START + 59, 1.25, 512.0, 1.75, 1024.0, 60.0)},
+        series=[Series(f"worker:{index}", "loss", curve, points - 1.0, 1 / points, START + 59) for index in (0, 1)],
+        cluster_spec={"ps": ["n1:1"], "worker": ["n1:2", "n2:3"]},
+        options={"name": name, "env": {"API_KEY": "***"}},
     )
 
 
@@ -79,7 +77,9 @@ def many(number=1000, failed=900, **fields):
     ]
     return build_status(
         JobReport(APP, name="digits", state="RUNNING", tasks=tasks, started_at=START, **fields),
-        Facts(START + 600, series=curves, usage={"worker:7": Usage(START + 600, 0.0, 100.0, 1.0, 100.0, 6.0, 1440.0)}),
+        START + 600,
+        series=curves,
+        usage={"worker:7": Usage(START + 600, 0.0, 100.0, 1.0, 100.0, 6.0, 1440.0)},
     )
 
 

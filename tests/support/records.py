@@ -4,7 +4,7 @@ from support.staging_place import USER
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.record import COORDINATOR, build_record, pack_record, record_path
 from tf_yarn_ops.runtime.common.report import JobReport, Round, TaskReport
-from tf_yarn_ops.runtime.common.status import Facts, Given, Series, TaskEvent, build_status
+from tf_yarn_ops.runtime.common.status import Given, Series, TaskEvent, build_status
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
 
 #: 2023-11-14 22:13:20 UTC.
@@ -74,10 +74,10 @@ def record(
         output_path="hdfs://nn/models/digits",
     )
     points = [[step * 100, loss + 1 / (step + 1)] for step in range(40)]
-    facts = Facts(
+    status = build_status(
+        report,
         ended,
-        None,
-        {
+        events={
             "worker:0": [
                 TaskEvent("requested", started),
                 TaskEvent("allocated", started + 1, "node1"),
@@ -86,12 +86,11 @@ def record(
                 TaskEvent("failed" if failed else "succeeded", ended, "node1", 1, 1 if failed else 0),
             ]
         },
-        {"worker:0": Given(2048, 1)},
-        {},
-        [Series("worker:0", "loss", points, points[-1][0], points[-1][1], ended)],
+        given={"worker:0": Given(2048, 1)},
+        series=[Series("worker:0", "loss", points, points[-1][0], points[-1][1], ended)],
         options=options if options is not None else {"command": "python train.py", "tasks": {"worker": {}}},
     )
-    return build_record(build_status(report, facts), COORDINATOR, ended)
+    return build_record(status, COORDINATOR, ended)
 
 
 def keep(filesystem, folder, made):

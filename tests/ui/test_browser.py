@@ -17,7 +17,7 @@ from tf_yarn_ops.history.records import records_of
 from tf_yarn_ops.runtime.common.contract import TENSORBOARD_PAGE
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
-from tf_yarn_ops.runtime.common.status import APPLICATION_HEADER, Facts, Series, build_status
+from tf_yarn_ops.runtime.common.status import APPLICATION_HEADER, Series, build_status
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
 from tf_yarn_ops.ui.boards import Boards
 
@@ -85,7 +85,8 @@ def test_the_page_of_a_live_job_renews_itself_until_the_job_has_ended(place, pag
             JobReport(
                 LIVE, name=EVIL, state="RUNNING", tasks=tasks, tensorboard_url=f"http://nowhere/{TENSORBOARD_PAGE}"
             ),
-            Facts(time.time(), series=[Series("worker:0", "loss", curve, points - 1.0, 0.5, time.time())]),
+            time.time(),
+            series=[Series("worker:0", "loss", curve, points - 1.0, 0.5, time.time())],
         )
         yarn.pages["/proxy/x/pages/ytf/status.json"] = "application/json", json.dumps(document)
 

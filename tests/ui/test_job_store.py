@@ -15,7 +15,7 @@ from support.records_served import serving_pages
 from support.ui_site import NOW
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
-from tf_yarn_ops.runtime.common.status import Facts, build_status
+from tf_yarn_ops.runtime.common.status import build_status
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
 
 
@@ -94,7 +94,7 @@ def test_team_believes_neither_records_nor_pages_of_others(team, place, yarn):
     for made in (record(1, user="ann", name="forged"), record(4, user="ann", name="forged")):
         keep(files, place.acting_for("aaron").history, made)
     yarn.add(application(9, "RUNNING", name="his", user="bob", trackingUrl=f"{yarn.url}/proxy/x/"))
-    forged = build_status(JobReport(application_id(1), name="forged", user="ann"), Facts(NOW))
+    forged = build_status(JobReport(application_id(1), name="forged", user="ann"), NOW)
     yarn.pages["/proxy/x/pages/ytf/status.json"] = "application/json", json.dumps(forged)
     for path in ("/", f"/jobs/{application_id(1)}", f"/jobs/{application_id(4)}", f"/jobs/{application_id(9)}"):
         assert "forged" not in team(path, "ann").text
@@ -107,7 +107,7 @@ def test_team_believes_neither_records_nor_pages_of_others(team, place, yarn):
 def test_page_of_another_job_holds_up_no_reader(site, yarn, kind):
     yarn.add(application(9, "RUNNING", user="ann", name="good", trackingUrl=f"{yarn.url}/proxy/x/"))
     report = build_status(
-        JobReport(application_id(9), tasks=(TaskReport("worker:0", "running", host="goodhost"),)), Facts(NOW)
+        JobReport(application_id(9), tasks=(TaskReport("worker:0", "running", host="goodhost"),)), NOW
     )
     yarn.pages["/proxy/x/pages/ytf/status.json"] = "application/json", json.dumps(report)
     with hostile_page(kind) as url, ThreadPoolExecutor(12) as pool:

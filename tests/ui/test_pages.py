@@ -16,7 +16,7 @@ from tf_yarn_ops.cli.ytf import ytf
 from tf_yarn_ops.history import histories
 from tf_yarn_ops.history.records import records_of
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
-from tf_yarn_ops.runtime.common.status import Facts, Usage, build_status
+from tf_yarn_ops.runtime.common.status import Usage, build_status
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
 
 
@@ -158,8 +158,11 @@ def test_lists_show_what_deserves_a_look_at_running_jobs(site, yarn):
     yarn.add(application(9, "RUNNING", user=USER, trackingUrl=f"{yarn.url}/proxy/x/"))
     yarn.add(application(8, "RUNNING", user=USER, trackingUrl=f"{yarn.url}/proxy/away/"))
     report = JobReport(application_id(9), tasks=(TaskReport("worker:0", "running"), TaskReport("worker:1", "running")))
-    silent = Facts(NOW, usage={"worker:1": Usage(NOW, 0.0, 1.0, 0.0, 1.0, 1.0, 1440.0)})
-    yarn.pages["/proxy/x/pages/ytf/status.json"] = "application/json", json.dumps(build_status(report, silent))
+    silent = {"worker:1": Usage(NOW, 0.0, 1.0, 0.0, 1.0, 1.0, 1440.0)}
+    yarn.pages["/proxy/x/pages/ytf/status.json"] = (
+        "application/json",
+        json.dumps(build_status(report, NOW, usage=silent)),
+    )
     assert "worker:1: no CPU, no output and no metrics for 24 min 0 s" in site("/").text
     listed = CliRunner().invoke(ytf, ["list", "--resourcemanager", yarn.url, "--user", USER])
     assert f"! {application_id(9)} worker:1: no CPU" in listed.stdout and application_id(8) in listed.stdout

@@ -9,7 +9,7 @@ from ..runtime.common.contract import Job, load_job
 from ..runtime.common.masking import mask_texts
 from ..runtime.common.record import CLIENT, build_record, pack_record
 from ..runtime.common.report import JobReport
-from ..runtime.common.status import Facts, build_status
+from ..runtime.common.status import build_status
 from ..staging.staging_directory import JOB_NAME, StagingDirectory
 from .records import records_of
 
@@ -88,7 +88,7 @@ def read_job_file(staging: StagingDirectory, application_id: str) -> Job | None:
 def _record_of(report: JobReport, job: Job | None, snapshot: Mapping[str, Any] | None) -> dict[str, object]:
     at = report.finished_at or 0.0
     options = job.options if job else {}
-    status = build_status(report, Facts(at, options=options))
+    status = build_status(report, at, options=options)
     masked = mask_texts(status, job.secrets) if job else status
     return build_record(complete_status(masked, snapshot) if snapshot else masked, CLIENT, at)
 

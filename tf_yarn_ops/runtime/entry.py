@@ -4,8 +4,21 @@ The zip holds it as ``__main__.py``. Every release of Python can read it: an old
 """
 
 import gc
+import importlib
 import os
 import sys
+
+#: The modules whose `main` runs a part, by the first argument.
+PARTS = {
+    "coordinator": "master.driver",
+    "local": "master.local_containers",
+    "client": "agent.client_task",
+    "exec": "agent.exec_process",
+    "mirror": "agent.mirror_task",
+    "tensorboard": "tensorboard.tensorboard_task",
+    "function": "agent.function_task",
+    "server": "agent.server_task",
+}
 
 
 def newer():  # type: ignore[no-untyped-def]  # readable by Python 2
@@ -27,26 +40,9 @@ def main():  # type: ignore[no-untyped-def]
         sys.stderr.write("tf_yarn_ops needs Python 3.9, found %s on %s\n" % (sys.version.split()[0], os.uname()[1]))
         return 127  # as a shell does for an interpreter that is missing
     gc.disable()  # imports leave no garbage: looking for it costs each agent 2 ms
-    if sys.argv[1] == "coordinator":
-        from tf_yarn_ops.runtime.master.driver import main as part
-    elif sys.argv[1] == "local":
-        from tf_yarn_ops.runtime.master.local_containers import main as part
-    elif sys.argv[1] == "client":
-        from tf_yarn_ops.runtime.agent.client_task import main as part
-    elif sys.argv[1] == "exec":
-        from tf_yarn_ops.runtime.agent.exec_process import main as part
-    elif sys.argv[1] == "mirror":
-        from tf_yarn_ops.runtime.agent.mirror_task import main as part
-    elif sys.argv[1] == "tensorboard":
-        from tf_yarn_ops.runtime.tensorboard.tensorboard_task import main as part
-    elif sys.argv[1] == "function":
-        from tf_yarn_ops.runtime.agent.function_task import main as part
-    elif sys.argv[1] == "server":
-        from tf_yarn_ops.runtime.agent.server_task import main as part
-    else:
-        from tf_yarn_ops.runtime.agent.agent import main as part
+    module = importlib.import_module("tf_yarn_ops.runtime." + PARTS.get(sys.argv[1], "agent.agent"))
     gc.enable()
-    return part(sys.argv[2:])
+    return module.main(sys.argv[2:])
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from ..history.query import Query
 from ..history.record_summary import read_acls
 from ..runtime.common.contract import EVERYBODY
 from ..runtime.common.report import JobReport
-from ..runtime.common.status import Facts, build_status
+from ..runtime.common.status import build_status
 from ..runtime.common.user_groups import groups_on_node
 
 logger = logging.getLogger(__name__)
@@ -180,7 +180,7 @@ class JobStore:
 
 
 def _short(application: Mapping[str, Any]) -> Mapping[str, Any]:
-    return build_status(read_yarn_report(application), Facts(time.time()))
+    return build_status(read_yarn_report(application), time.time())
 
 
 def _is_job(application: Mapping[str, Any]) -> bool:

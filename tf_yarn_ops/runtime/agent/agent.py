@@ -10,7 +10,6 @@ import os
 import select
 import signal
 import socket
-import sys
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set
 
@@ -232,10 +231,8 @@ class Agent:
             poll.register(wakeup, select.POLLIN)
             self.contact.listen(poll)
             poll.poll(self.pause() * 1000)
-            try:
+            with contextlib.suppress(BlockingIOError):
                 os.read(wakeup, 4096)
-            except BlockingIOError:
-                pass
             if self.terminated:
                 return self.on_terminated()
             for message in self.contact.receive():
@@ -556,9 +553,5 @@ def main(arguments: List[str]) -> int:
     int
         The exit code.
     """
-    names = ("SKEIN_CONTAINER_ID", "SKEIN_APPMASTER_ADDRESS", "SKEIN_APPLICATION_ID")
-    return Agent(*(os.environ[name] for name in names)).run()
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    container, address = os.environ["SKEIN_CONTAINER_ID"], os.environ["SKEIN_APPMASTER_ADDRESS"]
+    return Agent(container, address, os.environ["SKEIN_APPLICATION_ID"]).run()

@@ -12,14 +12,13 @@ import os
 import select
 import shutil
 import signal
-import sys
 import time
-from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Union
+from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set
 from urllib.parse import urlsplit
 
 from ..common.contract import TRAINED_FILE, Job, TaskId, process_environments, read_job
-from ..common.file_storage import PIECE, LocalFolder
-from ..common.hdfs import Hdfs
+from ..common.file_storage import PIECE
+from ..common.hdfs import Hdfs, JobFiles, open_job_files
 from ..common.processes import set_child_subreaper
 from ..common.roles import EVALUATOR
 from .command import Command, end_as, open_wakeup
@@ -37,7 +36,6 @@ REST_SECONDS = 300.0
 PASSING = ".ytf-mirror-"
 #: Added to YTF_TRAINED_FILE: a file that comes after the last checkpoint.
 MIRRORED = "-mirrored"
-Files = Union[Hdfs, LocalFolder]
 
 
 class MirrorFault(Exception):
@@ -97,7 +95,7 @@ def stamp_of(path: str) -> Optional[Stamp]:
     return Stamp(found.st_size, found.st_mtime_ns)
 
 
-def list_store(files: Files, path: str, folders: Optional[Iterable[str]] = None) -> Dict[str, Stamp]:
+def list_store(files: JobFiles, path: str, folders: Optional[Iterable[str]] = None) -> Dict[str, Stamp]:
     """Return the files in some folders below a path of a store, or else in all, with those on their way."""
     found: Dict[str, Stamp] = {}
     waiting = list(folders) if folders is not None else [""]
@@ -112,7 +110,7 @@ def list_store(files: Files, path: str, folders: Optional[Iterable[str]] = None)
     return found
 
 
-def fetch(files: Files, source: str, stamp: Stamp, target: str) -> bool:
+def fetch(files: JobFiles, source: str, stamp: Stamp, target: str) -> bool:
     """Copy a file of a store to a local path, where it appears whole; return False if it has changed meanwhile."""
     part, done = target + PASSING, 0
     os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -160,7 +158,7 @@ class OutputMirror:
         Whether changes in the store come here while the program runs, without event files.
     """
 
-    def __init__(self, files: Files, path: str, folder: str, task: TaskId, *, writes: bool, follows: bool):
+    def __init__(self, files: JobFiles, path: str, folder: str, task: TaskId, *, writes: bool, follows: bool):
         self._files, self._path, self._folder = files, path.rstrip("/") or "/", folder
         self._writes, self._follows = writes, follows
         self._mark = "%s%s-%d-" % (PASSING, *task)
@@ -298,7 +296,7 @@ class OutputMirror:
         self._known[name] = found
 
 
-def bring_input(files: Files, path: str, limit: int, base: str) -> str:
+def bring_input(files: JobFiles, path: str, limit: int, base: str) -> str:
     """Copy a file or folder once to the disk of this node; return the path of the copy.
 
     Parameters
@@ -416,11 +414,6 @@ def save_rest(mirror: OutputMirror) -> str:
         time.sleep(1.0)
 
 
-def store_of(job: Job, namenodes: Sequence[str]) -> Files:
-    """Return the store behind NameNodes, or else the node's own files."""
-    return Hdfs(namenodes, job.user, os.environ, job.authorities) if namenodes else LocalFolder("/")
-
-
 def main(arguments: List[str]) -> int:
     """Run the task's command, DTF_TASK_PROGRAM, with local copies of its input and output.
 
@@ -443,13 +436,13 @@ def main(arguments: List[str]) -> int:
         if plan.input_limit:
             # The folders of the application on each disk; YARN deletes them after its end.
             base = min(env["LOCAL_DIRS"].split(",")) if env.get("LOCAL_DIRS") else os.path.dirname(os.getcwd())
-            files = store_of(job, plan.input_namenodes)
+            files = open_job_files(job, plan.input_namenodes)
             env["DTF_INPUT_PATH"] = bring_input(files, urlsplit(job.input or "").path, plan.input_limit, base)
         if plan.writers != "off":
             folder = os.path.join(os.getcwd(), OUTPUT_FOLDER)
             evaluates = task.type == EVALUATOR
             mirror = OutputMirror(
-                store_of(job, plan.output_namenodes),
+                open_job_files(job, plan.output_namenodes),
                 urlsplit(env["DTF_OUTPUT_PATH"]).path,
                 folder,
                 task,
@@ -464,7 +457,3 @@ def main(arguments: List[str]) -> int:
         log_mirror("%s", error)
         return MIRROR_FAILED
     return MirroredCommand(mirror, job, env).run()
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -25,8 +25,9 @@ from .container_http import (
     fetch_answer,
     read_whole,
 )
+from .contract import Job
 from .datanodes import DATANODE_CONNECT_SECONDS, NO_DATANODE, PIPELINE_FACTOR, DatanodeUnreachable, Transferred
-from .file_storage import FileStatus, StorageAway, StorageRefused
+from .file_storage import FileStatus, LocalFolder, StorageAway, StorageRefused
 from .tokens import HDFS_KIND
 from .webhdfs_calls import (
     CONTENT,
@@ -374,6 +375,15 @@ class Upload:
             finally:
                 self._connection.close()
             raise refusal or StorageAway("%s: %r" % (self._what, error)) from None
+
+
+#: The file system of a job's paths inside a container.
+JobFiles = Union[Hdfs, LocalFolder]
+
+
+def open_job_files(job: Job, namenodes: Sequence[str]) -> JobFiles:
+    """Return the file system behind NameNodes, or without any the node's own."""
+    return Hdfs(namenodes, job.user, os.environ, job.authorities) if namenodes else LocalFolder("/")
 
 
 def _error_of(answer: Answer, what: str) -> OSError:

@@ -137,49 +137,6 @@ class Waiting(NamedTuple):
     since: Moment
 
 
-class Facts(NamedTuple):
-    """What the coordinator knows beyond the report.
-
-    Attributes
-    ----------
-    at : float
-        The moment of the status.
-    waiting : Waiting or None
-        None if the job waits for nothing.
-    events : mapping of str to sequence of Event
-        By task, ``worker:1``.
-    given : mapping of str to Given
-        By task.
-    usage : mapping of str to Usage
-        By task.
-    series : sequence of Series
-    left_out : int
-        Lines and points of metrics that were not kept: broken, too long or too many.
-    cluster_spec : mapping of str to sequence of str
-    options : mapping
-        The options of the job, secrets masked.
-    deadlines : mapping of str to tuple of float
-        When each deadline of the whole job began and when it ends the job.
-    restarts_left : int or None
-        None if the job does not start again after failures.
-    silent : mapping of str to float
-        Seconds without a message of an agent, by task; only of agents that are silent for longer than their pings.
-    """
-
-    at: float
-    waiting: Optional[Waiting] = None
-    events: Mapping[str, Sequence[TaskEvent]] = {}
-    given: Mapping[str, Given] = {}
-    usage: Mapping[str, Usage] = {}
-    series: Sequence[Series] = ()
-    left_out: int = 0
-    cluster_spec: Mapping[str, Sequence[str]] = {}
-    options: Mapping[str, Any] = {}
-    deadlines: Mapping[str, Tuple[float, float]] = {}
-    restarts_left: Optional[int] = None
-    silent: Mapping[str, float] = {}
-
-
 @dataclass(frozen=True)
 class TaskStatus(TaskReport):
     """The fields of a task of ``status.json``, with their types."""
@@ -226,13 +183,47 @@ def read_status(document: Mapping[str, Any], what: str) -> Dict[str, Any]:
     return fit_document(JobStatus, name_unknown_reason(document), what)
 
 
-def build_status(report: JobReport, facts: Facts) -> Dict[str, Any]:
-    """Return the document of ``status.json``.
+def build_status(
+    report: JobReport,
+    at: float,
+    *,
+    waiting: Optional[Waiting] = None,
+    events: Mapping[str, Sequence[TaskEvent]] = {},
+    given: Mapping[str, Given] = {},
+    usage: Mapping[str, Usage] = {},
+    series: Sequence[Series] = (),
+    left_out: int = 0,
+    cluster_spec: Mapping[str, Sequence[str]] = {},
+    options: Mapping[str, Any] = {},
+    deadlines: Mapping[str, Tuple[float, float]] = {},
+    restarts_left: Optional[int] = None,
+    silent: Mapping[str, float] = {},
+) -> Dict[str, Any]:
+    """Return the document of ``status.json``: the report, and what the coordinator knows beyond it.
 
     Parameters
     ----------
     report : JobReport
-    facts : Facts
+    at : float
+        The moment of the status.
+    waiting : Waiting, optional
+        Default: the job waits for nothing.
+    events : mapping of str to sequence of TaskEvent, optional
+        By task, ``worker:1``, like `given`, `usage` and `silent`.
+    given : mapping of str to Given, optional
+    usage : mapping of str to Usage, optional
+    series : sequence of Series, optional
+    left_out : int, optional
+        Lines and points of metrics that were not kept: broken, too long or too many.
+    cluster_spec : mapping of str to sequence of str, optional
+    options : mapping, optional
+        The options of the job, secrets masked.
+    deadlines : mapping of str to tuple of float, optional
+        When each deadline of the whole job began and when it ends the job.
+    restarts_left : int, optional
+        Default: the job does not start again after failures.
+    silent : mapping of str to float, optional
+        Seconds without a message of an agent; only of agents that are silent for longer than their pings.
 
     Returns
     -------
@@ -242,52 +233,46 @@ def build_status(report: JobReport, facts: Facts) -> Dict[str, Any]:
     document = report.to_dict()
     for task in document["tasks"]:
         name = task["task"]
-        events, given, usage = facts.events.get(name, ()), facts.given.get(name), facts.usage.get(name)
-        task["events"] = [event.to_dict() for event in events]
-        task["given"] = given._asdict() if given else None
-        task["usage"] = usage._asdict() if usage else None
-        task["silent_seconds"] = facts.silent.get(name)
-    waiting = facts.waiting
+        task["events"] = [event.to_dict() for event in events.get(name, ())]
+        task["given"] = given[name]._asdict() if name in given else None
+        task["usage"] = usage[name]._asdict() if name in usage else None
+        task["silent_seconds"] = silent.get(name)
     document.update(
         status_schema=STATUS_SCHEMA,
-        at=round(facts.at, 3),
-        sentence=describe_state(report, facts.at, waiting, idle=all_idle(document["tasks"])),
-        progress="" if report.reason else describe_progress(facts.series, facts.at),
+        at=round(at, 3),
+        sentence=describe_state(report, at, waiting, idle=all_idle(document["tasks"])),
+        progress="" if report.reason else describe_progress(series, at),
         waiting={"tasks": list(waiting.tasks), "since": round(waiting.since, 3)} if waiting else None,
         verdict=build_verdict(report),
-        series=[{**item._asdict(), "points": [list(point) for point in item.points]} for item in facts.series],
-        metrics_left_out=facts.left_out,
-        usage=total_usage(report, facts),
-        cluster_spec={name: list(hosts) for name, hosts in facts.cluster_spec.items()},
-        options=dict(facts.options),
-        deadlines={name: list(times) for name, times in facts.deadlines.items()},
-        restarts_left=facts.restarts_left,
+        series=[{**item._asdict(), "points": [list(point) for point in item.points]} for item in series],
+        metrics_left_out=left_out,
+        usage=total_usage(report, given, usage),
+        cluster_spec={name: list(hosts) for name, hosts in cluster_spec.items()},
+        options=dict(options),
+        deadlines={name: list(times) for name, times in deadlines.items()},
+        restarts_left=restarts_left,
     )
     document["alerts"] = [asdict(alert) for alert in find_alerts(document)]
     found: Dict[str, Any] = plain_values(document)
     return found
 
 
-def total_usage(report: JobReport, facts: Facts) -> Optional[Dict[str, Any]]:
+def total_usage(report: JobReport, given: Mapping[str, Given], usage: Mapping[str, Usage]) -> Optional[Dict[str, Any]]:
     """Return the values of `JobUsage` for the tasks that run and are measured; None if there is no such task."""
-    measured = {
-        task.task: facts.usage[task.task]
-        for task in report.tasks
-        if task.state == "running" and task.task in facts.usage
-    }
+    measured = {task.task: usage[task.task] for task in report.tasks if task.state == "running" and task.task in usage}
     if not measured:
         return None
     parts = {
-        name: usage.memory_mib / facts.given[name].memory_mib
-        for name, usage in measured.items()
-        if name in facts.given and facts.given[name].memory_mib
+        name: used.memory_mib / given[name].memory_mib
+        for name, used in measured.items()
+        if name in given and given[name].memory_mib
     }
     fullest = max(parts, key=lambda name: parts[name]) if parts else None
     return asdict(
         JobUsage(
-            round(sum(usage.cpu_cores for usage in measured.values()), 3),
-            round(sum(usage.memory_mib for usage in measured.values()), 1),
-            sum(facts.given[name].memory_mib for name in parts) if len(parts) == len(measured) else None,
+            round(sum(used.cpu_cores for used in measured.values()), 3),
+            round(sum(used.memory_mib for used in measured.values()), 1),
+            sum(given[name].memory_mib for name in parts) if len(parts) == len(measured) else None,
             fullest,
             round(parts[fullest], 3) if fullest else None,
         )

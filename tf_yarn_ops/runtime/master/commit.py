@@ -12,7 +12,6 @@ docs/design.md, section 5. Hadoop's FileSystem specification, ``rename``.
 import asyncio
 import errno
 import logging
-import os
 import socket
 import time
 import uuid
@@ -45,10 +44,10 @@ from ..common.committed_output import (
     zone_message,
 )
 from ..common.contract import Job
-from ..common.file_storage import FileStatus, LocalFolder, StorageAway, walk_files
-from ..common.hdfs import Hdfs
+from ..common.file_storage import FileStatus, StorageAway, walk_files
+from ..common.hdfs import JobFiles, open_job_files
 from ..common.reasons import Reason
-from .lifecycle import Expired
+from .lifecycle import Verdict
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +96,7 @@ class OutputCommit:
         The size of the work that is not committed, as `measure` has found it.
     """
 
-    def __init__(self, plan: CommitPlan, application_id: str, files: Union[Hdfs, LocalFolder]):
+    def __init__(self, plan: CommitPlan, application_id: str, files: JobFiles):
         self.path: Optional[str] = None
         self.version = 0
         self.metrics: Optional[Mapping[str, Any]] = None
@@ -131,7 +130,7 @@ class OutputCommit:
 
     # -- before the tasks start -------------------------------------------------------------
 
-    def prepare(self) -> Optional[Expired]:
+    def prepare(self) -> Optional[Verdict]:
         """Make the working folder, or take it over; return the end of a job that has nothing to train.
 
         Raises
@@ -171,22 +170,24 @@ class OutputCommit:
         self._is_made = True
         return None
 
-    def _settle(self, action: str, other: str, results: List[Tuple[int, Optional[Success]]]) -> Expired:
+    def _settle(self, action: str, other: str, results: List[Tuple[int, Optional[Success]]]) -> Verdict:
         """Return the end of a job that does not train."""
         if action == "superseded":
-            return Expired(Reason.SUPERSEDED, "%s is newer and has taken over this training" % other)
+            return Verdict(Reason.SUPERSEDED, "%s is newer and has taken over this training" % other)
         if action == "yield":
-            return Expired(Reason.COMMIT_REFUSED, "%s is newer and goes on with this training" % other)
+            return Verdict(Reason.COMMIT_REFUSED, "%s is newer and goes on with this training" % other)
         if action == "exists":
             self._files.delete(self._claim)
-            return Expired(Reason.COMMIT_REFUSED, exists_message(self._plan.location + self._result()))
+            return Verdict(
+                Reason.COMMIT_REFUSED, exists_message(self._plan.location + self._plan.result(self._plan.version))
+            )
         if action == "succeed":
             self.version, success = next(found for found in results if found[1] and found[1].application_id == other)
             self.path = self._plan.result(self.version)
             self.metrics = success and success.report.get("metrics")
             self._point()
             self._clear()
-        return Expired(
+        return Verdict(
             Reason.SUCCEEDED, "%s has trained and committed %s" % (other, self._plan.location + (self.path or ""))
         )
 
@@ -407,9 +408,6 @@ class OutputCommit:
 
     # -- the file system --------------------------------------------------------------------
 
-    def _result(self) -> str:
-        return self._plan.result(self._plan.version)
-
     def _beside(self, of_all: bool = False) -> List[Beside]:
         """Return what our user's applications, or those of all users, have left beside the output."""
         statuses = self._files.list(self._plan.folder)
@@ -442,10 +440,7 @@ class OutputCommit:
 def commit_of(job: Job, application_id: str) -> Optional[OutputCommit]:
     """Return the committed output of a job; None for a job without."""
     plan = job.commit
-    if plan is None:
-        return None
-    files = Hdfs(plan.namenodes, job.user, os.environ, job.authorities) if plan.namenodes else LocalFolder("/")
-    return OutputCommit(plan, application_id, files)
+    return OutputCommit(plan, application_id, open_job_files(job, plan.namenodes)) if plan else None
 
 
 def _final(error: OSError) -> bool:
@@ -456,7 +451,7 @@ def _final(error: OSError) -> bool:
     )
 
 
-async def persist(step: Callable[[], Found]) -> Union[Found, Expired]:
+async def persist(step: Callable[[], Found]) -> Union[Found, Verdict]:
     """Carry out a step of the commit in a thread, again while the file system is away; return its result, or the end.
 
     Parameters
@@ -470,12 +465,12 @@ async def persist(step: Callable[[], Found]) -> Union[Found, Expired]:
         try:
             return await loop.run_in_executor(None, step)
         except (TakenOver, ResultExists) as error:
-            return Expired(Reason.COMMIT_REFUSED, "the result is not committed: %s" % error)
+            return Verdict(Reason.COMMIT_REFUSED, "the result is not committed: %s" % error)
         except OSError as error:
             away = isinstance(error, (StorageAway, ConnectionError, TimeoutError, socket.timeout))
             patience = AWAY_SECONDS if away else 0.0 if _final(error) else REFUSED_SECONDS
             if time.monotonic() - began > patience:
-                return Expired(
+                return Verdict(
                     Reason.COMMIT_FAILED if away else Reason.COMMIT_REFUSED, "the result is not committed: %s" % error
                 )
             if str(error) != logged:

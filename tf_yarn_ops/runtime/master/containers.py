@@ -381,8 +381,3 @@ def _text(fields: Dict[int, List[Union[int, bytes]]], number: int) -> str:
 def _number(fields: Dict[int, List[Union[int, bytes]]], number: int) -> int:
     value = fields.get(number, [0])[-1]
     return value if isinstance(value, int) else 0
-
-
-def exit_now(code: int) -> None:
-    """End the process at once: threads may hang in a call."""
-    os._exit(code)

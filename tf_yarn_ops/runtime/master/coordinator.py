@@ -15,15 +15,14 @@ from ..common.contract import Job
 from ..common.mutual_tls import server_context
 from ..common.reasons import Reason
 from ..common.report import JobReport, yarn_times
-from ..common.status import Facts, build_status
 from . import web
 from .agent_server import AgentServer
 from .commit import OutputCommit, commit_of, persist
 from .containers import Containers, show_page
 from .job_state import JobState
-from .lifecycle import Event, Expired, Verdict
+from .lifecycle import Event, Verdict
 from .monitor import ContainerMonitor
-from .reporting import build_facts, build_report
+from .reporting import build_live_status, build_report
 from .shutdown import Shutdown
 from .tunnel import Tunnel
 from .verdict import fetch_application
@@ -103,21 +102,21 @@ class Coordinator:
         """Apply an event of the lifecycle."""
         self.agents.perform(self.state.apply(event, time.monotonic()))
 
-    def abort(self, expired: Expired) -> None:
+    def abort(self, end: Verdict) -> None:
         """End the job at the wish of a client."""
-        self.agents.perform(self.state.abort(expired, time.monotonic()))
+        self.agents.perform(self.state.abort(end, time.monotonic()))
 
     def _on_error(self, error: BaseException) -> None:
         """End the job after an error in the coordinator itself; otherwise the job would hang."""
-        self.apply(Expired(Reason.AM_FAILED, f"the coordinator failed: {error!r}"))
+        self.apply(Verdict(Reason.AM_FAILED, f"the coordinator failed: {error!r}"))
 
     # -- the output -------------------------------------------------------------------------
 
     async def _keep_output(self, output: OutputCommit) -> None:
         """Prepare the output, for which the tasks wait; then note how large the work is, until there is a verdict."""
-        expired = await persist(output.prepare)
-        if expired is not None:
-            self.apply(expired)
+        end = await persist(output.prepare)
+        if end is not None:
+            self.apply(end)
         self.agents.perform(self.state.on_prepared(time.monotonic()))
         while self.state.lifecycle.verdict is None:
             await asyncio.get_running_loop().run_in_executor(None, output.measure)
@@ -128,10 +127,10 @@ class Coordinator:
         state, output = self.state, self._output
         if output is not None and state.has_succeeded:
             document = self.report().to_dict()
-            expired = await persist(functools.partial(output.commit, document))
-            if expired is not None:
-                logger.error("%s", expired.cause)
-                state.lifecycle = state.lifecycle._replace(verdict=Verdict(*expired))
+            end = await persist(functools.partial(output.commit, document))
+            if end is not None:
+                logger.error("%s", end.message)
+                state.lifecycle = state.lifecycle._replace(verdict=end)
         if output is not None and not state.has_succeeded:
             await asyncio.get_running_loop().run_in_executor(None, output.measure)
 
@@ -146,19 +145,19 @@ class Coordinator:
         """Return the document of ``status.json``, for the page, clients and the history; ``live`` as in `report`."""
         report = self.report(live=live, every_tail=self.state.lifecycle.verdict is not None)
         return {
-            **build_status(report, self._facts()),
+            **self._status_of(report),
             "lasting_page": self.state.job.lasting_page(self.state.application_id),
         }
 
     def live_report(self) -> Dict[str, Any]:
         """Return the report in ``status.json`` without the rest of it, as plain values for JSON."""
         report = self.report(live=True)
-        status = build_status(report, self._facts())
+        status = self._status_of(report)
         return {**report.to_dict(), **{name: status[name] for name in ("usage", "alerts", "progress")}}
 
-    def _facts(self) -> Facts:
+    def _status_of(self, report: JobReport) -> Dict[str, Any]:
         now = time.monotonic()
-        return build_facts(self.state, self._monitor.checks.waiting(now), now)
+        return build_live_status(self.state, report, self._monitor.checks.waiting(now), now)
 
     async def _read_times(self) -> None:
         """Take YARN's times of the submission and of the launch; older releases know no launch."""

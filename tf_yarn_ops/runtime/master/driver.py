@@ -20,9 +20,9 @@ from ..common.processes import set_parent_death_signal
 from ..common.reasons import Reason
 from ..common.report import JobReport, compose_diagnostics
 from . import record_writer as history
-from .containers import SkeinContainers, exit_now
+from .containers import SkeinContainers
 from .coordinator import Coordinator
-from .lifecycle import Expired
+from .lifecycle import Verdict
 from .listener import PortsTaken, listen_on_first_free
 from .partition import await_loss
 from .verdict import (
@@ -96,7 +96,7 @@ async def coordinate(coordinator: Coordinator, secret: str) -> None:
         listener = listen_on_first_free(job.ports, "127.0.0.1" if is_local(application_id) else "")
         logger.info("Listening on port %d for %d tasks", listener.getsockname()[1], len(job.tasks()))
     except PortsTaken as error:
-        coordinator.apply(Expired(Reason.AM_FAILED, f"the coordinator cannot listen: {error}"))
+        coordinator.apply(Verdict(Reason.AM_FAILED, f"the coordinator cannot listen: {error}"))
     await containers.connect()
     reachable = loop.run_in_executor(None, resourcemanager_knows, job.resourcemanagers, application_id, job.authorities)
     reachable.add_done_callback(lambda known: warn_unless(known.result(), job))
@@ -177,8 +177,7 @@ def main(arguments: List[str]) -> int:
         kill_by_rest(job.resourcemanagers, application_id, job.user, diagnostics, job.authorities)
     logging.shutdown()
     sys.stdout.flush()
-    exit_now(code)
-    return code
+    os._exit(code)  # threads may hang in a call
 
 
 def _refuse(job: Job, application_id: str, missing: str, secret: str) -> int:

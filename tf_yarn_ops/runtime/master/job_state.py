@@ -15,13 +15,13 @@ from ..common.frameworks import tf_config
 from ..common.reasons import Reason
 from ..common.report import Round
 from ..common.roles import EVALUATOR, TENSORBOARD
-from ..common.status import FAILED, LOST, STOPPED, SUCCEEDED
+from ..common.status import FAILED, LOST, PENDING, RUNNING, STOPPED, SUCCEEDED
 from . import lifecycle
 from .containers import Container, LostContainer
 from .curves import Curves
 from .deferred import Deferred, DeferredFailures
 from .exits import explain_sigkill, read_exit
-from .lifecycle import Decision, Event, Expired, Lost, NodeFailures, Registered
+from .lifecycle import Decision, Event, Lost, NodeFailures, Registered, Verdict
 from .registry import Peer, Registry
 from .timeline import Timeline
 
@@ -149,7 +149,7 @@ class JobState:
     def progress(self) -> float:
         """The share of the awaited tasks that have succeeded, 0 to 1."""
         awaited = [phase for task, phase in self.lifecycle.phases.items() if self.rules.roles[task.type].awaited]
-        return awaited.count(lifecycle.SUCCEEDED) / len(awaited) if awaited else 0.0
+        return awaited.count(SUCCEEDED) / len(awaited) if awaited else 0.0
 
     def idle_seconds(self, now: float) -> float:
         """Return for how long no task has used CPU or GPUs, written output or metrics; TensorBoard does not count.
@@ -160,7 +160,7 @@ class JobState:
             return 0.0
         idle = []
         for task, phase in self.lifecycle.phases.items():
-            if phase == lifecycle.RUNNING and task.type != TENSORBOARD:
+            if phase == RUNNING and task.type != TENSORBOARD:
                 peer, usage = self.registry.serving.get(task), self.timeline.usage.get(str(task))
                 if peer is None or usage is None or not peer.running or peer.confirmed != (peer.round, peer.start):
                     return 0.0
@@ -172,7 +172,7 @@ class JobState:
         return [
             task
             for task, phase in self.lifecycle.phases.items()
-            if phase in (lifecycle.PENDING, lifecycle.LOST) and lifecycle.needed(self.rules, task.type)
+            if phase in (PENDING, LOST) and lifecycle.needed(self.rules, task.type)
         ]
 
     def node_of(self, container: str) -> str:
@@ -248,7 +248,7 @@ class JobState:
             self.registry.release(peer)
             self.timeline.note(peer.task, LOST, host=peer.host, round=peer.round or None, cause=cause)
             self._decide(Lost(peer.task, reason, f"{cause} (on {peer.host})", self.node_of(peer.container)), now)
-            if peer.task.type == TENSORBOARD and self.lifecycle.phases[peer.task] == lifecycle.FAILED:
+            if peer.task.type == TENSORBOARD and self.lifecycle.phases[peer.task] == FAILED:
                 small = f"{memory} MiB are too little, raise --tensorboard_memory: {cause}"
                 self.registry.failed_by_yarn(peer.task, small)
                 logger.warning("TensorBoard was ended by YARN: %s; the training goes on", cause)
@@ -260,7 +260,7 @@ class JobState:
             for task in self.registry.expect([container._replace(yarn_id="") if end.has_no_log else container]):
                 self.timeline.note(task, LOST, host=container.host or None, cause=cause)
                 self._decide(
-                    Expired(fault.reason, f"{task} on {container.place}: {fault}", task)
+                    Verdict(fault.reason, f"{task} on {container.place}: {fault}", task)
                     if fault and fault.everywhere
                     else Lost(task, reason, f"before its agent called: {cause}", container.node),
                     now,
@@ -286,11 +286,11 @@ class JobState:
         self._decide_deferred(now)
         return self._take_effects()
 
-    def abort(self, expired: Expired, now: float) -> Effects:
+    def abort(self, verdict: Verdict, now: float) -> Effects:
         """End the job at the wish of a client, as YARN does: also a trained one in which commands still linger."""
         if self.lingering:
             self.lifecycle = self.lifecycle._replace(verdict=None)
-        return self.apply(expired, now)
+        return self.apply(verdict, now)
 
     # -- the shutdown -----------------------------------------------------------------------
 
@@ -349,7 +349,7 @@ class JobState:
         elif not has_started:
             peer.running = False
             if why := message["unfit"]:
-                self._decide(Expired(Reason.ENVIRONMENT_INVALID, f"{peer.task} on {peer.host}: {why}", peer.task), now)
+                self._decide(Verdict(Reason.ENVIRONMENT_INVALID, f"{peer.task} on {peer.host}: {why}", peer.task), now)
             self._on_registered(peer.task, now)
 
     def _on_registered(self, task: TaskId, now: float) -> None:
@@ -358,7 +358,7 @@ class JobState:
 
     def _needs_port(self, peer: Peer) -> bool:
         """Return whether the others go on while an agent takes another port, because its own was taken."""
-        return self.lifecycle.published and self.lifecycle.phases[peer.task] == lifecycle.LOST
+        return self.lifecycle.published and self.lifecycle.phases[peer.task] == LOST
 
     def _on_ping(self, peer: Peer, _message: Mapping[str, Any], _now: float) -> None:
         self._send(peer, "pong")
@@ -457,7 +457,7 @@ class JobState:
         size = len(tf_config(self.cluster, "worker", 0))
         if size > MAX_STRING:
             large = f"TF_CONFIG would have {size} bytes, more than {MAX_STRING}"
-            self._decide(Expired(Reason.SPEC_INVALID, large), now)
+            self._decide(Verdict(Reason.SPEC_INVALID, large), now)
             return
         self.published_at = now if self.published_at is None else self.published_at
         self.rounds.append(Round(self.lifecycle.round, round(time.time(), 3), self._cause))
@@ -468,7 +468,7 @@ class JobState:
             ", ".join(f"{name} x {len(hosts)}" for name, hosts in self.cluster.items()),
         )
         for task, phase in self.lifecycle.phases.items():
-            if phase == lifecycle.RUNNING and task in self.registry.serving:
+            if phase == RUNNING and task in self.registry.serving:
                 if self.lifecycle.round > 1:
                     self.timeline.explain(task, self._cause)
                 self._start(task, self.restarts_at, now)

@@ -9,6 +9,7 @@ from typing import Dict, Mapping, NamedTuple, Optional, Tuple, Union
 from ..common.contract import Job, TaskId
 from ..common.reasons import Reason
 from ..common.roles import CHIEF, Role
+from ..common.status import FAILED, LOST, PENDING, REGISTERED, RUNNING, SUCCEEDED
 
 #: A command that fails within so many seconds of its start is a quick failure.
 EARLY_SECONDS = 10.0
@@ -17,9 +18,6 @@ SHARED = ""
 #: This number of quick failures in a row ends the job, even if the budget allows more.
 EARLY_FAILURES = 3
 MAX_RESTART_BACKOFF = 300.0
-
-PENDING, REGISTERED, RUNNING = "pending", "registered", "running"
-SUCCEEDED, FAILED, LOST = "succeeded", "failed", "lost"
 
 
 class Rules(NamedTuple):
@@ -49,7 +47,10 @@ class NodeFailures(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The end of the job: its reason, a sentence, and the task that failed first."""
+    """The end of the job: its reason, a sentence, and the task that failed first.
+
+    As an event it ends the job: a deadline passed, the coordinator cannot go on, or its output decides.
+    """
 
     reason: Reason
     message: str
@@ -118,15 +119,7 @@ class Lost(NamedTuple):
     node: str = ""
 
 
-class Expired(NamedTuple):
-    """The job ends with this reason: a deadline passed, the coordinator cannot go on, or its output decides."""
-
-    reason: Reason
-    cause: str
-    task: Optional[TaskId] = None
-
-
-Event = Union[Registered, Exited, Lost, Expired]
+Event = Union[Registered, Exited, Lost, Verdict]
 
 
 class Decision(NamedTuple):
@@ -228,7 +221,7 @@ def decide(rules: Rules, state: State, event: Event) -> Tuple[State, Decision]:
     ----------
     rules : Rules
     state : State
-    event : Registered, Exited, Lost or Expired
+    event : Registered, Exited, Lost or Verdict
         Late, repeated and impossible events change nothing.
 
     Returns
@@ -238,8 +231,8 @@ def decide(rules: Rules, state: State, event: Event) -> Tuple[State, Decision]:
     """
     if state.verdict is not None:
         return state, NOTHING
-    if isinstance(event, Expired):
-        return _finish(state, Verdict(event.reason, event.cause, event.task))
+    if isinstance(event, Verdict):
+        return _finish(state, event)
     if event.task not in state.phases:
         return state, NOTHING
     if isinstance(event, Registered):

@@ -33,7 +33,7 @@ from ..common.report import parse_diagnostics
 from .containers import Container, Containers
 from .coordinator import Coordinator
 from .driver import allow_many_connections, coordinate
-from .lifecycle import Expired
+from .lifecycle import Verdict
 
 logger = logging.getLogger(__name__)
 
@@ -181,7 +181,7 @@ def _end_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def _killed(application_id: str) -> Expired:
+def _killed(application_id: str) -> Verdict:
     """Return the end of the job that the client which kills it asks for."""
     try:
         with open(KILL_FILE, encoding="utf-8") as file:
@@ -189,8 +189,8 @@ def _killed(application_id: str) -> Expired:
     except FileNotFoundError:
         report = None
     if report is None or report.reason in (None, Reason.SUCCEEDED):
-        return Expired(Reason.KILLED, "Ended by SIGTERM")
-    return Expired(report.reason or Reason.KILLED, report.message)
+        return Verdict(Reason.KILLED, "Ended by SIGTERM")
+    return Verdict(report.reason or Reason.KILLED, report.message)
 
 
 async def _coordinate(job: Job, application_id: str, secret: str) -> None:
@@ -203,7 +203,7 @@ async def _coordinate(job: Job, application_id: str, secret: str) -> None:
 
     def abandoned() -> None:
         loop.remove_reader(0)
-        coordinator.abort(Expired(Reason.LEASE_EXPIRED, "The client that held the lease of the job has ended"))
+        coordinator.abort(Verdict(Reason.LEASE_EXPIRED, "The client that held the lease of the job has ended"))
 
     loop.add_signal_handler(signal.SIGTERM, kill)
     if stat.S_ISFIFO(os.fstat(0).st_mode):  # the client holds the other end, and never writes

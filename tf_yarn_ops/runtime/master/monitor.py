@@ -14,12 +14,11 @@ from ..common.container_http import last_line_of_agent
 from ..common.contract import TaskId
 from ..common.reasons import Reason
 from ..common.report import list_names
-from ..common.status import Waiting
-from . import lifecycle
+from ..common.status import RUNNING, Waiting
 from .containers import FINISHED, Container, Containers, LostContainer, cause_of
 from .deferred import ANSWER_SECONDS
 from .job_state import Effects, JobState
-from .lifecycle import Expired
+from .lifecycle import Verdict, needed
 from .skein_calls import SkeinFailed
 
 logger = logging.getLogger(__name__)
@@ -102,7 +101,7 @@ class ContainerChecks:
         self._unwanted = self._unwanted + len(found) if self._state.pending() else 0
         return found
 
-    def check_remaining_nodes(self, nodes: Optional[Set[str]]) -> Optional[Expired]:
+    def check_remaining_nodes(self, nodes: Optional[Set[str]]) -> Optional[Verdict]:
         """Return the end of the job, for the last failure's reason, if YARN has no other than excluded nodes.
 
         Parameters
@@ -115,14 +114,14 @@ class ContainerChecks:
             return None
         last = list(excluded.values())[-1]
         why = "every node" if nodes and not nodes - {*excluded} else f"{self._unwanted} containers in a row were there"
-        return Expired(
+        return Verdict(
             last.reason, f"{last.cause}; no node is left: excluded are {list_names([*excluded])} ({why})", last.task
         )
 
-    def check_missing(self, now: float) -> Optional[Expired]:
+    def check_missing(self, now: float) -> Optional[Verdict]:
         """Return the end of the job if containers or registrations are missing for too long."""
         rules, services = self._state.rules, self._job.services
-        wanted = [one for one in self._state.known.values() if lifecycle.needed(rules, services[one.service].type)]
+        wanted = [one for one in self._state.known.values() if needed(rules, services[one.service].type)]
         requested = [container for container in wanted if container.state in ("WAITING", "REQUESTED")]
         running = [container for container in wanted if container.state == "RUNNING"]
         for container in requested:
@@ -141,13 +140,13 @@ class ContainerChecks:
             self._unallocated(requested, now) or self._orphaned(alone, now) or self._unregistered(running, pending, now)
         )
 
-    def _unallocated(self, requested: Sequence[Container], now: float) -> Optional[Expired]:
+    def _unallocated(self, requested: Sequence[Container], now: float) -> Optional[Verdict]:
         """End the job, so that it releases its containers, if YARN did not allocate all of them in time."""
         limit = self._job.deadlines["allocation"]
         waited = max((now - self._requested_since[container.id] for container in requested), default=0.0)
         if not limit or waited <= limit:
             return None
-        return Expired(
+        return Verdict(
             Reason.ALLOCATION_TIMEOUT,
             (
                 f"{len(requested)} of {len(self._state.lifecycle.phases)} containers were not allocated within "
@@ -157,13 +156,13 @@ class ContainerChecks:
             ),
         )
 
-    def _orphaned(self, alone: Sequence[TaskId], now: float) -> Optional[Expired]:
+    def _orphaned(self, alone: Sequence[TaskId], now: float) -> Optional[Verdict]:
         """End the job if a task waits for a container and none is requested or about to register."""
         if now - self._alone_since <= ANSWER_SECONDS:
             return None
-        return Expired(Reason.CONTAINER_LOST, f"no container is left for {list_names(alone)}")
+        return Verdict(Reason.CONTAINER_LOST, f"no container is left for {list_names(alone)}")
 
-    def _unregistered(self, running: Sequence[Container], pending: Sequence[TaskId], now: float) -> Optional[Expired]:
+    def _unregistered(self, running: Sequence[Container], pending: Sequence[TaskId], now: float) -> Optional[Verdict]:
         """End the job if an agent did not register in time, for the first or a later round."""
         limit = self._job.deadlines["registration"]
         if not limit:
@@ -187,9 +186,9 @@ class ContainerChecks:
             ]
         if not late:
             return None
-        return Expired(Reason.REGISTRATION_TIMEOUT, f"no agent registered within {limit:g} s from {list_names(late)}")
+        return Verdict(Reason.REGISTRATION_TIMEOUT, f"no agent registered within {limit:g} s from {list_names(late)}")
 
-    def check_deadlines(self, now: float) -> Optional[Expired]:
+    def check_deadlines(self, now: float) -> Optional[Verdict]:
         """Return the end of the job if a deadline of the whole job has passed; log the missing tasks."""
         total, execution, stall = (self._job.deadlines[name] for name in ("total", "execution", "stall"))
         if self._state.lifecycle.published:
@@ -204,14 +203,14 @@ class ContainerChecks:
                 list_names(self._missing()),
             )
         if total and now - self._state.began > total:
-            return Expired(Reason.TOTAL_TIMEOUT, f"the job took longer than {total:g} s; {self._unfinished(now)}")
+            return Verdict(Reason.TOTAL_TIMEOUT, f"the job took longer than {total:g} s; {self._unfinished(now)}")
         if execution and self._state.published_at and now - self._state.published_at > execution:
-            return Expired(
+            return Verdict(
                 Reason.EXECUTION_TIMEOUT,
                 f"the training took longer than {execution:g} s; {self._unfinished(now)}",
             )
         if stall and (idle := self._state.idle_seconds(now)) >= stall:
-            return Expired(
+            return Verdict(
                 Reason.STALLED,
                 f"no task has used CPU or GPUs, written output or metrics for {idle:.0f} s; {self._unfinished(now)}",
             )
@@ -229,7 +228,7 @@ class ContainerChecks:
         running = []
         for task, phase in self._state.lifecycle.phases.items():
             peer = self._state.registry.serving.get(task)
-            if phase == lifecycle.RUNNING and peer is not None:
+            if phase == RUNNING and peer is not None:
                 since = time_ago(time.time() - peer.started_at if peer.started_at else 0)
                 running.append(f"{task} (on {peer.host} since {since})")
         if running:
@@ -332,17 +331,17 @@ class ContainerMonitor:
         known = {lost.container: end for lost, end in zip(unclear, ends)}  # noqa: B905
         return [lost._replace(end=known.get(lost.container, lost.end)) for lost in exited]
 
-    async def _explain_missing(self, expired: Optional[Expired]) -> Optional[Expired]:
+    async def _explain_missing(self, verdict: Optional[Verdict]) -> Optional[Verdict]:
         """Add the last line of an agent that can't register: it names what a firewall or DNS does."""
-        if expired is None or expired.reason is not Reason.REGISTRATION_TIMEOUT:
-            return expired
+        if verdict is None or verdict.reason is not Reason.REGISTRATION_TIMEOUT:
+            return verdict
         loop, registry = asyncio.get_running_loop(), self._state.registry
         for task, url in [*registry.expect(self._state.unregistered()).items()][:LOGS_READ]:
             line = url and await loop.run_in_executor(None, last_line_of_agent, url, self._state.job.authorities)
             if line:
-                return expired._replace(cause=f"{expired.cause}. The log of {task} ends with: {line}")
-        return expired
+                return verdict._replace(message=f"{verdict.message}. The log of {task} ends with: {line}")
+        return verdict
 
-    def _end_if(self, expired: Optional[Expired]) -> None:
-        if expired is not None:
-            self._perform(self._state.apply(expired, time.monotonic()))
+    def _end_if(self, verdict: Optional[Verdict]) -> None:
+        if verdict is not None:
+            self._perform(self._state.apply(verdict, time.monotonic()))

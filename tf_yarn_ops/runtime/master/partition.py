@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from ..common.container_http import NO_ANSWER, RM_REQUEST_SECONDS, fetch_answer, token_header
 from ..common.reasons import Reason
-from .lifecycle import Expired
+from .lifecycle import Verdict
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ def _fetch(url: str, authorities: str) -> Any:
     return fetch_answer(url, headers, RM_REQUEST_SECONDS, authorities).document()
 
 
-async def await_loss(resourcemanagers: Sequence[str], authorities: str = "") -> Expired:
+async def await_loss(resourcemanagers: Sequence[str], authorities: str = "") -> Verdict:
     """Return the end of the job when no active ResourceManager was reached for so long that YARN has lost this node.
 
     Parameters
@@ -85,7 +85,7 @@ async def await_loss(resourcemanagers: Sequence[str], authorities: str = "") -> 
             seconds = f"{expiry or EXPIRY:.0f} s"
             cause = f"this node has reached no active ResourceManager for {seconds}, after which YARN takes it for lost"
             logger.error("%s", cause)
-            return Expired(Reason.NODE_LOST, cause)
+            return Verdict(Reason.NODE_LOST, cause)
 
 
 def _reach_active(resourcemanagers: Sequence[str], known: Dict[str, str], authorities: str) -> bool:

@@ -1,16 +1,15 @@
-"""From the state of a job to its report and to the facts of ``status.json``: pure but for the time of day."""
+"""From the state of a job to its report and to ``status.json``: pure but for the time of day."""
 
 import functools
 import importlib.metadata
 import platform
 import time
-from typing import Dict, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional
 
 from ..common.alerts import LEAST_IDLE
 from ..common.report import JobReport, list_names
 from ..common.roles import TENSORBOARD
-from ..common.status import Facts, Waiting
-from . import lifecycle
+from ..common.status import FAILED, LOST, RUNNING, Waiting, build_status
 from .commit import OutputCommit
 from .job_state import SILENT_AGENT_SECONDS, JobState
 from .lifecycle import SHARED
@@ -55,9 +54,9 @@ def build_report(
     """
     job, board, verdict = state.job, state.job.tensorboard, state.lifecycle.verdict
     failed = {failure.peer.task for failure in state.deferred.waiting if failure.peer.is_current(failure.message)}
-    phases = {**state.lifecycle.phases, **dict.fromkeys(failed, lifecycle.FAILED)}
+    phases = {**state.lifecycle.phases, **dict.fromkeys(failed, FAILED)}
     if verdict and not live:
-        phases = {task: lifecycle.LOST if phase == lifecycle.RUNNING else phase for task, phase in phases.items()}
+        phases = {task: LOST if phase == RUNNING else phase for task, phase in phases.items()}
     final = "SUCCEEDED" if state.has_succeeded else "FAILED"
     working = output.working_url if output else None
     memory: Dict[str, int] = {}
@@ -95,34 +94,34 @@ def build_report(
 def _describe_progress(state: JobState) -> str:
     phases = list(state.lifecycle.phases.values())
     if state.lifecycle.published:
-        return f"{phases.count(lifecycle.RUNNING)} of {len(phases)} tasks run."
+        return f"{phases.count(RUNNING)} of {len(phases)} tasks run."
     missing = [str(task) for task in state.lifecycle.phases if task not in state.registry.serving]
     return f"Waiting for {list_names(missing)}."
 
 
-def build_facts(state: JobState, waiting: Optional[Waiting], now: float) -> Facts:
-    """Return what the coordinator knows beyond the report; `now` is monotonic, seconds."""
+def build_live_status(state: JobState, report: JobReport, waiting: Optional[Waiting], now: float) -> Dict[str, Any]:
+    """Return the document of ``status.json`` for a report; `now` is monotonic, seconds."""
     wall, idle = time.time(), state.idle_seconds(now)
     stalled_at = now - idle if idle >= LEAST_IDLE else None
     began = {"total": state.began, "execution": state.published_at, "stall": stalled_at}
-    deadlines = {
-        name: (wall - now + since, wall - now + since + state.job.deadlines[name])
-        for name, since in began.items()
-        if since is not None and state.job.deadlines[name]
-    }
-    return Facts(
+    return build_status(
+        report,
         wall,
-        waiting,
-        state.timeline.events,
-        state.timeline.given,
-        state.timeline.usage,
-        state.curves.series(),
-        state.curves.left_out,
-        state.cluster,
-        state.job.options,
-        deadlines,
-        state.lifecycle.restarts_left[SHARED] if state.job.restart["max_restarts"] else None,
-        {
+        waiting=waiting,
+        events=state.timeline.events,
+        given=state.timeline.given,
+        usage=state.timeline.usage,
+        series=state.curves.series(),
+        left_out=state.curves.left_out,
+        cluster_spec=state.cluster,
+        options=state.job.options,
+        deadlines={
+            name: (wall - now + since, wall - now + since + state.job.deadlines[name])
+            for name, since in began.items()
+            if since is not None and state.job.deadlines[name]
+        },
+        restarts_left=state.lifecycle.restarts_left[SHARED] if state.job.restart["max_restarts"] else None,
+        silent={
             str(task): round(now - peer.received_at, 1)
             for task, peer in state.registry.serving.items()
             if now - peer.received_at >= SILENT_AGENT_SECONDS

@@ -11,9 +11,9 @@ from typing import Optional
 from ..common.contract import TaskId
 from ..common.mutual_tls import client_context
 from ..common.roles import TENSORBOARD
+from ..common.status import FAILED
 from .containers import Containers, last_line_of, show_page
 from .job_state import JobState
-from .lifecycle import FAILED
 from .listener import pump
 from .viewers import Viewers
 from .web import TEXT, Admission, compose
