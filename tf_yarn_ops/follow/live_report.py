@@ -63,22 +63,35 @@ class LiveReports:
         application : mapping
             The ``app`` object of YARN's REST interface.
         """
-        document = self._fetch(application, only="report")
+        document = self.fetch_document(application, only="report")
         try:
             return JobReport.from_dict(document) if document else None
         except ValueError:
             logger.debug("the tracking page of %s has no report", application["id"])
             return None
 
-    def fetch_document(self, application: Mapping[str, Any]) -> dict[str, Any] | None:
+    def fetch_document(self, application: Mapping[str, Any], **query: str) -> dict[str, Any] | None:
         """Return the document of ``status.json``, which is large for many tasks; None if the page does not answer.
 
         Parameters
         ----------
         application : mapping
             The ``app`` object of YARN's REST interface.
+        **query
+            ``only="report"`` for the report in it.
         """
-        return self._fetch(application)
+        answer = self._get_page(application, PAGE, **query)
+        try:
+            document = parse_json(answer.content) if answer and answer.status_code == 200 and is_json(answer) else None
+        except (TfYarnError, ValueError) as error:
+            logger.debug("no live report of %s: %s", application["id"], error)
+            return None
+        if not isinstance(document, dict):
+            return None
+        if document.get("application_id") != application["id"]:
+            self._log_refusal(str(application["id"]))
+            return None
+        return read_status(document, f"the page of {application['id']}")
 
     def fetch_log(self, application: Mapping[str, Any], task: str, page: str = LOG) -> str | None:
         """Return the end of the log of a task, ``worker:1``, or with `STACK` the stacks of its processes.
@@ -125,24 +138,6 @@ class LiveReports:
             self._log_refusal(str(application["id"]))
             return None
         return answer
-
-    def _fetch(self, application: Mapping[str, Any], **query: str) -> dict[str, Any] | None:
-        return self._read(self._get_page(application, PAGE, **query), application)
-
-    def _read(self, answer: Any, application: Mapping[str, Any]) -> dict[str, Any] | None:
-        try:
-            if answer is None or answer.status_code != 200 or not is_json(answer):
-                return None
-            document = parse_json(answer.content)
-        except (TfYarnError, ValueError) as error:
-            logger.debug("no live report of %s: %s", application["id"], error)
-            return None
-        if not isinstance(document, dict):
-            return None
-        if document.get("application_id") != application["id"]:
-            self._log_refusal(str(application["id"]))
-            return None
-        return read_status(document, f"the page of {application['id']}")
 
     def _get_page(self, application: Mapping[str, Any], page: str, **query: str) -> Any:
         """Return the answer of a page below the tracking URL; None if there is none."""

@@ -120,24 +120,33 @@ def unframed(chunks: Iterable[bytes], window: int | None = None, *, always: bool
     always : bool, optional
         Whether a text without YARN's lines is not a log. Default: it is that of another kind of server.
     """
-    held, source = b"", iter(chunks)
-    while _START not in held and len(held) <= _FRAME and (chunk := next(source, None)) is not None:
-        held += chunk
-    head, start, content = held.partition(_START)
-    found = _LENGTH.search(head)
-    if not start or found is None:
-        yield from () if always else _placed(chain([held], source))
+    source = iter(chunks)
+    length, first = _read_frame(source)
+    if length is None:
+        yield from () if always else _placed(chain([first], source))
         return
-    length = int(found[1])
     left = min(length, length if window is None else window)
     yield length - left, b""  # there is a log; it may be empty
-    for part in chain([content], source):
+    for part in chain([first], source):
         part = part[:left]
         if part:
             yield length - left, part
         left -= len(part)
         if not left:
             return
+
+
+def _read_frame(source: Iterator[bytes]) -> tuple[int | None, bytes]:
+    """Take the lines that YARN puts before a log; return its length, and what has come of it.
+
+    Without such lines the length is None, and all that was taken is returned.
+    """
+    held = b""
+    while _START not in held and len(held) <= _FRAME and (chunk := next(source, None)) is not None:
+        held += chunk
+    head, start, content = held.partition(_START)
+    found = _LENGTH.search(head) if start else None
+    return (int(found[1]), content) if found else (None, held)
 
 
 def _placed(chunks: Iterable[bytes]) -> Iterator[LogChunk]:
@@ -164,19 +173,11 @@ def grown(chunks: Iterable[bytes], offset: int, window: int) -> tuple[int, bytes
         At most 4 MiB of it; empty if the window is too small to reach back to the offset, or nothing is new. The length
         is -1 if the answer is not a log.
     """
-    held, source = b"", iter(chunks)
-    while _START not in held:
-        chunk = next(source, None)
-        if chunk is None or len(held) > _FRAME:
-            return -1, b""
-        held += chunk
-    head, first = held.split(_START, 1)
-    found = _LENGTH.search(head)
-    if found is None:
+    source = iter(chunks)
+    length, first = _read_frame(source)
+    if length is None:
         return -1, b""
-    length = int(found[1])
-    sent = min(length, window)
-    skipped, wanted = offset - (length - sent), min(length - offset, _AT_ONCE)
+    skipped, wanted = offset - (length - min(length, window)), min(length - offset, _AT_ONCE)
     if skipped < 0 or wanted <= 0:
         return length, b""
     return length, b"".join(_slice(chain([first], source), skipped, wanted))
@@ -483,8 +484,7 @@ class Logs:
                 logger.warning("the log at %s is cut, because its server does not end it: %s", server, error)
             logger.debug("no log at %s: %s", url, error)
             if isinstance(error, httpx.TimeoutException):
-                connected = isinstance(error, httpx.ReadTimeout)
-                self._outages[server] = time.monotonic() + OUTAGE_TIME, connected
+                self._outages[server] = time.monotonic() + OUTAGE_TIME, isinstance(error, httpx.ReadTimeout)
 
     def _client(self, node: str | None, limits: AnswerLimits | None) -> Any:
         site, httpx, trusted = self._cluster.site, import_httpx(), self._trusted(node)
@@ -628,8 +628,7 @@ def _read_range(files: FileSystem, path: str, offset: int, length: int) -> bytes
 def default_task(report: JobReport) -> str:
     """Return the task that failed first, else the chief or the first task, else a log of the application master."""
     names = [task.task for task in report.tasks]
-    usual = "chief:0" if "chief:0" in names else next(iter(names), report.master_log)
-    return report.first_failure or usual
+    return report.first_failure or ("chief:0" if "chief:0" in names else next(iter(names), report.master_log))
 
 
 def check_readable(application: Mapping[str, Any]) -> None:

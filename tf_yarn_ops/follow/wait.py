@@ -344,7 +344,9 @@ def wait_for(
                         with suppress(TfYarnError):  # its last lines, such as "checkpoint saved"
                             on_look(session.resourcemanager.get(seen[0]), killed)
                     raise Cancelled(f"{seen[0]} was cancelled, and killed")
-                return _pause(seen[0], last, timeout, began, poll_interval)
+                if timeout is not None and time.monotonic() - began >= timeout:
+                    raise wait_timeout(seen[0], timeout, last)
+                time.sleep(poll_interval * random.uniform(0.9, 1.1))
 
     steps = waiting(
         application_id,
@@ -382,14 +384,6 @@ def drive(steps: Generator[Step, Any, JobReport], answer: Callable[[Step], Any])
     except StopIteration as end:
         report: JobReport = end.value
         return report
-
-
-def _pause(
-    application_id: str, last: JobReport | None, timeout: float | None, began: float, poll_interval: float
-) -> None:
-    if timeout is not None and time.monotonic() - began >= timeout:
-        raise wait_timeout(application_id, timeout, last)
-    time.sleep(poll_interval * random.uniform(0.9, 1.1))
 
 
 def wait_timeout(application_id: str, timeout: float, last: JobReport | None) -> TfYarnError:

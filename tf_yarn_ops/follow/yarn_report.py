@@ -306,8 +306,7 @@ def _reason(application: Mapping[str, Any], state: str, final_status: str, diagn
         if at in (state, final_status) and pattern.search(text) and not (replacing and reason in _REFUSALS):
             if reason is Reason.TOTAL_TIMEOUT and ends_by_lease(application):
                 return Reason.LEASE_EXPIRED
-            never_ran = not _has_run(application)
-            return Reason.QUEUE_TIMEOUT if reason is Reason.TOTAL_TIMEOUT and never_ran else reason
+            return Reason.QUEUE_TIMEOUT if reason is Reason.TOTAL_TIMEOUT and not _has_run(application) else reason
     return _ENDINGS.get((state, final_status), Reason.AM_FAILED)
 
 
@@ -364,5 +363,4 @@ def _tracking_url(application: Mapping[str, Any]) -> str | None:
     url = str(application.get("trackingUrl") or "")
     if not url or url == "N/A":
         return None
-    url = url if "://" in url else f"http://{url}"
-    return safe_url(url) or None
+    return safe_url(url if "://" in url else f"http://{url}") or None

@@ -365,8 +365,7 @@ class Cluster:
         if not split.path or not (filesystem.startswith("hdfs:") or mounted):
             return None
         own = mounted or filesystem == self.storage.filesystem
-        files = self.open_filesystem() if own else self.open_namenodes(filesystem)
-        return files, split.path
+        return self.open_filesystem() if own else self.open_namenodes(filesystem), split.path
 
     def directory(self, application_id: str) -> str:
         """Return the path of an application's directory."""

@@ -7,7 +7,7 @@ viewfs mount, or that of ``local://``. Both translate their errors into ours.
 from typing import Protocol
 
 from ..errors import SubmissionRejected
-from ..runtime.common.file_storage import Content, FileStatus, LocalFolder, Storage
+from ..runtime.common.file_storage import FileStatus, LocalFolder, Storage
 
 
 class FileSystem(Storage, Protocol):
@@ -23,15 +23,6 @@ class FileSystem(Storage, Protocol):
 
     def status(self, path: str) -> FileStatus | None:
         """Return the status of a path; None when it does not exist."""
-
-    def create(self, path: str, data: bytes | Content, permission: int) -> bool:
-        """Write a new file; return False and change nothing when the path exists.
-
-        An answer that is lost is an error, because the file may be another client's: `replace` is repeated.
-        """
-
-    def replace(self, path: str, data: bytes | Content, permission: int) -> None:
-        """Write a file over the one that has this path, if there is one."""
 
     def set_modified(self, path: str, modified: int) -> None:
         """Set a file's modification time, milliseconds since the epoch."""

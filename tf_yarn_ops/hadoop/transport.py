@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ..errors import ApplicationNotFound, ClusterUnreachable, CredentialsRefused, KerberosRefused, SubmissionRejected
+from ..runtime.common.container_http import MAX_HOPS, REDIRECTS
 from ..runtime.common.values import parse_json
 from ..runtime.common.webhdfs_calls import PROBE, Answer, probe_rounds
 from . import gateway, tls
 from .fast_import import import_httpx
 from .security import credentials
 from .security.authentication import Authentication
+from .security.origin import PORTS
 from .security.spnego import wants_negotiation
 
 if TYPE_CHECKING:
@@ -32,7 +34,6 @@ logger = logging.getLogger(__name__)
 CONNECT_TIMEOUT = 3.0
 #: Seconds for which one call repeats a failed request, at all addresses in turn.
 CALL_PATIENCE = 5.0
-MAX_HOPS = 4
 #: Hadoop's filter against cross-site requests refuses requests without the first header.
 HEADERS = {"X-XSRF-HEADER": "tf_yarn_ops", "Accept": "application/json"}
 #: A compressed answer of 8 MiB may be one of 8 GiB.
@@ -51,9 +52,6 @@ _UNSHOWN = re.compile(r"<(script|style)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)|<[
 _MOST_EXPLAINED = 16 * 1024
 #: What Hadoop answers to a principal that no rule of hadoop.security.auth_to_local maps to a user.
 _NO_RULE = "No rules applied to"
-_REDIRECTS = (302, 307, 308)
-_PORTS = {"http": 80, "https": 443}
-
 
 #: Loggers that show addresses and headers, and the secrets in these.
 _LOGGERS = ("httpx", "httpcore.http11")
@@ -306,7 +304,7 @@ class Failover:
             return 0.0
         # Without an active ResourceManager a standby answers 200, or a redirect without a target, with a page of text;
         # a 200 of HttpFS may be the content of a file.
-        may_be_standby = status in (403, 500, 503, *_REDIRECTS) or (
+        may_be_standby = status in (403, 500, 503, *REDIRECTS) or (
             status == 200 and service.redirects_to_active and not is_json(response)
         )
         if status == 503 or (may_be_standby and _STANDBY.search(response.text[:4000])):
@@ -331,7 +329,7 @@ def address_of(response: "httpx.Response") -> str:
 
 def is_redirect(response: "httpx.Response") -> bool:
     """Return whether a response names another address to ask."""
-    return response.status_code in _REDIRECTS and bool(response.headers.get("location"))
+    return response.status_code in REDIRECTS and bool(response.headers.get("location"))
 
 
 def is_json(response: "httpx.Response") -> bool:
@@ -484,7 +482,7 @@ def explain_failure(error: Exception) -> str:
         url, encrypted = request.url, request.url.scheme == "https"
         # A server that speaks TLS ends a plain request without an answer.
         if isinstance(error, httpx.ConnectError if encrypted else (httpx.RemoteProtocolError, httpx.ReadError)):
-            why = tls.explain_tls_failure(error, url.host, url.port or _PORTS[url.scheme], encrypted)
+            why = tls.explain_tls_failure(error, url.host, url.port or PORTS[url.scheme], encrypted)
     return why or str(error) or type(error).__name__
 
 

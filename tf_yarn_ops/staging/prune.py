@@ -39,21 +39,21 @@ class CachedFile:
 
 def list_cache(staging: StagingDirectory) -> list[CachedFile]:
     """Return the files of the user's cache, the longest unused first."""
-    files = []
-    for folder in staging.filesystem.list(staging.cache):
-        if not folder.is_directory or not _DIGEST.match(folder.name):
-            continue
-        for status in staging.filesystem.list(f"{staging.cache}/{folder.name}"):
-            files.append(
-                CachedFile(
-                    f"{staging.cache}/{folder.name}/{status.name}",
-                    status.name,
-                    status.length,
-                    max(status.accessed, status.modified) / 1000,
-                    status.name.startswith("."),
-                )
+    return sorted(
+        (
+            CachedFile(
+                f"{staging.cache}/{folder.name}/{status.name}",
+                status.name,
+                status.length,
+                max(status.accessed, status.modified) / 1000,
+                status.name.startswith("."),
             )
-    return sorted(files, key=lambda file: file.used_at)
+            for folder in staging.filesystem.list(staging.cache)
+            if folder.is_directory and _DIGEST.match(folder.name)
+            for status in staging.filesystem.list(f"{staging.cache}/{folder.name}")
+        ),
+        key=lambda file: file.used_at,
+    )
 
 
 def prune_cache(

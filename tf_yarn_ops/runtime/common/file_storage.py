@@ -120,10 +120,13 @@ class Storage(Protocol):
     def makedirs(self, path: str, permission: int) -> None:
         """Make a directory and its parents; those that exist stay as they are."""
 
-    def create(self, path: str, data: bytes, permission: int) -> bool:
-        """Write a new file; return False and change nothing when the path exists."""
+    def create(self, path: str, data: Union[bytes, Content], permission: int) -> bool:
+        """Write a new file; return False and change nothing when the path exists.
 
-    def replace(self, path: str, data: bytes, permission: int) -> None:
+        An answer that is lost is an error, because the file may be another client's: `replace` is repeated.
+        """
+
+    def replace(self, path: str, data: Union[bytes, Content], permission: int) -> None:
         """Write a file over the one that has this path, if there is one."""
 
     def rename(self, source: str, target: str) -> bool:
