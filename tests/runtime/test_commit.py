@@ -407,7 +407,7 @@ def test_given_version_that_exists_is_refused_before_the_training(tmp_path):
     output = Output(tmp_path, "version")
     assert train(output, 1, LocalFolder("/"), version=20240131) is None
     ending = train(output, 2, LocalFolder("/"), training="b" * 16, version=20240131)
-    assert ending.reason is Reason.COMMIT_REFUSED and f"{output.path}/20240131 exists" in ending.cause
+    assert ending.reason is Reason.COMMIT_REFUSED and f"{output.path}/20240131 exists" in ending.message
 
 
 def test_new_refuses_a_result_that_appears_while_it_trains(tmp_path):

@@ -247,7 +247,7 @@ def test_message_names_the_first_eight_tasks_and_the_number_of_others(play, dead
     state = crowd(workers, deadlines=Deadlines(**{deadline: 30}))
     if deadline == "execution":
         join_all(state)
-    message = play(state, ContainerChecks(state)).cause
+    message = play(state, ContainerChecks(state)).message
     assert re.fullmatch(words.format(n=workers, more=more), message), message
     assert "worker:8" not in message and "worker_8" not in message
 
@@ -305,7 +305,7 @@ def in_second_round(heartbeat, received_at):
 def test_registration_of_a_later_round_has_the_stop_grace_more(heartbeat, received_at):
     early, late = in_second_round(heartbeat, received_at)
     assert early is None and late.reason is Reason.REGISTRATION_TIMEOUT
-    assert late.cause == "no agent registered within 30 s from worker:0 (ending its command on h)"
+    assert late.message == "no agent registered within 30 s from worker:0 (ending its command on h)"
 
 
 def test_agent_silent_since_a_restart_is_left_to_the_heartbeats_deadline():
@@ -316,7 +316,7 @@ def test_an_overdue_job_names_the_start_of_each_running_task():
     state = crowd(1, deadlines=Deadlines(total=30))
     join_all(state)
     state.registry.serving[TaskId("worker", 0)].started_at = 1_700_000_000.0
-    cause = play_deadline(state, ContainerChecks(state)).cause
+    cause = play_deadline(state, ContainerChecks(state)).message
     assert cause.endswith("running: worker:0 (on h since 2023-11-14 22:13:20Z)")
 
 
@@ -351,7 +351,7 @@ def test_job_ends_when_yarn_gives_excluded_nodes_again_and_again():
         assert checks.check_remaining_nodes(None) is None
         listing(state, Container(f"worker_{number}", "worker", "RUNNING", "", "0:1"))
         checks.find_on_excluded_nodes()
-    assert "(60 containers in a row were there)" in checks.check_remaining_nodes({"0:1", "2:1"}).cause
+    assert "(60 containers in a row were there)" in checks.check_remaining_nodes({"0:1", "2:1"}).message
 
 
 def unresponsive(container_state, silent=0.0, terminated=False, **deadlines):
@@ -411,7 +411,7 @@ def test_container_that_was_given_up_is_not_late():
     checks.find_exited()
     state.known = known
     assert checks.check_missing(BEGAN) is None
-    assert "worker_0" not in checks.check_missing(BEGAN + 31.0).cause
+    assert "worker_0" not in checks.check_missing(BEGAN + 31.0).message
 
 
 def test_container_that_has_registered_is_not_late():
@@ -419,7 +419,7 @@ def test_container_that_has_registered_is_not_late():
     checks = ContainerChecks(state)
     join(state, "worker_0")
     assert checks.check_missing(BEGAN) is None
-    assert "worker_0" not in checks.check_missing(BEGAN + 31.0).cause
+    assert "worker_0" not in checks.check_missing(BEGAN + 31.0).message
 
 
 def test_container_that_has_registered_stays_on_an_excluded_node():

@@ -43,7 +43,7 @@ def test_await_loss_ends_the_job_when_no_resourcemanager_is_reached(monkeypatch)
     monkeypatch.setattr(partition, "EXPIRY", 0.3)
     lost = asyncio.run(partition.await_loss([NOWHERE, NOWHERE]))
     assert lost.reason is Reason.NODE_LOST
-    assert lost.cause.startswith("this node has reached no active ResourceManager for 0 s")
+    assert lost.message.startswith("this node has reached no active ResourceManager for 0 s")
 
 
 @pytest.mark.parametrize(
@@ -108,4 +108,4 @@ def test_await_loss_asks_again_for_the_expiry(monkeypatch):
             monkeypatch.setattr(partition, "_reaches", lambda base, known: None)
             return await waiting
 
-        assert "for 1 s, after which" in asyncio.run(shown_later()).cause
+        assert "for 1 s, after which" in asyncio.run(shown_later()).message

@@ -22,7 +22,7 @@ from . import gateway, tls
 from .fast_import import import_httpx
 from .security import credentials
 from .security.authentication import Authentication
-from .security.origin import PORTS
+from .security.origin import DEFAULT_PORTS
 from .security.spnego import wants_negotiation
 
 if TYPE_CHECKING:
@@ -482,7 +482,7 @@ def explain_failure(error: Exception) -> str:
         url, encrypted = request.url, request.url.scheme == "https"
         # A server that speaks TLS ends a plain request without an answer.
         if isinstance(error, httpx.ConnectError if encrypted else (httpx.RemoteProtocolError, httpx.ReadError)):
-            why = tls.explain_tls_failure(error, url.host, url.port or PORTS[url.scheme], encrypted)
+            why = tls.explain_tls_failure(error, url.host, url.port or DEFAULT_PORTS[url.scheme], encrypted)
     return why or str(error) or type(error).__name__
 
 

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     import httpx
 
 #: The ports of addresses without one.
-PORTS = {"http": 80, "https": 443}
+DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def origin_of(url: str) -> str:
     """Return scheme, host and port of a URL: ``https://rm.example:443``."""
     split = urlsplit(url)
-    return f"{split.scheme}://{split.hostname or ''}:{split.port or PORTS.get(split.scheme, 0)}"
+    return f"{split.scheme}://{split.hostname or ''}:{split.port or DEFAULT_PORTS.get(split.scheme, 0)}"
 
 
 def closed_jar() -> http.cookiejar.CookieJar:
