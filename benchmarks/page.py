@@ -9,7 +9,7 @@ from support.browser import browsing, chromium
 from support.job_page import APP, START, served
 from support.waiting import until
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
-from tf_yarn_ops.runtime.common.status import Facts, Given, Series, TaskEvent, Usage, build_status
+from tf_yarn_ops.runtime.common.status import Given, Series, TaskEvent, Usage, build_status
 from tf_yarn_ops.runtime.page.page import changed_parts, render_parts
 
 from .samples import Figures, Samples, interleave
@@ -47,7 +47,11 @@ def job(size: int, step: int = 100) -> dict[str, Any]:
     ]
     return build_status(
         JobReport(APP, name="digits", state="RUNNING", tasks=reports, started_at=START),
-        Facts(START + 600, events=events, usage=usage, given=dict.fromkeys(names, Given(2048, 2)), series=series),
+        START + 600,
+        events=events,
+        usage=usage,
+        given=dict.fromkeys(names, Given(2048, 2)),
+        series=series,
     )
 
 

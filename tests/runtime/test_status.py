@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -33,7 +34,7 @@ RUNNING = JobReport(
     rounds=(Round(1, 1001.0, "start"), Round(2, 1060.0, "worker:0 failed")),
 )
 NOW = 1100.0
-FACTS = {
+FACTS: dict[str, Any] = {
     "waiting": Waiting(("worker:1 (container requested)",), 1065.0),
     "events": {
         "worker:0": (
