@@ -203,8 +203,7 @@ def read_log_end(limit: int, start: int = 0) -> str:
     """Return at most `limit` characters of the end of the container's log, of what stands behind `start` (bytes)."""
     try:
         with open("/proc/self/fd/1", "rb") as log:
-            size = log_size()
-            log.seek(max(start, size - TAIL))
+            log.seek(max(start, log_size() - TAIL))
             content = log.read(TAIL)
     except OSError:
         return ""

@@ -194,8 +194,7 @@ def find_beside(plan: CommitPlan, names: Iterable[str]) -> List[Beside]:
     for name in names:
         match = pattern.match(name)
         if match:
-            training = "" if match[2] == _ALONE else match[2]
-            found.append(Beside(name, match[1], training, int(match[3]), match[4]))
+            found.append(Beside(name, match[1], "" if match[2] == _ALONE else match[2], int(match[3]), match[4]))
     return sorted(found, key=lambda one: (one.training, one.age, one.name))
 
 

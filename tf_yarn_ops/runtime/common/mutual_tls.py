@@ -8,8 +8,7 @@ from .contract import CERTIFICATE_FILE, KEY_FILE
 
 def server_context() -> ssl.SSLContext:
     """Return the context that accepts only the job's own certificate."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    return _with_the_jobs_key(context)
+    return _with_the_jobs_key(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
 
 
 def client_context(folder: str = "") -> ssl.SSLContext:

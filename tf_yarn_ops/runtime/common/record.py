@@ -92,8 +92,7 @@ def unpack_record(content: bytes, most: int = MAX_UNPACKED) -> Dict[str, Any]:
     """
     unpacking = zlib.decompressobj(16 + zlib.MAX_WBITS)
     try:
-        text = unpacking.decompress(content, most)
-        record = parse_json(text)
+        record = parse_json(unpacking.decompress(content, most))
     except (zlib.error, ValueError) as error:
         raise ValueError("not a record: %s" % error) from error
     if not isinstance(record, dict) or record.get("record_schema") != RECORD_SCHEMA:

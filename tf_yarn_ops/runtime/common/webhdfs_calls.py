@@ -76,8 +76,7 @@ def describe_call(operation: str, path: str) -> str:
 
 def build_place(operation: str, path: str, parameters: Mapping[str, object]) -> str:
     """Return path and query of a request to a NameNode."""
-    query = urlencode({"op": operation, **parameters})
-    return "/webhdfs/v1%s?%s" % (quote(posixpath.normpath(path), "/="), query)
+    return "/webhdfs/v1%s?%s" % (quote(posixpath.normpath(path), "/="), urlencode({"op": operation, **parameters}))
 
 
 def is_tolerated(exception: str, tolerated: Sequence[str]) -> bool:
@@ -235,8 +234,7 @@ class WebHdfsCalls(abc.ABC):
         return self._write(step, {"permission": "%o" % permission, "overwrite": "false"})
 
     def replace(self, path: str, data: Union[bytes, Content], permission: int) -> None:
-        step = ContentStep("CREATE", path, data=data)
-        self._write(step, {"permission": "%o" % permission, "overwrite": "true"})
+        self._write(ContentStep("CREATE", path, data=data), {"permission": "%o" % permission, "overwrite": "true"})
 
     def append(self, path: str, data: Union[bytes, Content]) -> None:
         """Write to the end of a file that exists."""

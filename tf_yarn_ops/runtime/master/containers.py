@@ -274,8 +274,7 @@ class SkeinContainers(Containers):
         return [_read_container(decode_message(found)) for found in answer.get(1, ()) if isinstance(found, bytes)]
 
     async def explain(self, container: Container) -> ContainerEnd:
-        lost = cause_of(container.message) is Reason.NODE_LOST
-        query = _query_yarn if lost else _query_node
+        query = _query_yarn if cause_of(container.message) is Reason.NODE_LOST else _query_node
         return await asyncio.get_running_loop().run_in_executor(None, query, self._job, container)
 
     async def replace(self, container: Container) -> None:

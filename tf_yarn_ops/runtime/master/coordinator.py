@@ -126,8 +126,7 @@ class Coordinator:
         """Commit the output of a training that has succeeded; a commit that fails is the verdict."""
         state, output = self.state, self._output
         if output is not None and state.has_succeeded:
-            document = self.report().to_dict()
-            end = await persist(functools.partial(output.commit, document))
+            end = await persist(functools.partial(output.commit, self.report().to_dict()))
             if end is not None:
                 logger.error("%s", end.message)
                 state.lifecycle = state.lifecycle._replace(verdict=end)

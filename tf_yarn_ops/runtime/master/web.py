@@ -139,8 +139,7 @@ class Website:
         url = urlsplit(target)
         name = url.path.rpartition("/")[2]
         if name in _TEXTS:
-            task = parse_qs(url.query).get("task", [""])[0]
-            text = await self._tail(task, _TEXTS[name])
+            text = await self._tail(parse_qs(url.query).get("task", [""])[0], _TEXTS[name])
             return _NO_AGENT if text is None else ("200 OK", TEXT, escape_controls(text).encode())
         if name == "log.bin":
             query = {key: values[0] for key, values in parse_qs(url.query).items()}

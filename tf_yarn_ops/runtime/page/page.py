@@ -191,8 +191,7 @@ def _head(document: Mapping[str, Any], board: str) -> str:
     start = ""
     if reason and board not in ("", BOARD):
         start = f'<form method="post" action="{text(board)}"><button>Start TensorBoard</button></form>'
-    waiting = document.get("waiting") or {}
-    missing = list(waiting.get("tasks") or ())
+    missing = list((document.get("waiting") or {}).get("tasks") or ())
     listed = f'<p class="dim" id="waiting">Missing: {text(", ".join(missing[:20]))}</p>' if len(missing) > 1 else ""
     lasting = safe_url(document.get("lasting_page"))
     home = f' data-home="{text(lasting)}"' if lasting else ""
@@ -363,8 +362,7 @@ def _metrics(document: Mapping[str, Any]) -> str:
         else ""
     )
     hidden = f'<p class="dim">and {len(curves) - MAX_CHARTS} more metrics</p>' if len(curves) > MAX_CHARTS else ""
-    smooth = SMOOTH if charts else ""
-    return f'{smooth}<div class="charts">{charts}</div>{values}{hidden}{note}'
+    return f'{SMOOTH if charts else ""}<div class="charts">{charts}</div>{values}{hidden}{note}'
 
 
 def _cluster(cluster: Mapping[str, Sequence[str]]) -> str:

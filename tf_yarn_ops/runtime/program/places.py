@@ -42,5 +42,4 @@ def find_hdfs(authority: str = "", user: str = "") -> Hdfs:
 @functools.lru_cache(maxsize=None)
 def _read_job() -> Job:
     # This module lies in the runtime zip, beside which is the job file.
-    folder = __file__.partition("/tf_yarn_ops/runtime/")[0]
-    return read_job(os.path.dirname(folder))
+    return read_job(os.path.dirname(__file__.partition("/tf_yarn_ops/runtime/")[0]))

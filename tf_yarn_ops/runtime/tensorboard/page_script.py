@@ -99,5 +99,4 @@ def add_script(page: bytes) -> bytes:
     head, tag, rest = page.partition(b"<head>")
     if not tag:
         return page
-    script = b'<script src="%s"></script>' % PATH.encode()
-    return head + tag + script + with_relative_fonts(rest)
+    return head + tag + b'<script src="%s"></script>' % PATH.encode() + with_relative_fonts(rest)
