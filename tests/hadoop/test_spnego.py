@@ -435,6 +435,21 @@ def test_a_service_that_the_kdc_does_not_know(yarn, client):
     assert yarn.seen == []
 
 
+def test_reverse_lookup_hides_no_service_that_the_address_names(client, tmp_path):
+    """Debian's krb5.conf has no ``rdns = false``: libkrb5 asks for a ticket of localhost here."""
+    with Kdc(tmp_path).running() as one:
+        one.tool("kadmin.local", "-q", "renprinc -force HTTP/localhost HTTP/127.0.0.1")
+        one.tool("kadmin.local", "-q", f"ktadd -k {one.service_keytab} HTTP/127.0.0.1")
+        one.config.write_text(re.sub(" .*(rdns|canonicalize).*", "", one.config.read_text()))
+        fake = SecureYarn(one.service_keytab)
+        with serving(fake):
+            fake.add(application(1))
+            named = fake.url.replace("localhost", "127.0.0.1")
+            code, _, err = result(client(YTF, "status", ID, url=named, **one.kinit()))
+    assert code == 0, err
+    all_of_ann(fake)
+
+
 def test_a_kdc_that_does_not_answer(yarn, client, kdc, tmp_path):
     config = tmp_path / "krb5.conf"
     config.write_text(kdc.config.read_text().replace(f":{kdc.port}", ":1"))

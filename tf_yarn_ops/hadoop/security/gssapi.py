@@ -211,14 +211,14 @@ class Context:
     Parameters
     ----------
     service : str
-        ``HTTP@host``.
+        ``HTTP@host``, whose host the library may look up, or a principal: ``HTTP/host@`` in a realm that the KDC finds.
     credentials : GssCredentials
     mechanism : bytes, optional
         Object identifier. Default: SPNEGO.
     """
 
     def __init__(self, service: str, credentials: GssCredentials, mechanism: bytes = SPNEGO):
-        self._name = _import_name(service, _HOST_BASED_SERVICE)
+        self._name = _import_name(service, _PRINCIPAL if "/" in service else _HOST_BASED_SERVICE)
         self._credentials = credentials
         self._mechanism = mechanism
         self._handle = c_void_p()

@@ -10,9 +10,11 @@ import logging
 import os
 import re
 import shlex
+import socket
 import struct
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -164,17 +166,25 @@ class Tickets:
         from . import gssapi
 
         credentials, name = self._credentials()
-        service = f"HTTP@{host}"
         try:
-            # SPNEGO hides Kerberos's error codes; its own step finds this ticket in the cache.
-            gssapi.Context(service, credentials, gssapi.KERBEROS).step()
-            with self._alone():
-                for_spnego = gssapi.GssCredentials(self.principal, self._store(), gssapi.SPNEGO)
-            context = gssapi.Context(service, for_spnego)
-            token = context.step()
+            return self._begin(f"HTTP@{host}", credentials)
         except gssapi.GssError as error:
+            # libkrb5 takes the name of a reverse lookup, which no service may have; Hadoop's own clients do without.
+            with suppress(gssapi.GssError, OSError):
+                if socket.gethostbyaddr(host)[0] != host:
+                    return self._begin(f"HTTP/{host}@", credentials)
             raise self._explain(error, host, name) from error
-        logger.debug("got a ticket for HTTP/%s", host)
+
+    def _begin(self, service: str, credentials: "gssapi.GssCredentials") -> "tuple[gssapi.Context, bytes]":
+        from . import gssapi
+
+        # SPNEGO hides Kerberos's error codes; its own step finds this ticket in the cache.
+        gssapi.Context(service, credentials, gssapi.KERBEROS).step()
+        with self._alone():
+            for_spnego = gssapi.GssCredentials(self.principal, self._store(), gssapi.SPNEGO)
+        context = gssapi.Context(service, for_spnego)
+        token = context.step()
+        logger.debug("got a ticket for %s", service)
         return context, token
 
     def copy_to(self, path: Path) -> None:
