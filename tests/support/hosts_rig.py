@@ -1,7 +1,6 @@
 """The rig of the rows on several hosts: clients on ``edge``, by ``ytf-submit`` in a process of its own."""
 
 import json
-import os
 import re
 import sys
 import time
@@ -9,8 +8,9 @@ import urllib.error
 import urllib.request
 
 from support.faults import Outcome, Rig, processes_of
-from support.hadoop.hosts import full_name
+from support.hadoop.hosts import full_name, network_of
 from support.programs import ROOT, SUBMIT, YTF
+from support.secure import get_environment
 from support.waiting import PATIENCE, until
 from tf_yarn_ops.hadoop.resourcemanager import ENDED
 from tf_yarn_ops.minicluster import health
@@ -98,21 +98,24 @@ class HostsRig(Rig):
     Parameters
     ----------
     cluster : HostsCluster
+    user : str, optional
+        Whose ticket the clients have, on a secured cluster. Default: none.
     """
 
-    def __init__(self, cluster):
+    def __init__(self, cluster, user=None):
         self.cluster, self.clients, self.clock = cluster, [], time.monotonic
+        self.user = user or cluster.settings.user
+        with network_of(cluster.pid("edge")):
+            environ = get_environment(cluster, cluster.directory / "edge", user)
+        self.environ = {**environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def popen(self, *words, **options):
         """Start a program on edge; its output is text."""
-        return self.cluster.start("edge", words, env=self._environ(), **options)
+        return self.cluster.start("edge", words, env=self.environ, **options)
 
     def run(self, *words):
         """Run a program on edge to its end."""
-        return self.cluster.run("edge", words, timeout=120 * PATIENCE, env=self._environ())
-
-    def _environ(self):
-        return {**os.environ, **self.cluster.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+        return self.cluster.run("edge", words, timeout=120 * PATIENCE, env=self.environ)
 
     def evidence(self, text):
         """Return the last client's lines, and report and logs of all applications that they, or a text, name."""
@@ -166,9 +169,11 @@ class HostsRig(Rig):
         state = next((item["state"] for item in self.applications() if item["id"] == application), ENDED[0])
         found = [] if state in ENDED else [f"{application} is {state}"]
         found += [f"process {pid}: {words}" for pid, words in processes_of(application)]
-        url = f"{self.cluster.namenode_url}/webhdfs/v1/user/{self.cluster.settings.user}/.skein/{application}"
+        url = f"{self.cluster.namenode_url}/webhdfs/v1/user/{self.user}/.skein/{application}"
         try:
-            health.open_page(self.cluster.settings, f"{url}?op=GETFILESTATUS&user.name=root", 10).close()
+            health.open_page(
+                self.cluster.settings, f"{url}?op=GETFILESTATUS&user.name={self.cluster.settings.superuser}", 10
+            ).close()
             found.append(f"the directory of {application}")
         except urllib.error.HTTPError:
             pass

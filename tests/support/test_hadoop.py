@@ -105,13 +105,18 @@ def test_labels_are_read_and_checked_all_at_once():
         (["--ticket_lifetime", "60"], "needs a cluster with Kerberos (--kerberos)"),
         (["--set", "a.b", "--set", "=c"], "a property is written as NAME=VALUE, not as 'a.b', ''"),
         (["--label", "nm2=gpu"], "there is no node 'nm2', only nm"),
-        (["--hosts", "3", "--kerberos", "--label", "nm1=gpu"], "leave out --label, --kerberos"),
+        (["--hosts", "3", "--kerberos", "--label", "nm1=gpu"], "leave out --label\n"),
     ],
 )
 def test_options_that_exclude_each_other_are_rejected(tmp_path, words, message):
     ran = CliRunner().invoke(hadoop, ["up", "--dir", str(tmp_path / "one"), *words])
     assert (ran.exit_code, message in ran.output) == (1, True), ran.output
     assert not (tmp_path / "one" / "state.json").exists()
+
+
+def test_command_on_a_host_takes_the_folder_first(tmp_path):
+    ran = CliRunner().invoke(hadoop, ["on", "--dir", str(tmp_path), "edge", "ls", "--dir", "x"])
+    assert f"there is no cluster in {tmp_path}:" in ran.output, ran.output
 
 
 def test_folder_keeps_its_version(machine):

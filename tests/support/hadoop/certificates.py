@@ -7,6 +7,7 @@ import hashlib
 import os
 import struct
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from ipaddress import ip_address
@@ -14,7 +15,7 @@ from pathlib import Path
 
 #: A cluster's folder may be used for a long time; the clock of a machine may be set back.
 _VALID, _BACKDATED = timedelta(days=3650), timedelta(days=1)
-_HOST, _ADDRESS = "localhost", "127.0.0.1"
+_ADDRESS = "127.0.0.1"
 #: Hadoop demands passwords. They stand in its configuration beside the stores, whose modes protect them.
 _PASSWORD = "minicluster"
 
@@ -41,8 +42,8 @@ class Stores:
         return self.folder / "trust.jks"
 
 
-def make_stores(stores: Stores) -> None:
-    """Make the authority and one certificate for all daemons, for localhost and 127.0.0.1, unless they exist."""
+def make_stores(stores: Stores, hosts: Sequence[str]) -> None:
+    """Make the authority and one certificate for all daemons, on these hosts and 127.0.0.1, unless they exist."""
     if stores.trust_store.exists():  # the last file that is written
         return
     from cryptography import x509
@@ -78,9 +79,9 @@ def make_stores(stores: Stores) -> None:
         .sign(authority_key, hashes.SHA256())
     )
     identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
-    names = [x509.DNSName(_HOST), x509.IPAddress(ip_address(_ADDRESS))]
+    names = [*map(x509.DNSName, hosts), x509.IPAddress(ip_address(_ADDRESS))]
     certificate = (
-        build(_HOST, key, authority.subject)
+        build("minicluster", key, authority.subject)
         .add_extension(identifier, critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(usage(False), critical=True)

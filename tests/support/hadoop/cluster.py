@@ -258,7 +258,7 @@ class HadoopCluster(MiniCluster):
         settings = prepare_folder(settings)
         write_keys(settings)
         if settings.https:
-            make_stores(settings.stores)
+            make_stores(settings.stores, settings.realm.hosts)
             settings.site_file.write_text(f"ca_file: {settings.stores.ca_file}\n")
         if settings.kerberos:
             make_realms(settings, os.environ)

@@ -84,7 +84,7 @@ _OPTIONS = [
 
 
 #: The parameters of `up` that a cluster of several hosts takes.
-_WITH_HOSTS = ("hosts", "directory", "properties", "as_json")
+_WITH_HOSTS = ("hosts", "directory", "properties", "as_json", "kerberos", "https", "ticket_lifetime")
 
 
 class _Commands(click.Group):
@@ -120,16 +120,18 @@ def up(context: click.Context, directory: Path | None, hosts: int | None, **opti
                   and context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE]  # fmt: skip
         if others:
             raise click.ClickException(
-                f"--hosts goes with --dir, --set and --json alone; leave out {', '.join(one.opts[0] for one in others)}"
+                "--hosts goes with --dir, --set, --json, --kerberos, --https and --ticket_lifetime alone; leave out "
+                f"{', '.join(one.opts[0] for one in others)}"
             )
-        options = {name: options[name] for name in ("properties", "as_json")} | {"nodes": hosts}
+        options = {name: options[name] for name in _WITH_HOSTS if name in options} | {"nodes": hosts}
     else:
         options["labels"] = options["labels"] or None
     context.invoke(plain.up, directory=directory, **options)
     cluster = kind(directory)
-    if isinstance(cluster, HostsCluster) and not options["as_json"]:
+    on_edge = f"{kind.command} on{_named(directory)} edge " if isinstance(cluster, HostsCluster) else ""
+    if on_edge and not options["as_json"]:
         click.echo(click.style("Run something on a host: edge, master, n1 ...", bold=True), err=True)
-        click.echo(f"  {kind.command} on edge{_named(directory)} ytf doctor", err=True)
+        click.echo(f"  {on_edge}ytf doctor", err=True)
     if cluster.settings.knox and not options["as_json"]:
         click.echo(click.style("Reach it through Knox", bold=True), err=True)
         click.echo(
@@ -138,7 +140,7 @@ def up(context: click.Context, directory: Path | None, hosts: int | None, **opti
         )
     if cluster.settings.kerberos and not options["as_json"]:
         click.echo(click.style("Get a ticket, as alice, bob or gateway", bold=True), err=True)
-        click.echo(f"  {_kinit(cluster, 'alice')}", err=True)
+        click.echo(f"  {on_edge}{_kinit(cluster, 'alice')}", err=True)
 
 
 @click.pass_context

@@ -6,9 +6,9 @@ a run, and two clusters never meet.
 
 | host | runs | addresses |
 |---|---|---|
-| ``master`` | ResourceManager, NameNode | 10.77.0.10, 2001:db8:77::10 |
+| ``master`` | ResourceManager, NameNode; the KDC of a secured cluster | 10.77.0.10, 2001:db8:77::10 |
 | ``n1``, ``n2`` ... | a NodeManager and a DataNode each, on disks of their own; containers have 256 MiB | 10.77.0.11 ..., 2001:db8:77::11 ... |
-| ``edge`` | clients; reaches ports 8088 and 9870 of master, 8042 and 9864 of the nodes | 10.77.0.20 |
+| ``edge`` | clients; reaches ports 8088, 9870 and 88 of master, 8042 and 9864 of the nodes | 10.77.0.20 |
 | ``switch`` | the bridge between them; reaches every port, for the rig's own requests | 10.77.0.1 |
 """
 
@@ -29,10 +29,11 @@ from typing import Any, ClassVar
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.minicluster import daemons, health
 from tf_yarn_ops.minicluster import marked_processes as processes
-from tf_yarn_ops.minicluster.daemon_settings import Daemon, node_names
+from tf_yarn_ops.minicluster.daemon_settings import MAX_NODES, Daemon, node_names
 
 from .cluster import HadoopCluster
-from .settings import HadoopSettings
+from .kerberos import Realm
+from .settings import KDC, HadoopSettings, by_https
 
 DOMAIN = "lab.test"
 #: Programs that the hosts need, besides the rights of root.
@@ -42,7 +43,7 @@ _NET, _NET6 = "10.77.0", "2001:db8:77:"
 #: Hadoop's own ports, by the names of this project.
 _PORTS = {
     "nn": 8020, "nn-web": 9870, "dn": 9866, "dn-web": 9864, "dn-ipc": 9867, "rm": 8032, "rm-scheduler": 8030,
-    "rm-tracker": 8031, "rm-admin": 8033, "rm-web": 8088, "nm": 8041, "nm-localizer": 8040, "nm-web": 8042,
+    "rm-tracker": 8031, "rm-admin": 8033, "rm-web": 8088, "nm": 8041, "nm-localizer": 8040, "nm-web": 8042, KDC: 88,
 }  # fmt: skip
 _CLONE_NEWNET = 0x40000000
 _OTHER_CLOCK = Path(__file__).with_name("other_clock.c")
@@ -80,7 +81,7 @@ fi
 if [ "$host" = edge ]; then
   nft 'add table inet firewall'
   nft 'add chain inet firewall outgoing {{ type filter hook output priority 0; }}'
-  nft 'add rule inet firewall outgoing ip daddr {_NET}.10 tcp dport != {{ 8088, 9870 }} drop'
+  nft 'add rule inet firewall outgoing ip daddr {_NET}.10 tcp dport != {{ 88, 8088, 9870 }} drop'
   nft 'add rule inet firewall outgoing ip daddr {_NET}.11-{_NET}.19 tcp dport != {{ 8042, 9864 }} drop'
 fi
 exec "$python" -c 'import pathlib, signal, sys; pathlib.Path(sys.argv[1]).touch(); signal.pause()' \\
@@ -117,6 +118,18 @@ class HostsSettings(HadoopSettings):
     def host(self) -> str:
         return full_name("master")
 
+    @property
+    def realm(self) -> Realm:
+        # For any number of nodes, so that a later start may change it.
+        return replace(
+            super().realm,
+            hosts=tuple(full_name(f"n{number}" if number else "master") for number in range(MAX_NODES + 1)),
+        )
+
+    @property
+    def kdc_address(self) -> str:
+        return f"{_NET}.{self.hosts['master']}:{_PORTS[KDC]}"
+
     def address(self, name: str) -> str:
         daemon, _, end = name.partition("-")
         kind = daemon.rstrip("0123456789")
@@ -125,7 +138,7 @@ class HostsSettings(HadoopSettings):
     def send(self, request: urllib.request.Request, seconds: float) -> Any:
         host, _, port = request.host.partition(":")
         request.host = f"{_NET}.{self.hosts[host.partition('.')[0]]}:{port}"
-        with _network_of(daemons.find(self.directory, "switch")):
+        with network_of(daemons.find(self.directory, "switch")):
             return super().send(request, seconds)
 
     def list_daemons(self) -> tuple[Daemon, ...]:
@@ -141,18 +154,22 @@ class HostsSettings(HadoopSettings):
     def build_sites(self) -> dict[str, dict[str, str]]:
         sites = super().build_sites()
         hdfs, yarn, disk = sites["hdfs-site.xml"], sites["yarn-site.xml"], self.directory / "disk"
+        page = by_https if self.https else str
         del hdfs["dfs.datanode.hostname"]
         any_address = {
             f"dfs.datanode.{key}": f"0.0.0.0:{_PORTS[name]}"
             for key, name in (("address", "dn"), ("http.address", "dn-web"), ("ipc.address", "dn-ipc"))
         }
-        hdfs |= any_address | {"dfs.datanode.data.dir": f"file://{disk}/dn", "dfs.replication": "2"}
+        hdfs |= {page(name): value for name, value in any_address.items()} | {
+            "dfs.datanode.data.dir": f"file://{disk}/dn",
+            "dfs.replication": "2",
+        }
         # A NameNode believes that a dead DataNode lives, and lets it copy blocks: it takes another one after 10 s.
         hdfs["dfs.namenode.reconstruction.pending.timeout-sec"] = "10"
         yarn |= {
             "yarn.nodemanager.address": "0.0.0.0:8041",
             "yarn.nodemanager.localizer.address": "0.0.0.0:8040",
-            "yarn.nodemanager.webapp.address": "0.0.0.0:8042",
+            page("yarn.nodemanager.webapp.address"): "0.0.0.0:8042",
             "yarn.nodemanager.local-dirs": f"{disk}/local",
             "yarn.nodemanager.log-dirs": f"{disk}/logs",
             "yarn.nodemanager.recovery.dir": f"{disk}/recovery",
@@ -184,7 +201,7 @@ class HostsCluster(HadoopCluster):
 
     Parameters
     ----------
-    directory, nodes, properties, progress
+    directory, nodes, properties, progress, kerberos, https, ticket_lifetime
         As for `HadoopCluster`; each node is a host.
     """
 
@@ -261,7 +278,7 @@ class HostsCluster(HadoopCluster):
         """
         known = {name: [f"{_NET}.{number}"] for name, number in self.settings.hosts.items()}
         lines = ["127.0.0.1 localhost"]
-        for name, found in {**known, **addresses}.items():
+        for name, found in {**addresses, **known, **addresses}.items():  # a reverse lookup finds the first one
             lines += [f"{address} {full_name(name)} {name}" for address in found]
         # Not by a rename: the host has mounted this very file.
         (self.directory / host / "hosts").write_text("\n".join(lines) + "\n")
@@ -341,11 +358,23 @@ class HostsCluster(HadoopCluster):
         if daemon.title == _HOST:
             self._start_host(settings, daemon.name)
             return
+        if daemon.name == KDC:
+            with network_of(self.pid("master")):
+                super()._launch(settings, daemon, environ)
+            return
         with (settings.logs / f"{daemon.name}.log").open("ab") as log:
             self._children[daemon.name] = subprocess.Popen(
                 self.on(host_of(daemon.name), daemons.build_command(settings, daemon)),
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=dict(environ), start_new_session=True,
             )  # fmt: skip
+
+    def _format(self, settings: HadoopSettings, environ: Mapping[str, str]) -> None:
+        with network_of(self.pid("master")):  # it begins with a log-in
+            super()._format(settings, environ)
+
+    def _answers(self, settings: HadoopSettings, name: str) -> bool:
+        with network_of(self.pid("switch")):
+            return super()._answers(settings, name)
 
     def _start_host(self, settings: HostsSettings, name: str) -> None:
         ready = self.directory / f"{name}.up"
@@ -376,7 +405,7 @@ def _network(pid: int) -> int | None:
 
 
 @contextlib.contextmanager
-def _network_of(pid: int | None) -> Iterator[None]:
+def network_of(pid: int | None) -> Iterator[None]:
     """Let this thread open its connections in the network of another process."""
     if pid is None:
         raise ConnectionError("the network of the cluster does not run")

@@ -62,8 +62,10 @@ def make_realms(settings: HadoopSettings, environ: Mapping[str, str]) -> None:
         trust = f"addprinc -pw {secrets.token_hex()} krbtgt/{REALM}@{CORPORATE_REALM}"
         for name, users in ((REALM, (*USERS, *SERVICES)), (CORPORATE_REALM, CORPORATE_USERS)):
             _run(["kdb5_util", "create", "-s", "-r", name, "-P", secrets.token_hex()], variables)
-            commands = [trust, *(f"addprinc -randkey {realm.principal(user)}" for user in users)]
-            commands += [f"ktadd -k {realm.keytab(user)} {realm.principal(user)}" for user in users]
+            commands = [trust]
+            for user in users:
+                for principal in realm.principals(user):
+                    commands += [f"addprinc -randkey {principal}", f"ktadd -k {realm.keytab(user)} {principal}"]
             answer = _run(["kadmin.local", "-r", name], variables, commands)
             if missing := [user for user in users if not realm.keytab(user).exists()]:
                 raise MiniClusterError(f"kadmin.local made no keytab for {', '.join(missing)}: {answer}")
@@ -109,7 +111,7 @@ def start_kdc(settings: HadoopSettings, environ: Mapping[str, str], marks: tuple
     named = [word for mark in (*marks, f"{settings.realm.folder}/kdc.pid") for word in ("-P", mark)]
     with (settings.logs / "kdc.log").open("ab") as log:
         return subprocess.Popen(
-            ["krb5kdc", "-n", "-r", REALM, "-r", CORPORATE_REALM, *named], executable=shutil.which("krb5kdc", path=_search_path(environ)),
+            ["krb5kdc", "-n", "-r", REALM, "-r", CORPORATE_REALM, *named],
             stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=_variables(settings, environ),
             cwd=settings.realm.folder, start_new_session=True,
         )  # fmt: skip
@@ -117,8 +119,9 @@ def start_kdc(settings: HadoopSettings, environ: Mapping[str, str], marks: tuple
 
 def listens(settings: HadoopSettings) -> bool:
     """Return whether the KDC takes connections."""
+    host, _, port = settings.kdc_address.partition(":")
     try:
-        socket.create_connection(("127.0.0.1", settings.ports["kdc"]), 1.0).close()
+        socket.create_connection((host, int(port)), 1.0).close()
     except OSError:
         return False
     return True
@@ -160,25 +163,26 @@ def _write_secret(path: Path) -> None:
 
 
 def _client_text(settings: HadoopSettings, default: str) -> str:
-    # TCP only: a KDC that is away is then seen at once. No reverse look-up: the names are those of the URLs.
+    # TCP only: a KDC that is away is then seen at once. On one host no lookup: its names are those of the URLs.
+    host, *others = settings.realm.hosts
+    domain = host[host.index(".") :] if others else host
+    lookup = "" if others else "  dns_canonicalize_hostname = false\n  rdns = false\n"
     return f"""\
 [libdefaults]
   default_realm = {default}
   dns_lookup_kdc = false
   dns_lookup_realm = false
-  dns_canonicalize_hostname = false
-  rdns = false
-  udp_preference_limit = 1
+{lookup}  udp_preference_limit = 1
   renew_lifetime = 7d
 [realms]
   {REALM} = {{
-    kdc = 127.0.0.1:{settings.ports["kdc"]}
+    kdc = {settings.kdc_address}
   }}
   {CORPORATE_REALM} = {{
-    kdc = 127.0.0.1:{settings.ports["kdc"]}
+    kdc = {settings.kdc_address}
   }}
 [domain_realm]
-  localhost = {REALM}
+  {domain} = {REALM}
 """
 
 
@@ -186,8 +190,8 @@ def _kdc_text(settings: HadoopSettings) -> str:
     folder = settings.realm.folder
     return f"""\
 [kdcdefaults]
-  kdc_listen = 127.0.0.1:{settings.ports["kdc"]}
-  kdc_tcp_listen = 127.0.0.1:{settings.ports["kdc"]}
+  kdc_listen = {settings.kdc_address}
+  kdc_tcp_listen = {settings.kdc_address}
 [realms]
 {"".join(_realm_text(folder, name) for name in (REALM, CORPORATE_REALM))}
 [logging]

@@ -13,15 +13,23 @@ CORPORATE_REALM = "CORP.LOCAL"
 CORPORATE_USERS = ("corp-alice", "corp-bob", "corp-gateway", "stranger")
 #: Hadoop's rules for the short names of principals.
 RULES = rf"RULE:[1:$1@$0](corp-.*@{CORPORATE_REALM})s/corp-|@.*//g" "\nDEFAULT"
-#: The accounts of the daemons, and the service of their pages, on localhost.
+#: The accounts of the daemons, and the service of their pages.
 HDFS, YARN, HTTP = SERVICES = ("hdfs", "yarn", "HTTP")
 
 
 @dataclass(frozen=True)
 class Realm:
-    """Names and files of both realms in one folder."""
+    """Names and files of both realms in one folder.
+
+    Attributes
+    ----------
+    folder : Path
+    hosts : tuple of str
+        The hosts that services run on, by full name.
+    """
 
     folder: Path
+    hosts: tuple[str, ...] = ("localhost",)
 
     @property
     def krb5_conf(self) -> Path:
@@ -43,10 +51,15 @@ class Realm:
         return self.folder / f"{name}.keytab"
 
     def principal(self, name: str) -> str:
-        """Return the principal of a user or service."""
-        if name in CORPORATE_USERS:
-            return f"{name}@{CORPORATE_REALM}"
-        return f"{name}/localhost@{REALM}" if name in SERVICES else f"{name}@{REALM}"
+        """Return the principal of a user or service; on several hosts each one replaces _HOST by its own name."""
+        first, *others = self.principals(name)
+        return first if not others else f"{name}/_HOST@{REALM}"
+
+    def principals(self, name: str) -> tuple[str, ...]:
+        """Return all principals of a user, or of a service on each host."""
+        if name in SERVICES:
+            return tuple(f"{name}/{host}@{REALM}" for host in self.hosts)
+        return (f"{name}@{CORPORATE_REALM if name in CORPORATE_USERS else REALM}",)
 
 
 def build_kerberos_properties(realm: Realm) -> dict[str, dict[str, str]]:
