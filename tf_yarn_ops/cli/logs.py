@@ -11,7 +11,6 @@ from ..errors import LogMissing, SpecInvalid, TfYarnError
 from ..follow.log_stream import LogLine, choose_tasks
 from ..launch.launcher import Launcher
 from ..runtime.common.report import JobReport
-from ..runtime.common.values import plain_values
 from ..terminal.output import echo, show
 from ..terminal.progress import Lines
 from ..terminal.signals import Interrupted
@@ -97,14 +96,15 @@ def logs(
 def _show(line: LogLine, as_json: bool) -> None:
     """Print a line of a followed log, with its task."""
     if as_json:
-        _show_json(task=line.task, start=line.start, line=line.text)
+        _show_json(line.text, task=line.task, start=line.start)
     else:
         show(f"{line.task} | {line.text}", data=True)
 
 
-def _show_json(**document: Any) -> None:
+def _show_json(line: str, **document: Any) -> None:
     """Print a line of a log as a JSON object of its own: a whole log may not fit in memory."""
-    show(json.dumps(plain_values(document), ensure_ascii=False))
+    # As in all documents, a NUL is text: databases do not hold it.
+    show(json.dumps(document | {"line": line.replace("\0", "\\u0000")}, ensure_ascii=False))
 
 
 def _print(launcher: Launcher, application_id: str, tasks: tuple[str, ...], tail: int | None, as_json: bool) -> None:
@@ -122,7 +122,7 @@ def _print(launcher: Launcher, application_id: str, tasks: tuple[str, ...], tail
             lines: Iterable[str] = _lines(launcher.log(application_id, name))
             for line in deque(lines, tail) if tail else lines:
                 if as_json:
-                    _show_json(task=name, line=line.removesuffix("\n"))
+                    _show_json(line.removesuffix("\n"), task=name)
                 else:
                     show(f"{name} | {line}" if several else line, data=True, nl=not line.endswith("\n"))
         except (LogMissing, SpecInvalid) as error:  # there is none, or nothing has run in a container of the task
