@@ -332,6 +332,27 @@ def test_outage_is_forgotten_after_a_minute(names):
     assert known.parameters() == {}
 
 
+def test_cause_is_kept_while_another_thread_forgets_datanodes(names):
+    """Uploads share what they know: another one may forget all DataNodes between a request and its answer."""
+    now = [0.0]
+    known = datanodes.UnreachableDatanodes(lambda: now[0])
+    names |= {"dn1": BAD, "dn2": "127.0.0.1"}
+
+    def locate(excluded):
+        for name, address in names.items():
+            if address not in excluded.get("excludedatanodes", ""):
+                return f"http://{name}:9864/"
+        now[0] += datanodes.OUTAGE_SECONDS
+        known.parameters()
+        raise OSError("Failed to find datanode")
+
+    def transfer(location, last_chance):
+        raise datanodes.DatanodeUnreachable from ConnectionRefusedError(location)
+
+    with pytest.raises(ConnectionRefusedError):
+        known.follow(locate, transfer)
+
+
 def test_written_file_has_a_position_and_no_other_place(files):
     with HdfsReader(of_container(files.url), "/x") as file:
         file.seek(-4, io.SEEK_END)

@@ -73,11 +73,12 @@ class UnreachableDatanodes:
         last_chance = False
         tried: Set[str] = set()
         for left in reversed(range(MAX_REQUESTS)):
+            last_chance = last_chance or left == 0
             excluded = {} if last_chance else self.parameters()
             try:
                 location = locate(excluded)
             except Exception as error:
-                if not self._known or last_chance or not NO_DATANODE.search(str(error)):
+                if not excluded or not NO_DATANODE.search(str(error)):
                     raise
                 # Those of earlier calls may be back; without them, only the ones that failed now are left.
                 last_chance = self._known.keys() <= tried
@@ -86,7 +87,6 @@ class UnreachableDatanodes:
             if location is None:
                 return None
             netloc = urlsplit(location).netloc
-            last_chance = last_chance or left == 0
             if netloc in self._known and not last_chance:
                 continue
             try:
