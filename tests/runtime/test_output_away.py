@@ -8,15 +8,21 @@ from support.wire import Wire, job, registration
 from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.runtime.common.file_storage import StorageAway
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.master.containers import Containers
+from tf_yarn_ops.runtime.master.containers import SkeinContainers
 from tf_yarn_ops.runtime.master.coordinator import Coordinator
 
 
-class Nobody(Containers):
+class Nobody(SkeinContainers):
     """A master of containers that has none."""
 
     async def list(self):
         return []
+
+    async def add_page(self, route, target, link):
+        return ""
+
+    async def progress(self, fraction):
+        pass
 
 
 class Away:
@@ -37,7 +43,8 @@ class Away:
 
 
 def coordinator(**deadlines):
-    made = Coordinator(job(deadlines=Deadlines(**deadlines)), "application_1_1", Nobody())
+    request = job(deadlines=Deadlines(**deadlines))
+    made = Coordinator(request, "application_1_1", Nobody(request))
     made._output, made.state.preparing = Away(), True
     return made
 
