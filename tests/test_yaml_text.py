@@ -83,6 +83,12 @@ def test_key_twice_hides_no_other_fault(door, tmp_path):
     assert text.count(": unknown key") == 2, text
 
 
+def test_key_given_many_times_is_one_fault():
+    with pytest.raises(SpecInvalid) as raised:
+        load_yaml("a: 1\n" * 1000)
+    assert len(raised.value.faults) == 1
+
+
 def test_values_of_env_are_texts_as_they_are_written():
     text = """
 common: &common {B: 010, C: yes}

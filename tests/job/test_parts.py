@@ -1,5 +1,8 @@
 """The parts of a job: valid once they exist, with the exact words for what is not."""
 
+import contextlib
+import dataclasses
+
 import pytest
 
 from tf_yarn_ops.errors import SpecInvalid
@@ -17,6 +20,20 @@ def test_defaults_are_the_documented_ones():
     assert TensorBoard() == TensorBoard(memory=2048, vcores=1, linger=0)
     assert Deadlines() == Deadlines(86400, 1800, 600, 60, 0, 604800, 0, 10)
     assert RestartPolicy() == RestartPolicy("never", 0, 3, (), (), 1.0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "value", [None, True, -1, 1.5, "\ud800", [[1]], {"a": [1]}, [None, "x"], float("nan"), object()]
+)
+@pytest.mark.parametrize("part", [Acls, Deadlines, DockerSettings, Environment, Resources, RestartPolicy, TensorBoard])
+def test_any_value_of_any_field_is_valid_or_a_fault(part, value):
+    for field in dataclasses.fields(part):
+        with contextlib.suppress(SpecInvalid):
+            part(
+                **{"scheme": "venv", "location": "/v", field.name: value}
+                if part is Environment
+                else {field.name: value}
+            )
 
 
 def test_max_restarts_default_depends_on_the_mode():

@@ -269,8 +269,9 @@ class RestartPolicy(Part):
     def _faults(self, wrong: set[str]) -> Iterator[Fault]:
         if not wrong & {"mode", "max_restarts"} and self.mode == "never" and self.max_restarts:
             yield Fault("max_restarts", PartFault.NEEDS_RESTARTS, {"given": self.max_restarts, "other": "mode"})
-        codes = () if wrong & {"retry_exit_codes", "fatal_exit_codes"} else {*self.retry_exit_codes}
-        if both := sorted({*codes} & {*self.fatal_exit_codes}):
+        if wrong & {"retry_exit_codes", "fatal_exit_codes"}:
+            return
+        if both := sorted({*self.retry_exit_codes} & {*self.fatal_exit_codes}):
             yield Fault(
                 "retry_exit_codes", PartFault.IN_BOTH_LISTS, {"codes": tuple(both), "other": "fatal_exit_codes"}
             )
