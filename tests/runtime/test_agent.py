@@ -241,7 +241,7 @@ def test_late_renewal_does_not_end_the_command(agent, round_number, ends):
     assert (agent.command.ends, agent.renewal is not None) == (ends, bool(ends))
 
 
-def test_renewal_of_this_round_takes_another_port_after_the_end_of_the_command(agent):
+def test_renewal_of_this_round_after_the_command_takes_another_port(agent):
     old_port = agent.port
     agent.on_renew({"type": "renew", "round": agent.round, "grace": 5.0})
     agent.step()

@@ -11,10 +11,10 @@ from tf_yarn_ops.runtime.common.contract import MAX_STRING, TaskId
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.master.containers import Container, ContainerEnd, LostContainer
 from tf_yarn_ops.runtime.master.job_state import Close, LogTail, Send
-from tf_yarn_ops.runtime.master.lifecycle import Verdict
+from tf_yarn_ops.runtime.master.lifecycle import Prepared, Verdict
 from tf_yarn_ops.runtime.master.monitor import ContainerChecks
 from tf_yarn_ops.runtime.master.registry import Refused
-from tf_yarn_ops.runtime.master.reporting import build_report
+from tf_yarn_ops.runtime.master.reporting import build_live_status, build_report
 from tf_yarn_ops.submit.application import JobContext, build_runtime_job
 
 ALL = ("ps_0", "worker_0", "worker_1")
@@ -69,24 +69,46 @@ def test_last_registration_publishes_the_cluster_spec():
     assert (state.published_at, [one.cause for one in state.rounds]) == (100.0, ["start"])
 
 
-def test_tasks_wait_for_the_working_folder_of_the_output():
-    """Their agents have contact meanwhile, so that none gives up while the file system is away."""
+def preparing():
+    """Return a job whose output is not prepared."""
     state = state_of(job())
-    state.preparing = True
+    state.lifecycle = state.lifecycle._replace(preparing=True)
     state.known = {container: state.known[container] for container in ALL}
+    return state
+
+
+def test_tasks_wait_for_the_working_folder_of_the_output(caplog):
+    """Their agents have contact meanwhile, so that none gives up while the file system is away."""
+    state = preparing()
     effects = [state.on_connect(container, registration(container), 100.0) for container in ALL]
     assert [kinds(each) for each in effects] == [[(container, "welcome")] for container in ALL]
     checks = ContainerChecks(state)
-    assert checks.waiting(101.0).tasks == ["the file system of the output"]
     assert checks.check_missing(101.0) is checks.check_missing(2000.0) is None, "all have registered"
-    assert sorted(kinds(state.on_prepared(2001.0))) == [(container, "start") for container in ALL]
+    with caplog.at_level("INFO"):
+        assert checks.check_deadlines(2000.0) is None
+    assert "Waiting for all ports (3/3), missing: the file system of the output" in caplog.text
+    report = build_report(state, None, None)
+    assert report.message == "Waiting for the file system of the output."
+    assert {task.state for task in report.tasks} == {"registered"}
+    status = build_live_status(state, report, checks.waiting(2000.0), 2000.0)
+    assert status["waiting"]["tasks"] == ["the file system of the output"]
+    assert "waits for the file system of the output since" in status["sentence"]
+    [alert] = [alert for alert in status["alerts"] if alert["code"] == "waiting"]
+    assert alert["text"].startswith("The job waits for ") and alert["tasks"] == []
+    effects = state.apply(Prepared(), 2001.0)
+    assert sorted(kinds(effects)) == [(container, "start") for container in ALL]
 
 
 def test_an_output_that_is_prepared_first_waits_for_no_task():
-    state = state_of(job())
-    state.preparing = True
-    assert state.on_prepared(1.0) == []
+    state = preparing()
+    assert state.apply(Prepared(), 1.0) == []
     assert len(join(state, *ALL)) == 3 and state.lifecycle.published
+
+
+def test_progress_names_the_tasks_whose_agents_take_new_ports():
+    state, peers = published(restart=CLUSTER)
+    fail(state, peers["worker_0"], 100.0)
+    assert build_report(state, None, None).message == "Waiting for ps:0, worker:0, worker:1."
 
 
 def test_agent_without_a_task_is_refused():

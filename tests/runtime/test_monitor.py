@@ -387,7 +387,7 @@ def test_allocation_is_timed_since_the_last_request():
 
 
 @pytest.mark.parametrize("container_state", ["REQUESTED", "RUNNING"])
-def test_a_tensorboard_that_does_not_register_ends_no_job_and_hides_no_task(container_state):
+def test_tensorboard_that_does_not_register_ends_no_job_hides_no_task(container_state):
     limits = Deadlines(allocation=30, registration=30)
     spec = JobSpec(command="x", tasks={"worker": TaskSpec(2)}, deadlines=limits, tensorboard=TensorBoard(), output="/o")
     state = state_of(build_runtime_job(spec, JobContext(20000, user="u")), BEGAN)

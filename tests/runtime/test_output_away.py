@@ -45,7 +45,7 @@ class Away:
 def coordinator(**deadlines):
     request = job(deadlines=Deadlines(**deadlines))
     made = Coordinator(request, "application_1_1", Nobody(request))
-    made._output, made.state.preparing = Away(), True
+    made._output, made.state.lifecycle = Away(), made.state.lifecycle._replace(preparing=True)
     return made
 
 
@@ -55,7 +55,7 @@ def test_deadline_of_the_job_passes_while_the_output_is_away():
     assert made.state.lifecycle.verdict.reason is Reason.TOTAL_TIMEOUT
 
 
-def test_agents_register_while_the_output_is_away_and_start_when_it_answers():
+def test_agents_register_while_the_output_is_away_and_start_after_it():
     made = coordinator(stop_grace=0)
 
     async def play():

@@ -4,7 +4,6 @@ The zip holds it as ``__main__.py``. Every release of Python can read it: an old
 """
 
 import gc
-import importlib
 import os
 import sys
 
@@ -39,6 +38,8 @@ def main():  # type: ignore[no-untyped-def]
             os.execv(path, [path] + sys.argv)
         sys.stderr.write("tf_yarn_ops needs Python 3.9, found %s on %s\n" % (sys.version.split()[0], os.uname()[1]))
         return 127  # as a shell does for an interpreter that is missing
+    import importlib  # Python 2.6 has none
+
     gc.disable()  # imports leave no garbage: looking for it costs each agent 2 ms
     module = importlib.import_module("tf_yarn_ops.runtime." + PARTS.get(sys.argv[1], "agent.agent"))
     gc.enable()

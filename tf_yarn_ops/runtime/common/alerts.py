@@ -167,12 +167,10 @@ def _waiting(document: Mapping[str, Any]) -> Iterator[Alert]:
     waiting = document.get("waiting") or {}
     waited = document["at"] - waiting.get("since", document["at"])
     if waited >= WAIT_SECONDS:
-        names, number = waiting.get("tasks") or (), len(document.get("tasks") or ())
-        yield Alert(
-            "waiting",
-            f"{len(names)} of {number} tasks are missing for {duration(waited)}: {list_names(names)}.",
-            tuple(name.partition(" ")[0] for name in names),
-        )
+        names, tasks = waiting.get("tasks") or (), [item["task"] for item in document.get("tasks") or ()]
+        missing = tuple(task for task in (name.partition(" ")[0] for name in names) if task in tasks)
+        what = f"{len(missing)} of {len(tasks)} tasks are missing" if missing else "The job waits"
+        yield Alert("waiting", f"{what} for {duration(waited)}: {list_names(names)}.", missing)
 
 
 def _deadlines(document: Mapping[str, Any]) -> Iterator[Alert]:

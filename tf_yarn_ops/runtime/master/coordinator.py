@@ -20,7 +20,7 @@ from .agent_server import AgentServer
 from .commit import OutputCommit, commit_of, persist
 from .containers import Containers, show_page
 from .job_state import JobState
-from .lifecycle import Event, Verdict
+from .lifecycle import Event, Prepared, Verdict
 from .monitor import ContainerMonitor
 from .reporting import build_live_status, build_report
 from .shutdown import Shutdown
@@ -74,9 +74,8 @@ class Coordinator:
             Run until the verdict, like the parts of the coordinator: an error of one ends the job.
         """
         times = asyncio.ensure_future(self._read_times())
-        background: List["asyncio.Future[Any]"] = [asyncio.ensure_future(self._monitor.run())]
-        if self._output is not None:
-            others = (*others, self._keep_output(self._output))
+        keeping = asyncio.ensure_future(self._keep_output(self._output))
+        background: List["asyncio.Future[Any]"] = [asyncio.ensure_future(self._monitor.run()), keeping]
         if listener is not None:
             others = (*others, self.agents.server.serve(listener, server_context()))
         if self._tunnel is not None:
@@ -93,6 +92,7 @@ class Coordinator:
                 if error is not None:
                     logger.error("A part of the coordinator ended", exc_info=error)
                     self._on_error(error)
+        keeping.cancel()
         self._website.renew()
         await Shutdown(self.state, self.agents.perform, self._changed).run(self._commit_output)
         self._website.renew(final=True)
@@ -112,12 +112,12 @@ class Coordinator:
 
     # -- the output -------------------------------------------------------------------------
 
-    async def _keep_output(self, output: OutputCommit) -> None:
+    async def _keep_output(self, output: Optional[OutputCommit]) -> None:
         """Prepare the output, for which the tasks wait; then note how large the work is, until there is a verdict."""
-        end = await persist(output.prepare)
-        if end is not None:
-            self.apply(end)
-        self.agents.perform(self.state.on_prepared(time.monotonic()))
+        if output is None:
+            return
+        verdict = await persist(output.prepare)
+        self.apply(verdict or Prepared())
         while self.state.lifecycle.verdict is None:
             await asyncio.get_running_loop().run_in_executor(None, output.measure)
             await asyncio.sleep(MEASURE_SECONDS)

@@ -78,8 +78,6 @@ class JobState:
     to_replace : list of Container
         Containers of no use, for which others must be requested.
     deferred : DeferredFailures
-    preparing : bool
-        Whether all tasks wait for the working folder of the output.
     began : float
         When the coordinator began.
     published_at : float or None
@@ -103,7 +101,6 @@ class JobState:
         self.known: Dict[str, Container] = {}
         self.to_replace: List[Container] = []
         self.deferred = DeferredFailures(job, self.rules)
-        self.preparing = job.commit is not None
         self.began, self.started_at = now, time.time()
         self.published_at: Optional[float] = None
         self.restarts_at = 0.0
@@ -274,13 +271,6 @@ class JobState:
         self._decide(event, now)
         return self._take_effects()
 
-    def on_prepared(self, now: float) -> Effects:
-        """Let the tasks start whose agents have registered meanwhile."""
-        self.preparing = False
-        for task in self.registry.serving:
-            self._on_registered(task, now)
-        return self._take_effects()
-
     def apply_deferred(self, now: float) -> Effects:
         """Apply the deferred failures that are due."""
         self._decide_deferred(now)
@@ -348,13 +338,13 @@ class JobState:
             self._send_start(peer, now)
         elif not has_started:
             peer.running = False
-            if why := message["unfit"]:
-                self._decide(Verdict(Reason.ENVIRONMENT_INVALID, f"{peer.task} on {peer.host}: {why}", peer.task), now)
-            self._on_registered(peer.task, now)
-
-    def _on_registered(self, task: TaskId, now: float) -> None:
-        if not self.preparing:
-            self._decide(Registered(task), now)
+            why = message["unfit"]
+            self._decide(
+                Verdict(Reason.ENVIRONMENT_INVALID, f"{peer.task} on {peer.host}: {why}", peer.task)
+                if why
+                else Registered(peer.task),
+                now,
+            )
 
     def _needs_port(self, peer: Peer) -> bool:
         """Return whether the others go on while an agent takes another port, because its own was taken."""
@@ -391,7 +381,7 @@ class JobState:
         if message["round"] == self.lifecycle.round and 0 < message["port"] < 65536:
             peer.port, peer.running = message["port"], False
             self.timeline.registered(peer.task, peer.host, self.lifecycle.round)
-            self._on_registered(peer.task, now)
+            self._decide(Registered(peer.task), now)
 
     def _on_exited(self, peer: Peer, message: Mapping[str, Any], now: float) -> None:
         """Acknowledge the end of a command; handle it if it is the end of the last start."""

@@ -73,6 +73,8 @@ class State(NamedTuple):
         The number of this publication of the cluster spec, from 1.
     published : bool
         Whether the cluster spec of this round has been published.
+    preparing : bool
+        Whether all tasks wait for the working folder of the output.
     failures : mapping of str to NodeFailures
         By node; that of the latest failure is the last.
     verdict : Verdict or None
@@ -85,6 +87,7 @@ class State(NamedTuple):
     quick_failures: Mapping[Optional[TaskId], int] = {}
     round: int = 1
     published: bool = False
+    preparing: bool = False
     failures: Mapping[str, NodeFailures] = {}
     verdict: Optional[Verdict] = None
 
@@ -93,6 +96,10 @@ class Registered(NamedTuple):
     """An agent waits for its command."""
 
     task: TaskId
+
+
+class Prepared(NamedTuple):
+    """The working folder of the output is there."""
 
 
 class Exited(NamedTuple):
@@ -119,7 +126,7 @@ class Lost(NamedTuple):
     node: str = ""
 
 
-Event = Union[Registered, Exited, Lost, Verdict]
+Event = Union[Registered, Prepared, Exited, Lost, Verdict]
 
 
 class Decision(NamedTuple):
@@ -175,6 +182,7 @@ def initial_state(job: Job) -> State:
         phases=dict.fromkeys(job.tasks(), PENDING),
         restarts_left=_budget(job, "max_restarts"),
         losses_left=_budget(job, "max_container_losses"),
+        preparing=job.commit is not None,
     )
 
 
@@ -221,7 +229,7 @@ def decide(rules: Rules, state: State, event: Event) -> Tuple[State, Decision]:
     ----------
     rules : Rules
     state : State
-    event : Registered, Exited, Lost or Verdict
+    event : Registered, Prepared, Exited, Lost or Verdict
         Late, repeated and impossible events change nothing.
 
     Returns
@@ -233,6 +241,8 @@ def decide(rules: Rules, state: State, event: Event) -> Tuple[State, Decision]:
         return state, NOTHING
     if isinstance(event, Verdict):
         return _finish(state, event)
+    if isinstance(event, Prepared):
+        return _publish(rules, state._replace(preparing=False))
     if event.task not in state.phases:
         return state, NOTHING
     if isinstance(event, Registered):
@@ -249,10 +259,13 @@ def _registered(rules: Rules, state: State, event: Registered) -> Tuple[State, D
         return _with(state, event.task, RUNNING), Decision(
             "start", event.task, cause="its agent registered after the others"
         )
-    state = _with(state, event.task, REGISTERED)
-    if state.published or any(
-        phase in (PENDING, LOST) and needed(rules, task.type) for task, phase in state.phases.items()
-    ):
+    return _publish(rules, _with(state, event.task, REGISTERED))
+
+
+def _publish(rules: Rules, state: State) -> Tuple[State, Decision]:
+    """Publish the cluster spec, if nothing is missing for it."""
+    missing = [task for task, phase in state.phases.items() if phase in (PENDING, LOST) and needed(rules, task.type)]
+    if state.published or state.preparing or missing:
         return state, NOTHING
     return _release(rules, state)[0]._replace(published=True), Decision("publish")
 

@@ -30,6 +30,8 @@ STEADY_POLL_SECONDS = 2.0
 LOGS_READ = 3
 #: Containers whose nodes are asked why they ended, of those that end at the same time.
 MAX_EXPLAINED = 4
+#: What all tasks wait for while the working folder of the output is not there.
+OUTPUT = "the file system of the output"
 #: Seconds between two log lines that name the missing tasks.
 LOG_SECONDS = 10.0
 #: Containers in a row that YARN may give on excluded nodes; it often gives the same one until heartbeats have drifted.
@@ -237,10 +239,8 @@ class ContainerChecks:
 
     def _missing(self) -> List[str]:
         """Return texts about what the cluster spec waits for."""
-        tasks, serving = self._state.pending(), self._state.registry.serving
-        if self._state.preparing and all(task in serving for task in tasks):
-            return ["the file system of the output"]
-        return [self._describe(task) for task in tasks]
+        tasks = [self._describe(task) for task in self._state.pending()]
+        return tasks or [OUTPUT] * self._state.lifecycle.preparing
 
     def _describe(self, task: TaskId) -> str:
         """Return a text about a missing task: where its command ends, or the state of its container."""

@@ -13,6 +13,7 @@ from ..common.status import FAILED, LOST, RUNNING, Waiting, build_status
 from .commit import OutputCommit
 from .job_state import SILENT_AGENT_SECONDS, JobState
 from .lifecycle import SHARED
+from .monitor import OUTPUT
 
 #: Libraries of the environment whose versions the page shows.
 _LIBRARIES = ("tensorflow", "tensorflow-cpu", "keras", "numpy", "tensorboard")
@@ -95,8 +96,8 @@ def _describe_progress(state: JobState) -> str:
     phases = list(state.lifecycle.phases.values())
     if state.lifecycle.published:
         return f"{phases.count(RUNNING)} of {len(phases)} tasks run."
-    missing = [str(task) for task in state.lifecycle.phases if task not in state.registry.serving]
-    return f"Waiting for {list_names(missing)}."
+    missing = [task for task in state.pending() if task not in state.registry.serving] or state.pending()
+    return f"Waiting for {list_names(missing or [OUTPUT])}."
 
 
 def build_live_status(state: JobState, report: JobReport, waiting: Optional[Waiting], now: float) -> Dict[str, Any]:
