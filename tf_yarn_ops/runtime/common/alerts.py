@@ -169,8 +169,9 @@ def _waiting(document: Mapping[str, Any]) -> Iterator[Alert]:
     if waited >= WAIT_SECONDS:
         names, tasks = waiting.get("tasks") or (), [item["task"] for item in document.get("tasks") or ()]
         missing = tuple(task for task in (name.partition(" ")[0] for name in names) if task in tasks)
-        what = f"{len(missing)} of {len(tasks)} tasks are missing" if missing else "The job waits"
-        yield Alert("waiting", f"{what} for {duration(waited)}: {list_names(names)}.", missing)
+        what = f"{duration(waited)}: {list_names(names)}."
+        missed = f"{len(missing)} of {len(tasks)} tasks are missing for {what}"
+        yield Alert("waiting", missed if missing else f"The job waits for {what}", missing)
 
 
 def _deadlines(document: Mapping[str, Any]) -> Iterator[Alert]:
