@@ -1,9 +1,11 @@
-"""Two ResourceManagers and two NameNodes: the active one is killed at every step of a job, or the first one hangs.
+"""Two ResourceManagers and two NameNodes: the active one is killed at every step of a job, cut off, or the first hangs.
 
 A ResourceManager is killed in tests/secure/test_pairs.py, where tokens must survive it too.
 """
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +20,8 @@ from support.access import REQUEST_TIMEOUT, plain
 from support.cluster_jobs import job, until_it_runs
 from support.commit_rows import read, train
 from support.hadoop import HadoopCluster
+from support.hadoop.cluster import make_active
+from support.hadoop.hosts import missing_for_hosts
 from support.httpfs import running_httpfs
 from support.programs import SUBMIT, YTF
 from support.tls import Authority
@@ -33,6 +37,9 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 #: Seconds for which our clients await an answer here, and that none of them may take as long as.
 LONG, BRIEF = 600.0, 30.0 * PATIENCE
+#: A group that nobody has: of the clients that a partition cuts off.
+CUT_OFF = 4242424
+WITH_SBIN = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
 WRITE_AND_READ = """\
 echo word-for-the-log; until [ -e {gate} ]; do sleep 0.1; done; python3 -c '
 import fsspec, os
@@ -82,16 +89,26 @@ def test_commit_survives_a_failover_inside_its_last_rename(hadoop):
 
 
 @contextmanager
-def hung(hadoop, kind):
-    """Stop the first daemon of a pair, as the standby: it takes connections, and answers nothing."""
-    first = {"nn": hadoop.settings.namenodes[0], "rm": "rm"}[kind]
-    if hadoop.active(kind) == first:
+def hung(hadoop, kind, role="standby"):
+    """Stop the first daemon of a pair: it takes connections, and answers nothing.
+
+    If it is the active one, ZooKeeper makes the other ResourceManager active, an administrator the other NameNode, who
+    then kills the first.
+    """
+    pair = {"nn": hadoop.settings.namenodes, "rm": hadoop.settings.resourcemanagers}[kind]
+    if (hadoop.active(kind) == pair[0]) != (role == "active"):
         hadoop.failover(kind)
-    hadoop.stop_daemon(first, signal.SIGSTOP)
+    hadoop.stop_daemon(pair[0], signal.SIGSTOP)
+    fenced = (kind, role) == ("nn", "active")
     try:
+        if fenced:
+            make_active(hadoop.settings, pair[1])
         yield
     finally:
-        hadoop.stop_daemon(first, signal.SIGCONT)
+        hadoop.stop_daemon(pair[0], signal.SIGKILL if fenced else signal.SIGCONT)
+        if fenced:
+            hadoop.start_daemon(pair[0])
+        until(lambda: {hadoop.settings.ask_role(name) for name in pair} == {"active", "standby"}, 60)
 
 
 @pytest.fixture
@@ -136,15 +153,16 @@ def test_hung_namenode_costs_each_client_a_short_wait(hadoop, brief):
         brief(*YTF, "history", "--json")
 
 
-def test_hung_namenode_holds_up_no_running_training(hadoop, brief, tmp_path):
+@pytest.mark.parametrize("role", ["standby", "active"])
+def test_hung_namenode_holds_up_no_running_training(hadoop, brief, tmp_path, role):
     """Program and coordinator go on; what Hadoop's own clients wait for comes when it answers again."""
     tmp_path.chmod(0o777)
-    gate, output = tmp_path / "gate", f"hdfs:///tmp/trained-{os.getpid()}"
+    gate, output = tmp_path / "gate", f"hdfs:///tmp/trained-{role}-{os.getpid()}"
     with launcher_by(plain(hadoop)) as launcher:
         spec = job(WRITE_AND_READ.format(gate=gate), output=output, commit="new")
         ours = launcher.submit(spec)
         until_it_runs(launcher, ours)
-        with hung(hadoop, "nn"):
+        with hung(hadoop, "nn", role):
             began = time.monotonic()
             gate.touch()
             report = launcher.wait(ours, timeout=60 * PATIENCE)
@@ -157,15 +175,79 @@ def test_hung_namenode_holds_up_no_running_training(hadoop, brief, tmp_path):
         until(lambda: "word-for-the-log" in brief(*YTF, "logs", ours), 120, 1)
 
 
-def test_hung_resourcemanager_costs_each_client_a_short_wait(hadoop, brief):
+@pytest.mark.parametrize("role", ["standby", "active"])
+def test_hung_resourcemanager_costs_each_client_a_short_wait(hadoop, brief, role):
     own = ("--environment", f"venv://{sys.prefix}", "-m", "256", "-r", "worker:1", "sleep 600")
-    with hung(hadoop, "rm"):
+    with hung(hadoop, "rm", role):
         ours = brief(*SUBMIT, *own).strip()
         try:
             assert ours in brief(*YTF, "list")
             assert ours in brief(*YTF, "status", ours)
         finally:
             brief(*YTF, "kill", ours)
+
+
+@contextmanager
+def cut_off(hadoop, daemon):
+    """Let the kernel drop what processes of the group `CUT_OFF` send to a daemon."""
+    ports = ", ".join(str(port) for name, port in hadoop.settings.ports.items() if name.partition("-")[0] == daemon)
+    table = f"inet ytf-{os.getpid()}"
+    rules = f"""
+    add table {table}
+    add chain {table} outgoing {{ type filter hook output priority 0; }}
+    add rule {table} outgoing meta skgid {CUT_OFF} tcp dport {{ {ports} }} drop
+    """
+    subprocess.run(["nft", "-f", "-"], input=rules, text=True, check=True, env=WITH_SBIN)
+    try:
+        yield
+    finally:
+        subprocess.run(["nft", "delete", "table", *table.split()], check=True, env=WITH_SBIN)
+
+
+def test_active_ones_that_a_client_cannot_reach_are_left_for_the_others(hadoop, tmp_path):
+    """The standbys answer it. Before the failover a call ends as an outage; afterwards all goes on, with one training."""
+    if missing := missing_for_hosts():
+        pytest.skip(f"a partition needs {missing}")
+    gate, log = tmp_path / "gate", tmp_path / "log"
+    own = ("--json", "--environment", f"venv://{sys.prefix}", "-m", "256", "-r", "worker:1")
+    options = {"env": plain(hadoop).environ, "text": True, "group": CUT_OFF, "stdout": subprocess.PIPE}
+
+    def run(*words):
+        began = time.monotonic()
+        ran = subprocess.run(words, **options, stderr=subprocess.PIPE, timeout=LONG)
+        print(f"{time.monotonic() - began:.1f} s, exit {ran.returncode}: {words[3:]} {ran.stderr[-500:]}")
+        assert time.monotonic() - began < 2 * BRIEF, (words, ran)
+        return ran
+
+    def trained_once(report):
+        assert (report["reason"], [task["starts"] for task in report["tasks"]]) == ("SUCCEEDED", [1]), report
+
+    with log.open("w") as file:
+        words = [*SUBMIT, "--wait", *own, f"until [ -e {gate} ]; do sleep 0.1; done"]
+        waiting = subprocess.Popen(words, **options, stderr=file)
+    try:
+        ours = until(lambda: re.search(r"application_\S+(?= RUNNING)", log.read_text()), 120, what=log.read_text)[0]
+        with cut_off(hadoop, hadoop.active("rm")):
+            until(lambda: "still waiting" in log.read_text(), 120, what=log.read_text)
+            asked = run(*YTF, "status", ours)
+            assert (asked.returncode, "timed out" in asked.stderr) == (4, True), asked
+            hadoop.failover("rm")
+            assert ours in run(*YTF, "list").stdout
+            gate.touch()
+            trained_once(json.loads(waiting.communicate(timeout=LONG)[0]))
+        with cut_off(hadoop, hadoop.active("nn")):
+            again = *SUBMIT, "--wait", "--run_id", "cut-off", *own, "echo the-log"
+            report = json.loads(run(*again).stdout)
+            assert report["reason"] == "CLUSTER_UNREACHABLE", report
+            assert "timed out" in report["message"] and "is not active" in report["message"], report
+            hadoop.failover("nn")
+            trained_once(report := json.loads(run(*again).stdout))
+            assert report["application_id"] in run(*YTF, "history", "--json").stdout
+            until(lambda: "the-log" in run(*YTF, "logs", report["application_id"]).stdout, 120, 1)
+    finally:
+        gate.touch()
+        waiting.kill()
+        waiting.communicate()
 
 
 @pytest.fixture
