@@ -11,6 +11,7 @@ import pytest
 from support.faults import Matrix, check
 from support.hadoop.hosts import HostsCluster, missing_for_hosts
 from support.hosts_rig import FOREVER, HostsRig
+from support.httpfs import proxy_properties, running_httpfs
 from support.programs import ROOT, YTF
 from support.waiting import PATIENCE, until
 from tf_yarn_ops.minicluster import health
@@ -63,6 +64,16 @@ for number in range(3):
     with fsspec.open(path, "rb") as file:
         assert file.read() == b"x" * 300000 + b"y" * 300000
 '"""
+#: Writes into the output.
+WRITE = """python3 -c '
+import fsspec, os
+with fsspec.open(os.environ["DTF_OUTPUT_PATH"] + "/file", "wb") as file:
+    file.write(b"the output")
+'"""
+#: What an administrator sets at the NameNode where DNS has no names of addresses.
+ALLOW_NAMELESS = (
+    "<property><name>dfs.namenode.datanode.registration.ip-hostname-check</name><value>false</value></property>"
+)
 #: Ends when the file exists that `release` makes; writes and reads files of HDFS until then.
 UNTIL_RELEASED = "echo step 1; until [ -e $RELEASED ]; do sleep 0.2; done"
 SMALL_FILES = """python3 -c '
@@ -93,6 +104,7 @@ def cluster(tmp_path_factory):
     if missing := missing_for_hosts():
         pytest.skip(f"several hosts need {missing}")
     properties = {"yarn.nm.liveness-monitor.expiry-interval-ms": f"{EXPIRY * 1000:.0f}"}
+    properties |= proxy_properties("root")  # for HttpFS
     with HostsCluster(tmp_path_factory.mktemp("hosts"), HOSTS, properties=properties) as running:
         yield running
 
@@ -137,6 +149,88 @@ def datanode_unreachable_for_client(rig):
     # The task may have run on n3, whose NodeManager edge can't name: its log is then in HDFS a moment later.
     until(lambda: "the-log" in rig.run(*YTF, "logs", *outcome.applications).stdout, 60, 1, "a log")
     return outcome
+
+
+def close_datanodes(rig, verdict):
+    """Refuse what the client sends to the DataNodes' HTTP ports."""
+    for node in NODES:
+        rig.cluster.unblock(node)
+        rig.cluster.block(node, "edge", "9864", verdict)
+
+
+@row("a firewall rejects or drops what the client sends to DataNodes", Reason.CLUSTER_UNREACHABLE, 60)
+def datanodes_closed_to_client(rig):
+    """The message names the port and the way round it; no application is submitted."""
+    known = len(rig.applications())
+    for verdict in ("reject", "drop"):
+        close_datanodes(rig, verdict)
+        outcome = rig.play("-r", "worker:1", FOREVER)
+        assert rig.clients[-1].process.returncode == 4, outcome
+        assert re.search(r"DataNode n\d.lab.test:9864 .* set webhdfs in site.yaml to an HttpFS", outcome.message), (
+            outcome
+        )
+    assert len(rig.applications()) == known, rig.applications()
+    return outcome
+
+
+@row("a firewall drops what the client sends to DataNodes; it reaches HDFS through an HttpFS", Reason.SUCCEEDED, 120)
+def datanodes_closed_to_client_of_httpfs(rig):
+    close_datanodes(rig, "drop")
+    site = rig.cluster.directory / "edge" / ".config" / "tf_yarn_ops" / "site.yaml"
+    site.parent.mkdir(parents=True, exist_ok=True)
+    with running_httpfs(rig.cluster, rig.cluster.directory / "httpfs", "n1") as url:
+        site.write_text(f"webhdfs: {url}\n")
+        try:
+            words = "-o", "hdfs:///tmp/by-httpfs", "--commit", "new", "--file", __file__
+            outcome = rig.play("-r", "worker:1", *words, f"echo the-log; {WRITE}", expect=trained_once)
+            (application,) = outcome.applications
+            assert "the-log" in rig.run(*YTF, "logs", application).stdout
+            assert application in rig.run(*YTF, "history", "--json").stdout
+            assert "the output" in rig.fetch(f"{url}/webhdfs/v1/tmp/by-httpfs/file?op=OPEN&user.name=root")
+            return outcome
+        finally:
+            site.unlink()
+
+
+@row("no address has a name, nor has a host a file of names", Reason.SUCCEEDED, 150)
+def no_reverse_lookup(rig):
+    """A NameNode refuses such DataNodes until a property allows them; YARN names the nodes by their addresses."""
+    refused, file = "because hostname cannot be resolved", rig.cluster.directory / "master" / "conf" / "hdfs-site.xml"
+    text = file.read_text()
+    try:
+        for node in ("master", "edge", *NODES):
+            rig.cluster.use_dns(node)
+        restart(rig, "dn3")
+        until(lambda: refused in (rig.cluster.settings.logs / "dn3.log").read_text(), 60, what=refused)
+        file.write_text(text.replace("</configuration>", f"{ALLOW_NAMELESS}</configuration>"))
+        restart(rig, "nn", *(daemon_of(node, "nm") for node in NODES))
+        until(lambda: rig.live_datanodes() == HOSTS, 60, what="all DataNodes are live")
+        outcome = rig.play("-r", "worker:3", f"echo the-log; {RING}", expect=named_by_addresses)
+        assert "the-log" in rig.run(*YTF, "logs", *outcome.applications).stdout, outcome
+        client = rig.submit("-r", "worker:1", FOREVER)
+        until(lambda: client.report().get("state") == "RUNNING", 60, 0.5, client.lines)
+        rig.run(*YTF, "kill", client.application)
+        assert client.end(rig.clock()).reason is Reason.KILLED, client.lines()
+        return outcome
+    finally:
+        file.write_text(text)
+        for node in ("master", "edge", *NODES):
+            rig.cluster.set_names(node, {})
+        restart(rig, *(daemon_of(node, "nm") for node in NODES))
+
+
+def named_by_addresses(report):
+    on_different_hosts(report)
+    found = sorted(address.rpartition(":")[0] for address in report["metrics"]["addresses"])
+    assert found == ["10.77.0.11", "10.77.0.12", "10.77.0.13"], report
+
+
+def restart(rig, *names):
+    """End daemons as an administrator does, and start them again."""
+    for name in names:
+        rig.cluster.stop_daemon(name)
+    for name in names:
+        rig.cluster.start_daemon(name)
 
 
 @row("the host of a DataNode is cut off for ever", Reason.SUCCEEDED, 400)
@@ -468,14 +562,10 @@ def test_tensorflow_trains_on_three_hosts_from_and_to_hdfs(rig, played):
     program = f"python multi_worker.py --batch_size 63 --steps 300 && {UNTIL_RELEASED}"
     client = rig.submit(*releasable(rig, "trains"), *words, *board, *files, program)
 
-    def fetch(url):
-        code = "import sys, urllib.request as r; print(r.build_opener(r.ProxyHandler({})).open(sys.argv[1], timeout=30).read())"
-        return rig.run(sys.executable, "-c", code, url).stdout
-
     address = until(lambda: client.report().get("tensorboard_url"), 180, 0.5, client.lines)
     assert address.startswith("http://master.lab.test:8088/proxy/"), address
-    until(lambda: "loss" in fetch(f"{address}data/plugin/scalars/tags"), 120, 1, client.lines)
-    assert "worker:2" in fetch(client.report()["tracking_url"].rstrip("/") + "/pages/ytf/")
+    until(lambda: "loss" in rig.fetch(f"{address}data/plugin/scalars/tags"), 120, 1, client.lines)
+    assert "worker:2" in rig.fetch(client.report()["tracking_url"].rstrip("/") + "/pages/ytf/")
     release(rig, "trains")
 
     def expect(report):

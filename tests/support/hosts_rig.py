@@ -117,6 +117,11 @@ class HostsRig(Rig):
         """Run a program on edge to its end."""
         return self.cluster.run("edge", words, timeout=120 * PATIENCE, env=self.environ)
 
+    def fetch(self, url):
+        """Return what edge reads at a URL."""
+        code = "import sys, urllib.request as r; print(r.build_opener(r.ProxyHandler({})).open(sys.argv[1], timeout=30).read())"
+        return self.run(sys.executable, "-c", code, url).stdout
+
     def evidence(self, text):
         """Return the last client's lines, and report and logs of all applications that they, or a text, name."""
         text += self.clients[-1].lines() if self.clients else ""
@@ -147,6 +152,11 @@ class HostsRig(Rig):
         """Return whether each block of HDFS has all its copies, as the NameNode counts them."""
         found = health.query_namenode(self.cluster.settings, "nn", "FSNamesystem")
         return [bean["LowRedundancyBlocks"] + bean["PendingReconstructionBlocks"] for bean in found] == [0]
+
+    def live_datanodes(self):
+        """Return how many DataNodes the NameNode takes for alive."""
+        found = health.query_namenode(self.cluster.settings, "nn", "FSNamesystemState")
+        return sum(bean["NumLiveDataNodes"] for bean in found)
 
     def restore(self):
         """Undo all that was done to the network, and wait until all nodes are back."""

@@ -3,13 +3,14 @@
 import os
 import subprocess
 import urllib.error
-import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 
+from support.hadoop.hosts import full_name
 from support.hadoop.kerberos import HTTP, PROXY_USER
 from support.hadoop.server_jars import fetch_jars
 from support.waiting import until
+from tf_yarn_ops.minicluster import health
 from tf_yarn_ops.minicluster.ports import choose_ports
 
 #: Maven has no HttpFS of 3.4.3; this one runs on the other jars of 3.4.3.
@@ -17,12 +18,17 @@ VERSION = "3.4.2"
 _JARS = (f"org.apache.hadoop:hadoop-hdfs-httpfs:{VERSION}", "com.googlecode.json-simple:json-simple:1.1.1")
 
 
+def proxy_properties(user):
+    """Return the properties by which a user may act for all others, from everywhere."""
+    return {f"hadoop.proxyuser.{user}.{what}": "*" for what in ("hosts", "groups")}
+
+
 def let_act_for_others(hadoop):
     """Let the daemons' user act for other users, in the NameNode that runs."""
     file, user = hadoop.settings.configuration / "core-site.xml", hadoop.settings.user
     rows = "".join(
-        f"<property><name>hadoop.proxyuser.{user}.{what}</name><value>*</value></property>"
-        for what in ("hosts", "groups")
+        f"<property><name>{name}</name><value>{value}</value></property>"
+        for name, value in proxy_properties(user).items()
     )
     text = file.read_text()
     if rows not in text:
@@ -49,16 +55,16 @@ def kerberos_properties(realm):
 
 
 @contextmanager
-def running_httpfs(hadoop, folder):
-    """Run an HttpFS, with Kerberos where the cluster has it; gives its URL."""
+def running_httpfs(hadoop, folder, host=None):
+    """Run an HttpFS, with Kerberos where the cluster has it, or on a host of a cluster of several; gives its URL."""
     settings, home = hadoop.settings, Path(folder)
-    if not settings.kerberos:
+    if not (settings.kerberos or proxy_properties(settings.user).items() <= settings.properties.items()):
         let_act_for_others(hadoop)
-    port = choose_ports(["httpfs"])["httpfs"]
-    for name in ("conf", "log", "temp"):
-        (home / name).mkdir(parents=True)
+    name, port = (full_name(host), 14000) if host else (settings.host, choose_ports(["httpfs"])["httpfs"])
+    for part in ("conf", "log", "temp"):
+        (home / part).mkdir(parents=True)
     values = {
-        "httpfs.http.hostname": settings.host,
+        "httpfs.http.hostname": name,
         "httpfs.http.port": port,
         "httpfs.hadoop.config.dir": settings.configuration,
         # bob may use HttpFS for ann, as a gateway's user may
@@ -66,12 +72,12 @@ def running_httpfs(hadoop, folder):
         "httpfs.proxyuser.bob.groups": "*",
         **(kerberos_properties(settings.realm) if settings.kerberos else {}),
     }
-    rows = "".join(f"<property><name>{name}</name><value>{value}</value></property>" for name, value in values.items())
+    rows = "".join(f"<property><name>{key}</name><value>{value}</value></property>" for key, value in values.items())
     (home / "conf" / "httpfs-site.xml").write_text(f"<configuration>{rows}</configuration>")
     (home / "conf" / "httpfs-signature.secret").write_text("a secret of the test")
     folders = [
-        f"-Dhttpfs.{name}.dir={home / where}"
-        for name, where in (("home", ""), ("config", "conf"), ("log", "log"), ("temp", "temp"))
+        f"-Dhttpfs.{part}.dir={home / where}"
+        for part, where in (("home", ""), ("config", "conf"), ("log", "log"), ("temp", "temp"))
     ]
     jars = ":".join(f"{folder}/*" for folder in settings.client_jars)
     command = [
@@ -85,17 +91,18 @@ def running_httpfs(hadoop, folder):
         f"{jars}:{fetch_jars(f'httpfs-{VERSION}', _JARS)}/*:{home}/conf:{settings.configuration}",
         "org.apache.hadoop.fs.http.server.HttpFSServerWebServer",
     ]
+    command = hadoop.on(host, command) if host else command
     with (home / "out.log").open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=home)
 
-    url = f"http://{settings.host}:{port}"
+    url = f"http://{name}:{port}"
 
     def answers():
         """Return whether a request is answered; an open port is not enough: the first answer takes seconds."""
         assert process.poll() is None, (home / "out.log").read_text()[-3000:]
         try:
-            with urllib.request.urlopen(f"{url}/webhdfs/v1/?op=GETFILESTATUS&user.name={settings.user}", timeout=60):
-                return True
+            health.open_page(settings, f"{url}/webhdfs/v1/?op=GETFILESTATUS&user.name={settings.user}", 60).close()
+            return True
         except urllib.error.HTTPError:  # with Kerberos it asks for a ticket
             return True
         except OSError:

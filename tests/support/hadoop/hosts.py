@@ -8,8 +8,8 @@ a run, and two clusters never meet.
 |---|---|---|
 | ``master`` | ResourceManager, NameNode; the KDC of a secured cluster | 10.77.0.10, 2001:db8:77::10 |
 | ``n1``, ``n2`` ... | a NodeManager and a DataNode each, on disks of their own; containers have 256 MiB | 10.77.0.11 ..., 2001:db8:77::11 ... |
-| ``edge`` | clients; reaches ports 8088, 9870 and 88 of master, 8042 and 9864 of the nodes | 10.77.0.20 |
-| ``switch`` | the bridge between them; reaches every port, for the rig's own requests | 10.77.0.1 |
+| ``edge`` | clients; reaches ports 8088, 9870 and 88 of master, 8042, 9864 and 14000 (HttpFS) of the nodes | 10.77.0.20 |
+| ``switch`` | the bridge between them, and a name server; reaches every port, for the rig's own requests | 10.77.0.1 |
 """
 
 import contextlib
@@ -47,13 +47,15 @@ _PORTS = {
 }  # fmt: skip
 _CLONE_NEWNET = 0x40000000
 _OTHER_CLOCK = Path(__file__).with_name("other_clock.c")
+_NAME_SERVER = Path(__file__).with_name("name_server.py")
 _UP_SECONDS = 30.0
+_PAUSE = "import pathlib, signal, sys; pathlib.Path(sys.argv[1]).touch(); signal.pause()"
 
-# Arguments: host, its number, the pid of the switch (0 for the switch itself), the cluster's folder, Python, marks.
+# Arguments: host, its number, the pid of the switch (0 for the switch itself), the cluster's folder, the command, marks.
 _SCRIPT = f"""\
 set -e
-host=$1 number=$2 switch=$3 folder=$4 python=$5
-shift 5
+host=$1 number=$2 switch=$3 folder=$4
+shift 4
 ip link set lo up
 if [ "$switch" = 0 ]; then
   ip link add br0 type bridge
@@ -63,6 +65,7 @@ else
   hostname "$host.{DOMAIN}"
   mount --bind "$folder/$host/hosts" /etc/hosts
   mount --bind "$folder/$host/nsswitch.conf" /etc/nsswitch.conf
+  mount --bind "$folder/$host/resolv.conf" /etc/resolv.conf
   mount --bind "$folder/$host/disk" "$folder/disk"
   mount --bind "$folder/$host/conf" "$folder/conf"
   mkdir -p "$folder/disk/local"
@@ -82,10 +85,9 @@ if [ "$host" = edge ]; then
   nft 'add table inet firewall'
   nft 'add chain inet firewall outgoing {{ type filter hook output priority 0; }}'
   nft 'add rule inet firewall outgoing ip daddr {_NET}.10 tcp dport != {{ 88, 8088, 9870 }} drop'
-  nft 'add rule inet firewall outgoing ip daddr {_NET}.11-{_NET}.19 tcp dport != {{ 8042, 9864 }} drop'
+  nft 'add rule inet firewall outgoing ip daddr {_NET}.11-{_NET}.19 tcp dport != {{ 8042, 9864, 14000 }} drop'
 fi
-exec "$python" -c 'import pathlib, signal, sys; pathlib.Path(sys.argv[1]).touch(); signal.pause()' \\
-  "$folder/$host.up" "$@"
+exec "$@"
 """
 
 
@@ -280,7 +282,15 @@ class HostsCluster(HadoopCluster):
         lines = ["127.0.0.1 localhost"]
         for name, found in {**addresses, **known, **addresses}.items():  # a reverse lookup finds the first one
             lines += [f"{address} {full_name(name)} {name}" for address in found]
-        # Not by a rename: the host has mounted this very file.
+        self._set_lookup(host, "files", lines)
+
+    def use_dns(self, host: str) -> None:
+        """Let a host look up names in DNS, which knows no name of an address; `set_names` ends it."""
+        self._set_lookup(host, "files dns", ["127.0.0.1 localhost"])
+
+    def _set_lookup(self, host: str, order: str, lines: Sequence[str]) -> None:
+        # Not by a rename: the host has mounted these very files.
+        (self.directory / host / "nsswitch.conf").write_text(f"passwd: files\ngroup: files\nhosts: {order}\n")
         (self.directory / host / "hosts").write_text("\n".join(lines) + "\n")
 
     def set_own_name(self, host: str, name: str, address: str | None = None) -> None:
@@ -343,7 +353,7 @@ class HostsCluster(HadoopCluster):
             shutil.rmtree(folder / "conf", ignore_errors=True)
             shutil.copytree(settings.configuration, folder / "conf")
             (folder / "disk").mkdir(exist_ok=True)
-            (folder / "nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files\n")
+            (folder / "resolv.conf").write_text(f"search {DOMAIN}\nnameserver {_NET}.1\n")
         return settings
 
     def _missing(self, settings: HadoopSettings) -> str | None:
@@ -385,7 +395,9 @@ class HostsCluster(HadoopCluster):
             for host in settings.hosts:  # all, as each host hides the folders of the others
                 self.set_names(host, {})
         number = settings.hosts.get(name, 1)
-        words = ["bash", "-c", _SCRIPT, "host", name, number, switch, self.directory, sys.executable]
+        names = [f"{full_name(host)}={_NET}.{last}" for host, last in settings.hosts.items()]
+        words = ["bash", "-c", _SCRIPT, "host", name, number, switch, self.directory]
+        words += [sys.executable, "-c", _PAUSE, ready] if switch else [sys.executable, _NAME_SERVER, ready, *names]
         with (settings.logs / f"{name}.log").open("ab") as log:
             child = subprocess.Popen(
                 ["unshare", "--net", "--uts", "--mount", *map(str, words), *daemons.marks(self.directory, name)],
