@@ -8,6 +8,7 @@ import select
 import signal
 import socket
 import ssl
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -161,12 +162,24 @@ def test_command_that_reads_no_input_ends_all_the_same(am):
         assert client.end() == ("exit", 0) and client.texts["output"] == b"done\n"
 
 
-def test_terminal_has_size_type_and_ctrl_c(am):
+#: Prints the terminal's columns and rows for each signal of a new size. A shell at its prompt may wait for a key first.
+SIZES = """\
+import os, signal
+signal.signal(signal.SIGWINCH, lambda *_: print(*os.get_terminal_size(), flush=True))
+print("ready for", *os.get_terminal_size(), flush=True)
+while True:
+    signal.pause()
+"""
+
+
+def test_terminal_has_size_type_and_ctrl_c(am, tmp_path):
+    (tmp_path / "sizes.py").write_text(SIZES)
     with open_session(am, tty=True, rows=33, columns=99) as client:
-        client.type(b"trap 'stty size' WINCH; echo $TERM $(tty); PS1=; stty size\n")
-        client.shows(b"33 99")
+        client.type(f"echo $TERM $(tty); {sys.executable} {tmp_path / 'sizes.py'}\n".encode())
+        client.shows(b"ready for 99 33")
         client.channel.send("size", rows=44, columns=66)
-        client.shows(b"44 66")
+        client.shows(b"66 44")
+        client.type(b"\x03")
         client.type(b"sleep 61235\n")
         client.until(lambda: marked("sleep 61235"))
         client.type(b"\x03")
