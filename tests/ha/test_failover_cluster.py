@@ -29,6 +29,7 @@ from support.two_nodes import launcher_by
 from support.waiting import PATIENCE, until
 from support.wire_proxy import Proxy
 from tf_yarn_ops.hadoop.site import Site
+from tf_yarn_ops.minicluster import health
 from tf_yarn_ops.runtime.common.committed_output import CommitPlan, read_success
 from tf_yarn_ops.runtime.common.hdfs import Hdfs
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -204,6 +205,13 @@ def cut_off(hadoop, daemon):
         subprocess.run(["nft", "delete", "table", *table.split()], check=True, env=WITH_SBIN)
 
 
+def applications(hadoop):
+    """Return the states of all applications that the active ResourceManager knows, by id."""
+    urls = dict(zip(("rm", "rm2"), hadoop.resourcemanager_urls, strict=True))
+    found = health.get_json(hadoop.settings, f"{urls[hadoop.active('rm')]}/ws/v1/cluster/apps")
+    return {one["id"]: one["state"] for one in (found["apps"] or {}).get("app", [])}
+
+
 def test_active_ones_that_a_client_cannot_reach_are_left_for_the_others(hadoop, tmp_path):
     """The standbys answer it. Before the failover a call ends as an outage; afterwards all goes on, with one training."""
     if missing := missing_for_hosts():
@@ -222,6 +230,7 @@ def test_active_ones_that_a_client_cannot_reach_are_left_for_the_others(hadoop, 
     def trained_once(report):
         assert (report["reason"], [task["starts"] for task in report["tasks"]]) == ("SUCCEEDED", [1]), report
 
+    before = applications(hadoop)
     with log.open("w") as file:
         words = [*SUBMIT, "--wait", *own, f"until [ -e {gate} ]; do sleep 0.1; done"]
         waiting = subprocess.Popen(words, **options, stderr=file)
@@ -244,6 +253,8 @@ def test_active_ones_that_a_client_cannot_reach_are_left_for_the_others(hadoop, 
             trained_once(report := json.loads(run(*again).stdout))
             assert report["application_id"] in run(*YTF, "history", "--json").stdout
             until(lambda: "the-log" in run(*YTF, "logs", report["application_id"]).stdout, 120, 1)
+        begun = {name: state for name, state in applications(hadoop).items() if name not in before}
+        assert begun == {ours: "FINISHED", report["application_id"]: "FINISHED"}
     finally:
         gate.touch()
         waiting.kill()

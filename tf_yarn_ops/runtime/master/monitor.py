@@ -240,7 +240,7 @@ class ContainerChecks:
     def _missing(self) -> List[str]:
         """Return texts about what the cluster spec waits for."""
         tasks = [self._describe(task) for task in self._state.pending()]
-        return tasks or [OUTPUT] * self._state.lifecycle.preparing
+        return tasks or ([OUTPUT] if self._state.lifecycle.preparing else [])
 
     def _describe(self, task: TaskId) -> str:
         """Return a text about a missing task: where its command ends, or the state of its container."""
