@@ -297,6 +297,14 @@ def test_second_key_server_answers_where_the_first_is_away(yarn):
     assert uri in get(cluster_of(yarn)).texts()
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_key_servers_without_a_port_have_that_of_their_scheme(yarn, scheme):
+    """As Hadoop's ``KMSClientProvider`` has it: the address may be that of load balancers."""
+    yarn.key_provider = f"kms://{scheme}@one.invalid;two.invalid/kms"
+    with pytest.raises(KmsUnreachable, match=f"at {scheme}://two.invalid, {scheme}://one.invalid: "):
+        get(cluster_of(yarn))
+
+
 def test_key_server_that_is_away_can_answer_later(yarn):
     yarn.key_provider = f"kms://http@{closed_address()[len('http://') :]}/kms"
     with pytest.raises(KmsUnreachable, match=r"no KMS answers at http://127.0.0.1:.* check that it runs") as raised:

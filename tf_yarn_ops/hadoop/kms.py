@@ -15,7 +15,7 @@ from .fast_import import import_httpx
 from .security.authentication import Authentication
 from .transport import Addresses, Failover, Service, check_response, client_options, read_json, send_request
 
-_PATH, _DEFAULT_PORT = "/v1/", 9600
+_PATH = "/v1/"
 _SERVICE = Service(
     "KMS",
     "hadoop.security.key.provider.path",
@@ -31,7 +31,7 @@ class KeyServer:
     Parameters
     ----------
     uri : str
-        ``kms://http@host;other:9600/kms``.
+        ``kms://http@host;other:9600/kms``: all have one port, without it that of the scheme.
     authentication : SimpleAuthentication, KerberosAuthentication or TokenAuthentication
     timeout : float
         Seconds for each request.
@@ -47,11 +47,10 @@ class KeyServer:
     def __init__(self, uri: str, authentication: Authentication, timeout: float, ca_file: str | None = None):
         split = urlsplit(uri)
         scheme, _, authority = split.netloc.rpartition("@")
-        hosts, colon, port = authority.rpartition(":")
-        hosts, port = (hosts, port) if colon else (authority, str(_DEFAULT_PORT))
-        if split.scheme != "kms" or scheme not in ("http", "https") or not port.isdecimal():
+        hosts, colon, port = authority.partition(":")
+        if split.scheme != "kms" or scheme not in ("http", "https") or (colon and not port.isdecimal()):
             raise ValueError(f"{uri} is no address of a KMS")
-        urls = [f"{scheme}://{host}:{port}" for host in hosts.split(";")]
+        urls = [f"{scheme}://{host}{colon}{port}" for host in hosts.split(";")]
         self._path = split.path.rstrip("/") + _PATH
         self._addresses = Addresses(urls, _SERVICE)
         self._parameters = authentication.parameters()
