@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import urllib.request
 from contextlib import closing
@@ -11,14 +12,12 @@ import pytest
 from support.cluster_jobs import job, until_it_runs
 from support.commit_rows import commits_whole_and_once, train
 from support.hadoop import HadoopCluster
-from support.hadoop.kms import make_zone
+from support.hadoop.kms import build_kms_uri, make_zone, second_kms
 from support.waiting import until
 from tf_yarn_ops.errors import CommitRefused, CredentialsRefused, KmsUnreachable, LogMissing, TfYarnError
 from tf_yarn_ops.follow.log_reader import Logs, find_log
 from tf_yarn_ops.hadoop.cluster import discover
-from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.site import Site
-from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.committed_output import CommitPlan
@@ -124,18 +123,32 @@ def test_wrong_password_at_knox_is_not_retryable(hadoop, tmp_path):
     assert "Not Found" in str(unknown.value) and "{" not in str(unknown.value), unknown.value
 
 
-def test_kms_that_is_away_is_an_outage_that_names_it(hadoop):
+def test_second_kms_serves_a_job_and_two_away_are_an_outage(hadoop, tmp_path):
     cluster, home, site = hadoop
-    path = f"/user/{cluster.settings.user}/while-away"
-    inside = WebHdfs(cluster.namenode_urls, SimpleAuthentication(cluster.settings.user), 60.0)
-    behind = discover(f"{home.url}/default/yarn", ENVIRON, site=site).open_filesystem()
-    cluster.stop_daemon("kms", signal.SIGKILL)
-    for files in (inside, behind):
+    user, address = cluster.settings.user, build_kms_uri(cluster.settings)
+    (tmp_path / "data").write_text("from the zone")
+    inside = discover(cluster.resourcemanager_url, {}, user)
+    with second_kms(cluster.settings):
+        cluster.stop_daemon("kms", signal.SIGKILL)
+        spec = job(
+            'cat data > "$DTF_OUTPUT_PATH/result"',
+            files={"data": str(tmp_path / "data")},
+            output=f"hdfs:///user/{user}/by-the-second",
+            commit="new",
+            mirror="all",
+        )
+        with closing(Launcher(inside)) as launcher:
+            report = launcher.run(spec)
+            assert report.reason is Reason.SUCCEEDED, report
+        with closing(inside.open_filesystem()) as files:
+            assert files.read(f"/user/{user}/by-the-second/result") == b"from the zone"
+    assert address.count(";") == 1
+    for found in (inside, discover(f"{home.url}/default/yarn", ENVIRON, site=site)):
         with (
-            closing(files),
-            pytest.raises(KmsUnreachable, match=rf"the KMS kms://http@{cluster.settings.address('kms')}/kms") as raised,
+            closing(found.open_filesystem()) as files,
+            pytest.raises(KmsUnreachable, match=re.escape(f"the KMS {address}")) as raised,
         ):
             # A NameNode has some keys in store.
             for number in range(20):
-                files.create(f"{path}-{number}", b"x" * 100_000, 0o600)
+                files.create(f"/user/{user}/while-away-{number}", b"x" * 100_000, 0o600)
         assert (raised.value.reason.exit_code, raised.value.reason.retryable) == (4, True)

@@ -1,14 +1,20 @@
-"""Hadoop's key server: its files, and the encryption zone of a cluster with one."""
+"""Hadoop's key server: its files, a second one with its keys, and the encryption zone of a cluster with one."""
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from support.waiting import until
 from tf_yarn_ops.errors import MiniClusterError
-from tf_yarn_ops.minicluster.daemon_settings import render_xml
+from tf_yarn_ops.minicluster import daemons
+from tf_yarn_ops.minicluster.daemon_settings import OPENS, Daemon, render_xml
 
 from .kerberos import HTTP, PROXY_USER, USERS
 from .server_jars import fetch_jars
@@ -20,6 +26,8 @@ KMS = "kms"
 #: The key of the zones.
 KEY = "zone"
 MAIN_CLASS = "org.apache.hadoop.crypto.key.kms.server.KMSWebServer"
+#: All hosts of the address of a KMS have one port.
+_SECOND_HOST = "127.0.0.2"
 
 
 def kms_jars(version: str) -> Path:
@@ -27,10 +35,47 @@ def kms_jars(version: str) -> Path:
     return fetch_jars(f"kms-{version}", [f"org.apache.hadoop:hadoop-kms:{version}", "org.slf4j:jul-to-slf4j:1.7.36"])
 
 
-def build_kms_properties(address: str) -> dict[str, str]:
-    """Return the properties of ``core-site.xml`` that lead Hadoop to the KMS at ``host:port``."""
+def build_kms_uri(settings: HadoopSettings) -> str:
+    """Return the address of the KMS, and of a second one, which Kerberos would need a principal for."""
+    hosts = [settings.host, *[_SECOND_HOST] * (not settings.kerberos)]
+    return f"kms://http@{';'.join(hosts)}:{settings.ports[KMS]}/kms"
+
+
+def build_kms(settings: HadoopSettings) -> Daemon:
+    """Return the KMS."""
+    flags = (
+        f"-Dkms.config.dir={settings.directory}/kms",
+        f"-Dkms.host={settings.host}",
+        f"-Dlog4j.configuration=file:{settings.configuration}/log4j.properties",
+        OPENS,
+    )
+    return Daemon(KMS, "KMS", MAIN_CLASS, 128, flags)
+
+
+@contextmanager
+def second_kms(settings: HadoopSettings) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a second KMS with the keys that the first one has made."""
+    first = build_kms(settings)
+    second = replace(first, name="kms2", flags=(*first.flags, f"-Dkms.host={_SECOND_HOST}"))
+    process = daemons.start(settings, second, daemons.build_environment(settings, os.environ))
+
+    def listens() -> bool:
+        assert process.poll() is None, daemons.log_tail(settings.directory, second.name)
+        with socket.socket() as client:
+            return client.connect_ex((_SECOND_HOST, settings.ports[KMS])) == 0
+
+    try:
+        assert until(listens, 120, 0.1)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def build_kms_properties(settings: HadoopSettings) -> dict[str, str]:
+    """Return the properties of ``core-site.xml`` that lead Hadoop to the KMS."""
     return {
-        "hadoop.security.key.provider.path": f"kms://http@{address}/kms",
+        "hadoop.security.key.provider.path": build_kms_uri(settings),
         "hadoop.security.kms.client.encrypted.key.cache.size": "4",
     }
 
@@ -41,7 +86,7 @@ def build_kms_files(settings: HadoopSettings, folder: Path) -> dict[str, str]:
         "hadoop.kms.key.provider.uri": f"jceks://file@{folder}/keys.jceks",
         "hadoop.security.keystore.java-keystore-provider.password-file": "kms-password",
         "hadoop.kms.authentication.type": "kerberos" if settings.kerberos else "simple",
-        "hadoop.kms.http.host": settings.host,
+        "hadoop.kms.http.host": "${kms.host}",
         "hadoop.kms.http.port": str(settings.ports[KMS]),
         # A key that was given a moment ago must not hide that the KMS is away.
         "hadoop.kms.cache.enable": "false",

@@ -221,18 +221,7 @@ class HadoopSettings(Settings):
             128,
             arguments=(f"{self.configuration}/zoo.cfg",),
         )
-        keys = Daemon(
-            KMS,
-            "KMS",
-            kms.MAIN_CLASS,
-            128,
-            (
-                f"-Dkms.config.dir={self.directory}/kms",
-                f"-Dlog4j.configuration=file:{self.configuration}/log4j.properties",
-                OPENS,
-            ),
-        )
-        jvms = (*[zookeeper] * self.ha, *[keys] * self.kms, *super().list_daemons())
+        jvms = (*[zookeeper] * self.ha, *[kms.build_kms(self)] * self.kms, *super().list_daemons())
         others = (
             *[Daemon(KDC, "KDC", "", 0)] * self.kerberos,
             *[Daemon(DOCKERD, "Docker engine", "", 0)] * self.docker,
@@ -268,7 +257,7 @@ class HadoopSettings(Settings):
     def class_path(self, daemon: Daemon) -> tuple[str, ...]:
         if daemon.name == KNOX:
             return self.gateway.class_path
-        if daemon.name == KMS:
+        if daemon.main_class == kms.MAIN_CLASS:
             return (f"{self.directory}/kms", *super().class_path(daemon), f"{kms.kms_jars(self.version)}/*")
         _, *ours = super().class_path(daemon)
         if self.ha and daemon.name in RESOURCEMANAGERS:
@@ -338,7 +327,7 @@ class HadoopSettings(Settings):
             build_https_properties(self.stores) if self.https else {},
             _label_properties(self.labels, self.directory),
             {"yarn-site.xml": build_docker_properties(self.engine)} if self.docker else {},
-            {"core-site.xml": build_kms_properties(self.address(KMS))} if self.kms else {},
+            {"core-site.xml": build_kms_properties(self)} if self.kms else {},
         ):
             for name, values in added.items():
                 sites[name] = sites.get(name, {}) | values
