@@ -31,11 +31,6 @@ def utc_clock(moment: float) -> str:
     return time.strftime("%H:%M:%S", time.gmtime(moment))
 
 
-def utc_day(moment: float) -> str:
-    """Return the day of a moment in UTC: ``2026-11-22``."""
-    return time.strftime("%Y-%m-%d", time.gmtime(moment))
-
-
 def utc_time(moment: Optional[float], seconds: bool = False) -> str:
     """Return day and time of a moment in UTC, ``2026-11-22 17:05Z``, or with seconds; ``-`` for None."""
     return time.strftime("%Y-%m-%d %H:%M:%SZ" if seconds else "%Y-%m-%d %H:%MZ", time.gmtime(moment)) if moment else "-"

@@ -127,9 +127,10 @@ def _masked(value: Any, secrets: Iterable[str], names: bool) -> Any:
 def mask_command(text: str) -> str:
     """Return a command, URL or other text without the values of what suggests a secret by its name or its place."""
     pieces, after = [], 0
-    for begin, end in _joined(sorted(_find_secrets(text))):
-        pieces += [text[after:begin], MASK]
-        after = end
+    for begin, end in sorted(_find_secrets(text)):
+        if begin >= after:  # else it overlaps the one before, and both become one
+            pieces += [text[after:begin], MASK]
+        after = max(after, end)
     return "".join([*pieces, text[after:]])
 
 
@@ -146,20 +147,6 @@ def _outputs(value: Any, name: str = "") -> Any:
     if not isinstance(value, str):
         return value
     return MASK if value and is_secret(name) else mask_command(value)
-
-
-def _joined(spans: Iterable[_Span]) -> Iterator[_Span]:
-    """Yield spans that are apart: those that overlap become one."""
-    before = (0, 0)
-    for begin, end in spans:
-        if begin >= before[1]:
-            if before[1]:
-                yield before
-            before = (begin, end)
-        else:
-            before = (before[0], max(before[1], end))
-    if before[1]:
-        yield before
 
 
 def _find_secrets(text: str) -> Iterator[_Span]:

@@ -6,10 +6,10 @@ functions are pure.
 
 import gzip
 import json
+import time
 import zlib
 from typing import Any, Dict, Mapping, Tuple
 
-from .clock import utc_day
 from .status import read_status
 from .values import parse_json, plain_text
 
@@ -29,7 +29,7 @@ MAX_UNPACKED = 32 << 20
 
 def day_folder(at: float) -> str:
     """Return the folder of the records of a day in UTC, ``2026/11/22``; `at` in seconds since the epoch."""
-    return utc_day(at).replace("-", "/")
+    return time.strftime("%Y/%m/%d", time.gmtime(at))
 
 
 def record_path(folder: str, application_id: str, at: float) -> str:

@@ -20,23 +20,17 @@ def safe_url(url: object) -> str:
     str
         The same text: http or https, with a host, without a login, quotes, blanks and control characters.
     """
-    if not isinstance(url, str) or len(url) > _LONGEST or not _LINK.match(url):
+    if not isinstance(url, str) or len(url) > _LONGEST or not _LINK.match(url) or not is_url(url):
         return ""
     from urllib.parse import urlsplit  # an agent starts without it
 
-    try:
-        split = urlsplit(url)
-        host, _ = split.hostname, split.port
-    except ValueError:  # half an IPv6 address, a port that is no number
-        return ""
-    if not host or "@" in split.netloc:
-        return ""
-    return url
+    split = urlsplit(url)
+    return url if split.hostname and "@" not in split.netloc else ""
 
 
 def is_url(text: str) -> bool:
     """Return whether Python can take a text apart as a URL; not ``hdfs://[``, ``http://[a]:1`` and ``http://a:b``."""
-    from urllib.parse import urlsplit
+    from urllib.parse import urlsplit  # an agent starts without it
 
     try:
         urlsplit(text).port  # noqa: B018  raises ValueError too
