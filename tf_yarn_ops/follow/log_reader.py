@@ -157,8 +157,8 @@ def _placed(chunks: Iterable[bytes]) -> Iterator[LogChunk]:
         place += len(chunk)
 
 
-def grown(chunks: Iterable[bytes], offset: int, window: int) -> tuple[int, bytes]:
-    """Return the length of a log and its bytes behind an offset, out of a node's answer with the last `window` bytes.
+def grown(chunks: Iterable[bytes], offset: int, window: int) -> Iterator[LogChunk]:
+    """Yield once where a node's answer with the last `window` bytes of a log begins, and the bytes behind an offset.
 
     Parameters
     ----------
@@ -167,20 +167,17 @@ def grown(chunks: Iterable[bytes], offset: int, window: int) -> tuple[int, bytes
     offset, window : int
         Bytes.
 
-    Returns
-    -------
+    Yields
+    ------
     (int, bytes)
-        At most 4 MiB of it; empty if the window is too small to reach back to the offset, or nothing is new. The length
-        is -1 if the answer is not a log.
+        At most 4 MiB of it; empty if the answer begins behind the offset, or nothing is new. Nothing if the answer is
+        not a log.
     """
-    source = iter(chunks)
-    length, first = _read_frame(source)
-    if length is None:
-        return -1, b""
-    skipped, wanted = offset - (length - min(length, window)), min(length - offset, _AT_ONCE)
-    if skipped < 0 or wanted <= 0:
-        return length, b""
-    return length, b"".join(_slice(chain([first], source), skipped, wanted))
+    parts = unframed(chunks, window, always=True)
+    for begin, _ in parts:
+        new = _slice((part for _, part in parts), offset - begin, _AT_ONCE) if begin <= offset else ()
+        yield begin, b"".join(new)
+        return
 
 
 def _slice(chunks: Iterable[bytes], begin: int, length: int) -> Iterator[bytes]:
@@ -193,8 +190,10 @@ def _slice(chunks: Iterable[bytes], begin: int, length: int) -> Iterator[bytes]:
             return
 
 
-def _grown(chunks: Iterable[bytes], offset: int, window: int) -> Iterator[tuple[int, bytes]]:
-    yield grown(chunks, offset, window)
+def _begun(chunks: Iterator[LogPart]) -> Iterator[LogPart] | None:
+    """Return the chunks of a source after the first has come; None if it has none."""
+    first = next(chunks, None)
+    return None if first is None else chain([first], chunks)
 
 
 class Logs:
@@ -258,13 +257,12 @@ class Logs:
         report = with_recorded_tasks(self._cluster, read_yarn_report(application, self._live.fetch(application)))
         task = task or default_task(report)
         file = find_log(application, report, task)
-        chunks = self.content(file, report.finished_at is not None)
-        first = next(chunks, None)
-        if first is None:
+        chunks = _begun(self.content(file, report.finished_at is not None))
+        if chunks is None:
             yield from _tail(application, report, task, file, self.why_missing(task, file))
             return
         decoder = getincrementaldecoder("utf-8")("replace")
-        yield from (decoder.decode(chunk) for _, chunk in chain([first], chunks))
+        yield from (decoder.decode(chunk) for _, chunk in chunks)
         yield decoder.decode(b"", True)
 
     def content(
@@ -294,13 +292,11 @@ class Logs:
             while True:
                 # Behind a firewall that drops RPC, the program ``yarn`` hangs: it is the last resort.
                 for source in (*sources, *([self._from_yarn] if last else ())):
-                    found = False
-                    for chunk in source(file, known, window):
-                        if self._cancelled():
-                            return
-                        found = True
-                        yield chunk
-                    if found:
+                    if (chunks := _begun(source(file, known, window))) is not None:
+                        for chunk in chunks:
+                            if self._cancelled():
+                                return
+                            yield chunk
                         return
                 if last or self._cancelled():
                     return
@@ -380,20 +376,20 @@ class Logs:
         address = self._resourcemanager.address
         if gateway.is_gateway(address):
             url = gateway.log_page(address, file.node, f"{file.container_id}/{file.user}/{file.name}", offset)
-            page = list(self._fetch(url, "text/html", _begin_of_page, file.node, limits=_POLL_LIMITS))
-            return page[0] if page else None
+            page = list(self._fetch(url, "text/html", gateway.read_log_page, file.node, limits=_POLL_LIMITS))
+            return b"".join(page)[:_AT_ONCE] if page else None
         trusted = file.node if known.lists(file.node) else None
         window = _WINDOW
         for _ in range(_POLL_ATTEMPTS):
             url = f"{file.node}/ws/v1/node/containerlogs/{file.container_id}/{file.name}?size=-{window}"
-            read = partial(_grown, offset=offset, window=window)
+            read = partial(grown, offset=offset, window=window)
             parts = list(self._fetch(url, "text/plain", read, file.node, trusted, _POLL_LIMITS))
-            length, content = parts[0] if parts else (-1, b"")
-            if length < 0:
+            if not parts:
                 return None
-            if content or length <= offset:
+            begin, content = parts[0]
+            if begin <= offset:
                 return content
-            window = length - offset + _WINDOW
+            window += begin - offset + _WINDOW
         return None
 
     def _path(self, file: LogFile) -> Path | None:
@@ -432,14 +428,11 @@ class Logs:
 
     def _from_server(self, file: LogFile, known: "LogSources", window: int | None) -> Iterator[LogChunk]:
         for server in self._cluster.logs.services:
-            found = False
             url = f"{server}/containerlogs/{file.container_id}/{file.name}{_size(window)}"
-            for chunk in self._fetch(
-                url, "text/plain", partial(unframed, window=window), server, limits=_limits(window)
-            ):
-                found = True
-                yield chunk
-            if found:
+            read = partial(unframed, window=window)
+            chunks = _begun(self._fetch(url, "text/plain", read, server, limits=_limits(window)))
+            if chunks is not None:
+                yield from chunks
                 return
 
     def _fetch(
@@ -523,10 +516,8 @@ class Logs:
                 for status in found:
                     if not status.name.endswith(".tmp"):
                         read = partial(_read_range, files, f"{directory}/{status.name}")
-                        chunks = _placed(read_aggregated_log(status.length, read, file.container_id, file.name))
-                        first = next(chunks, None)
-                        if first is not None:
-                            yield first
+                        found_log = read_aggregated_log(status.length, read, file.container_id, file.name)
+                        if (chunks := _begun(_placed(found_log))) is not None:
                             yield from chunks
                             return
         except (TfYarnError, NotALog) as error:
@@ -589,12 +580,6 @@ class LogSources:
     def close(self) -> None:
         """Close the file system."""
         self._stack.close()
-
-
-def _begin_of_page(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the log in a gateway's page once, at most 4 MiB of it; nothing if the page has none."""
-    if parts := list(_slice(gateway.read_log_page(chunks), 0, _AT_ONCE)):
-        yield b"".join(parts)
 
 
 def _limits(window: int | None) -> AnswerLimits | None:
