@@ -33,7 +33,7 @@ from ..common.contract import (
 )
 from ..common.log_part import read_log_part
 from ..common.masking import mask_output, secrets_of
-from ..common.processes import descendants, find_program, send_signal, set_child_subreaper
+from ..common.processes import descendants, find_program, reserve_port, send_signal, set_child_subreaper
 from ..common.roles import TENSORBOARD
 from ..common.values import check_values, open_regular, parse_json
 from .command import UNKILLABLE_SECONDS, Command, log_size, open_wakeup, read_log_end
@@ -70,14 +70,6 @@ def warn(text: str, *args: object) -> None:
     os.write(2, ("%s%s\n" % (AGENT_WARNING, text % args)).encode("utf-8", "replace"))
 
 
-def reserve_port() -> socket.socket:
-    """Bind a free port with SO_REUSEPORT and do not listen; the port is ours until the socket is closed."""
-    held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    held.bind(("", 0))
-    return held
-
-
 def is_port_taken(port: int) -> bool:
     """Return whether another process has the port; connections that an ended command has left do not count."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tried:
@@ -96,11 +88,11 @@ def is_port_taken(port: int) -> bool:
     return inodes != {"0"}
 
 
-def free_port() -> int:
-    """Return a port that is free now; TonY's programs start a TensorBoard of their own on it."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tried:
-        tried.bind(("", 0))
-        return int(tried.getsockname()[1])
+def encode_end(kind: str, name: str, text: str, fields: Message) -> bytes:
+    """Return a message with a text in the field ``name``; of one that is too long for a line, with its end."""
+    while len(line := protocol.encode(kind, **{name: text}, **fields)) >= protocol.MAX_PROTOCOL_LINE:
+        text = text[len(text) // 2 + 1 :]  # one character may take twelve bytes
+    return line
 
 
 def remove_path(path: str) -> None:
@@ -124,8 +116,7 @@ def read_result(path: str) -> Optional[Dict[str, Any]]:
         result = parse_json(content)
         if not isinstance(result, dict):
             raise ValueError("it is not a JSON object")
-        found: Dict[str, Any] = check_values(result)
-        return found
+        return dict(check_values(result))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -398,13 +389,8 @@ class Agent:
                 warn("no session of ytf exec: %s", error)
 
     def send_text(self, message: Message, text: str) -> None:
-        """Answer a message with a text without the values of secret variables; of one that is too long send the end."""
-        text = mask_output(text, self.secrets)
-        line = protocol.encode("log", id=message["id"], text=text)
-        while len(line) >= protocol.MAX_PROTOCOL_LINE:
-            text = text[len(text) // 2 + 1 :]
-            line = protocol.encode("log", id=message["id"], text=text)
-        self.contact.send(line)
+        """Answer a message with a text, or its end, without the values of secret variables."""
+        self.contact.send(encode_end("log", "text", mask_output(text, self.secrets), {"id": message["id"]}))
 
     def on_ping(self, _: Message) -> None:
         """Answer that the agent lives and its command runs; after the command's end the report of it is the answer."""
@@ -434,28 +420,26 @@ class Agent:
             message, self.next_start = self.next_start, None
             self.launch(message)
 
-    def temporary_folder(self) -> str:
-        """Return a name of the container's temporary folder that is short enough for sockets in it (108 bytes)."""
-        os.makedirs(TEMPORARY_FOLDER, exist_ok=True)
-        return "/proc/%d/cwd/%s" % (os.getpid(), TEMPORARY_FOLDER)
-
     def launch(self, message: Message) -> None:
         """Start the user's command."""
         task = TaskId.parse(message["task"])
         plan = self.job.types[task.type]
         address = "%s:%d" % (self.host, self.port)
+        os.makedirs(TEMPORARY_FOLDER, exist_ok=True)
+        temporary = "/proc/%d/cwd/%s" % (os.getpid(), TEMPORARY_FOLDER)  # short enough for sockets in it (108 bytes)
         env = task_environment(
             self.job,
             task,
             self.cluster,
-            {**os.environ, "TMPDIR": self.temporary_folder()},
+            {**os.environ, "TMPDIR": temporary},
             application_id=self.application_id,
             round_number=self.round,
             address=address,
             folder=self.folder,
         )
         if self.job.leads(task):
-            env.setdefault("TB_PORT", str(free_port()))
+            with reserve_port() as free:  # TonY's programs start a TensorBoard of their own on it
+                env.setdefault("TB_PORT", str(free.getsockname()[1]))
         for name in (RESULT_FILE, METRICS_FILE):
             remove_path(os.path.join(self.folder, name))
         if not plan.hold_port and self.reserved:
@@ -521,11 +505,7 @@ class Agent:
             "out_of_memory": self.memory.kill_of(ending.code, ending.signal),
             "port_taken": self.reserved is None and is_port_taken(self.port),
         }
-        line = protocol.encode("exited", log_tail=tail, **fields)
-        while len(line) >= protocol.MAX_PROTOCOL_LINE:  # one character may take twelve bytes
-            tail = tail[len(tail) // 2 + 1 :]
-            line = protocol.encode("exited", log_tail=tail, **fields)
-        self.contact.deliver(sample + line)
+        self.contact.deliver(sample + encode_end("exited", "log_tail", tail, fields))
 
     def on_terminated(self) -> int:
         """Tell the coordinator that YARN ends the container, and end all processes before YARN's SIGKILL comes."""

@@ -1,8 +1,10 @@
-"""Process control on Linux, for both ends in the cluster: prctl(2) and the process tree below this process."""
+"""What both ends in the cluster ask of Linux: prctl(2), the process tree below this process, and a port of its own."""
 
+import contextlib
 import ctypes
 import os
 import signal
+import socket
 from typing import Dict, Iterable, List, Optional
 
 #: The signal at which a Python program writes its stacks: a real-time signal, which few programs use.
@@ -54,7 +56,19 @@ def descendants() -> Dict[int, int]:
 def send_signal(pids: Iterable[int], number: int) -> None:
     """Send a signal to each process; skip those that have ended or belong to another user."""
     for pid in pids:
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
-        except (ProcessLookupError, PermissionError):
-            pass
+
+
+def reserve_port(host: str = "") -> socket.socket:
+    """Bind a free port with SO_REUSEPORT and do not listen; it is ours, and that of our programs, until it is closed.
+
+    Parameters
+    ----------
+    host : str, optional
+        An address of this machine. Default: all.
+    """
+    held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    held.bind((host, 0))
+    return held

@@ -12,7 +12,6 @@ Hadoop, WebAppProxyServlet: GET and PUT only; redirects are followed there; comp
 import http.client
 import http.server
 import posixpath
-import socket
 import socketserver
 import ssl
 from typing import Any, Dict, Optional, Tuple
@@ -175,11 +174,3 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             if name not in headers:
                 self.send_header(name, value)
         self.end_headers()
-
-
-def reserve_loopback_port() -> socket.socket:
-    """Bind a free port of the loopback interface with SO_REUSEPORT; TensorBoard binds it, too, while it is held."""
-    held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    held.bind(("127.0.0.1", 0))
-    return held

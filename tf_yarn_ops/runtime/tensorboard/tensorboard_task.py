@@ -12,13 +12,14 @@ from functools import partial
 from typing import Callable, List, Optional, Union
 from urllib.parse import urlsplit
 
-from ..common.committed_output import MOST_SUCCESS, SUCCESS_FILE, VERSION, CommitPlan, read_success
+from ..common.committed_output import MOST_SUCCESS, SUCCESS_FILE, VERSION, CommitPlan, find_versions, read_success
 from ..common.contract import Job, read_job
 from ..common.file_storage import LocalFolder
 from ..common.hdfs import Hdfs
 from ..common.mutual_tls import server_context
+from ..common.processes import reserve_port
 from .event_copies import COPY_INTERVAL, COPY_REST, EventCopies
-from .front import Front, reserve_loopback_port
+from .front import Front
 from .tensorboard_program import until_it_listens
 
 #: The folder in the working directory with the copies of event files.
@@ -64,7 +65,7 @@ def main(arguments: List[str]) -> int:
         os.symlink(logdir, LINK)
         follow = partial(follow_link, logdir, moves)
         logdir = LINK
-    held = reserve_loopback_port()
+    held = reserve_port("127.0.0.1")  # TensorBoard binds it, too
     port = held.getsockname()[1]
     words = [
         "tensorboard",
@@ -108,8 +109,8 @@ def find_result(files: Union[Hdfs, LocalFolder], plan: CommitPlan) -> Optional[s
     """Return where this application has committed its output; None before, also if there is another result."""
     results = [plan.path]
     if plan.mode == VERSION:
-        numbers = [int(status.name) for status in files.list(plan.path) if status.name.isdigit()]
-        results = [plan.result(number) for number in sorted(numbers, reverse=True)]
+        versions = find_versions(status.name for status in files.list(plan.path))
+        results = [plan.result(number) for number, _ in reversed(versions)]
     for result in results:
         success = read_success(files.read_appended("%s/%s" % (result, SUCCESS_FILE), 0, 1, MOST_SUCCESS))
         if success and success.application_id == os.environ["YTF_APPLICATION_ID"]:
