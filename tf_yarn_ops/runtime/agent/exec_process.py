@@ -4,6 +4,7 @@ The agent starts it. It leaves the container's process group, because a shell ne
 from the kernel when the agent ends. It ends with its connection and with the task, after all processes below it.
 """
 
+import contextlib
 import fcntl
 import os
 import select
@@ -101,10 +102,8 @@ class ExecProcess:
             for file in self._outputs.values():
                 poll.register(file, select.POLLIN)
         poll.poll(50 if self._command.waiting else 500)
-        try:
+        with contextlib.suppress(BlockingIOError):
             os.read(self._wakeup, 4096)
-        except BlockingIOError:
-            pass
         self._command.reap()
         for message in self._channel.receive():
             self._on_message(message)

@@ -11,7 +11,7 @@ import os
 import socket
 import ssl
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Callable, Iterator, Mapping, Optional, Sequence, Set, Union
 from urllib.parse import urlsplit
 
@@ -367,13 +367,10 @@ class Upload:
             raise
         except (OSError, http.client.HTTPException) as error:
             refusal = None
-            try:
-                if isinstance(error, ConnectionError):
+            if isinstance(error, ConnectionError):
+                with suppress(OSError, http.client.HTTPException):
                     refusal = self._read_refusal()
-            except (OSError, http.client.HTTPException):
-                pass
-            finally:
-                self._connection.close()
+            self._connection.close()
             raise refusal or StorageAway("%s: %r" % (self._what, error)) from None
 
 

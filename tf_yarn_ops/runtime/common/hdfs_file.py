@@ -5,6 +5,7 @@ References
 Python, ``io.RawIOBase``: `io.BufferedReader` and `io.BufferedWriter` go around it.
 """
 
+import contextlib
 import http.client
 import io
 import threading
@@ -129,11 +130,9 @@ class HdfsWriter(io.RawIOBase):
         self._unflushed: Optional[bytearray] = None  # the whole content of a new file; None: it is not kept
         self._failure: Optional[OSError] = None  # the file is incomplete: nothing is sent any more
         if append:
-            try:
+            with contextlib.suppress(FileNotFoundError):
                 self._position = hdfs.status(path).length
                 return
-            except FileNotFoundError:
-                pass
         self._unflushed = bytearray()
         self._upload = hdfs.open_upload(path, "CREATE")
         until = time.monotonic() + _APPEARS

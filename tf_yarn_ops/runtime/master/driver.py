@@ -173,8 +173,7 @@ def main(arguments: List[str]) -> int:
         code = 1
         message = f"the coordinator failed: {type(error).__name__}: {error}"
         report = error.report if isinstance(error, VerdictRejected) else _failed(job, application_id, message)
-        diagnostics = compose_diagnostics(report, secret=secret)
-        kill_by_rest(job.resourcemanagers, application_id, job.user, diagnostics, job.authorities)
+        _kill(job, report, secret)
     logging.shutdown()
     sys.stdout.flush()
     os._exit(code)  # threads may hang in a call
@@ -188,10 +187,13 @@ def _refuse(job: Job, application_id: str, missing: str, secret: str) -> int:
         "(venv:///folder, python:///path, or an archive with bin/python)"
     )
     logger.error("%s", message)
-    report = _failed(job, application_id, message, Reason.ENVIRONMENT_INVALID)
-    diagnostics = compose_diagnostics(report, secret=secret)
-    kill_by_rest(job.resourcemanagers, application_id, job.user, diagnostics, job.authorities)
+    _kill(job, _failed(job, application_id, message, Reason.ENVIRONMENT_INVALID), secret)
     return NOT_FOUND
+
+
+def _kill(job: Job, report: JobReport, secret: str) -> None:
+    diagnostics = compose_diagnostics(report, secret=secret)
+    kill_by_rest(job.resourcemanagers, report.application_id, job.user, diagnostics, job.authorities)
 
 
 def _failed(job: Job, application_id: str, message: str, reason: Reason = Reason.AM_FAILED) -> JobReport:

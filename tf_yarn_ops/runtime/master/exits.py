@@ -71,19 +71,23 @@ def read_exit(job: Job, peer: Peer, message: Mapping[str, Any], node: str) -> Un
         )
     elif last:
         cause += f": {last[:300]}"
-    if code and plan.in_cluster and plan.hold_port and any(words in printed for words in _PORT_BOUND):
-        cause += (
+    advice = (
+        (
+            plan.in_cluster and plan.hold_port and any(words in printed for words in _PORT_BOUND),
             f". Its reserved port {peer.port} stays bound, with SO_REUSEPORT, while the command runs: for a "
-            "program that binds it plainly, set hold_port to false"
-        )
-    if code and _NO_HDFS in tail:
-        cause += ". Give the program local copies of paths in HDFS: set mirror to chief, and mirror_input to a size"
-    if code and not job.hides_gpus(peer.task) and _GPU_FULL.search(tail):
-        cause += (
+            "program that binds it plainly, set hold_port to false",
+        ),
+        (
+            _NO_HDFS in tail,
+            ". Give the program local copies of paths in HDFS: set mirror to chief, and mirror_input to a size",
+        ),
+        (
+            not job.hides_gpus(peer.task) and _GPU_FULL.search(tail),
             ". The memory of a GPU was full, not that of the container: use smaller batches or a larger GPU; "
-            "task_memory has no effect on it"
-        )
-    return event._replace(cause=cause)
+            "task_memory has no effect on it",
+        ),
+    )
+    return event._replace(cause=cause + "".join(text for applies, text in advice if code and applies))
 
 
 def explain_sigkill(memory: int, usage: Optional[Usage], cause: str) -> Tuple[Reason, str]:

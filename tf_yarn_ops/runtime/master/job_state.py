@@ -15,7 +15,7 @@ from ..common.frameworks import tf_config
 from ..common.reasons import Reason
 from ..common.report import Round
 from ..common.roles import EVALUATOR, TENSORBOARD
-from ..common.status import FAILED, LOST, PENDING, RUNNING, STOPPED, SUCCEEDED
+from ..common.status import FAILED, LOST, RUNNING, STOPPED, SUCCEEDED
 from . import lifecycle
 from .containers import Container, LostContainer
 from .curves import Curves
@@ -166,11 +166,7 @@ class JobState:
 
     def pending(self) -> List[TaskId]:
         """Return the tasks for which the publication of the cluster spec waits."""
-        return [
-            task
-            for task, phase in self.lifecycle.phases.items()
-            if phase in (PENDING, LOST) and lifecycle.needed(self.rules, task.type)
-        ]
+        return lifecycle.pending(self.rules, self.lifecycle)
 
     def node_of(self, container: str) -> str:
         """Return the node of a container, as in `Container.node`."""

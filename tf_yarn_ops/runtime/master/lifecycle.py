@@ -4,7 +4,7 @@ The coordinator passes an event (an agent registered, a command exited, a contai
 `decide` returns the next state and the next action. A job has one verdict, and no event after it changes anything.
 """
 
-from typing import Dict, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 from ..common.contract import Job, TaskId
 from ..common.reasons import Reason
@@ -203,6 +203,11 @@ def needed(rules: Rules, task_type: str) -> bool:
     return role.in_cluster or role.awaited or role.fatal
 
 
+def pending(rules: Rules, state: State) -> List[TaskId]:
+    """Return the tasks for which the publication of the cluster spec waits."""
+    return [task for task, phase in state.phases.items() if phase in (PENDING, LOST) and needed(rules, task.type)]
+
+
 def _may_start(rules: Rules, state: State, task: TaskId) -> bool:
     """Return whether all tasks have succeeded after which a task starts."""
     before = rules.after.get(task.type, ())
@@ -264,8 +269,7 @@ def _registered(rules: Rules, state: State, event: Registered) -> Tuple[State, D
 
 def _publish(rules: Rules, state: State) -> Tuple[State, Decision]:
     """Publish the cluster spec, if nothing is missing for it."""
-    missing = [task for task, phase in state.phases.items() if phase in (PENDING, LOST) and needed(rules, task.type)]
-    if state.published or state.preparing or missing:
+    if state.published or state.preparing or pending(rules, state):
         return state, NOTHING
     return _release(rules, state)[0]._replace(published=True), Decision("publish")
 

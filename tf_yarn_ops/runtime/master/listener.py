@@ -6,6 +6,7 @@ connections may be in that state at a time.
 
 import asyncio
 import asyncio.sslproto
+import contextlib
 import errno
 import logging
 import socket
@@ -52,12 +53,10 @@ class Connection:
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Pass bytes on, not faster than the receiver takes them, until an end is closed."""
-    try:
+    with contextlib.suppress(OSError):
         while piece := await reader.read(MAX_PROTOCOL_LINE):
             writer.write(piece)
             await writer.drain()
-    except OSError:
-        pass
 
 
 def listen_on_first_free(ports: Sequence[int], host: str = "") -> socket.socket:

@@ -5,6 +5,7 @@ which `submit.local_submitter` lays out; the files that YARN would localize lie 
 """
 
 import asyncio
+import contextlib
 import functools
 import logging
 import os
@@ -113,10 +114,8 @@ class LocalContainers(Containers):
     def _end(self, name: str, state: str, message: str) -> None:
         """End all processes of a container, as a NodeManager does."""
         process = self._processes.pop(name)
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         process.wait()
         shutil.rmtree(os.path.join(CONTAINERS, self._containers[name].yarn_id, TEMPORARY_FOLDER), ignore_errors=True)
         self._containers[name] = self._containers[name]._replace(state=state, message=message)

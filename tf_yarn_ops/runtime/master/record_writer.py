@@ -10,6 +10,7 @@ Hadoop, "WebHDFS REST API": CREATE takes two requests, MODIFYACLENTRIES lets fur
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import threading
@@ -144,10 +145,8 @@ def _in_thread(function: Callable[..., Optional[str]], *arguments: Any) -> "asyn
             result = function(*arguments)
         except Exception:
             logger.exception("The history was not written")
-        try:
+        with contextlib.suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(lambda: None if done.done() else done.set_result(result))
-        except RuntimeError:
-            pass  # the loop has ended
 
     threading.Thread(target=run, name="history", daemon=True).start()
     return done

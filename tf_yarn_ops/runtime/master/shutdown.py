@@ -5,6 +5,7 @@ output is committed; then TensorBoard.
 """
 
 import asyncio
+import contextlib
 import logging
 import math
 import time
@@ -75,8 +76,6 @@ class Shutdown:
         """Wait while a condition holds, which each event may change; return whether it still does."""
         while holds() and time.monotonic() < until:
             self._changed.clear()
-            try:
+            with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), min(LEFT_POLL_SECONDS, until - time.monotonic()))
-            except asyncio.TimeoutError:
-                pass
         return holds()

@@ -5,6 +5,7 @@ the job's viewers through YARN's proxy.
 """
 
 import asyncio
+import contextlib
 import logging
 from typing import Optional
 
@@ -63,13 +64,11 @@ class Tunnel:
         while True:
             board = self._state.registry.serving.get(_BOARD)
             if board is not None and board.running and board.address != self._address:
-                try:
+                with contextlib.suppress(OSError, asyncio.TimeoutError):
                     _, writer = await self._connect(board.address)
                     writer.close()
                     self._address = board.address
                     logger.info("TensorBoard answers at %s", self.url)
-                except (OSError, asyncio.TimeoutError):
-                    pass
             await asyncio.sleep(FRONT_POLL_SECONDS)
 
     def _why_silent(self) -> str:

@@ -13,6 +13,7 @@ application ends.
 
 import asyncio
 import contextlib
+import functools
 import gzip
 import json
 import re
@@ -137,12 +138,11 @@ class Website:
     async def answer(self, target: str) -> PageAnswer:
         """Return the answer to the target of a request, ``/log.txt?task=worker:1``."""
         url = urlsplit(target)
-        name = url.path.rpartition("/")[2]
+        name, query = url.path.rpartition("/")[2], {key: values[0] for key, values in parse_qs(url.query).items()}
         if name in _TEXTS:
-            text = await self._tail(parse_qs(url.query).get("task", [""])[0], _TEXTS[name])
+            text = await self._tail(query.get("task", ""), _TEXTS[name])
             return _NO_AGENT if text is None else ("200 OK", TEXT, escape_controls(text).encode())
         if name == "log.bin":
-            query = {key: values[0] for key, values in parse_qs(url.query).items()}
             offset = query.get("offset", "0")
             valid = _OFFSET.fullmatch(offset)
             content = await self._read_log(query.get("container", ""), int(offset)) if valid else None
@@ -150,7 +150,6 @@ class Website:
         if name == "status.json" and "only=report" in url.query.split("&"):
             name = _REPORT
         if name == "parts.json":
-            query = {key: values[0] for key, values in parse_qs(url.query).items()}
             await self._hold(query)
             return (
                 "200 OK",
@@ -199,10 +198,8 @@ class Website:
         return cast(_Made, made[1])
 
     def _render(self, find: str) -> Dict[str, str]:
-        def render() -> Dict[str, str]:
-            return render_parts(self._present(), live=True, find=find)
-
-        return render() if find else self._fresh("parts", render)
+        render = functools.partial(render_parts, live=True, find=find)
+        return render(self._present()) if find else self._fresh("parts", lambda: render(self._present()))
 
     def _present(self) -> Dict[str, Any]:
         return self._fresh("document", self._status)
