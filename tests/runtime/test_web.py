@@ -12,7 +12,7 @@ from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 from tf_yarn_ops.runtime.common.status import build_status
 from tf_yarn_ops.runtime.master import web
 from tf_yarn_ops.runtime.master.viewers import Viewers
-from tf_yarn_ops.runtime.master.web import MAX_LONG_POLLS, Website, serve_page
+from tf_yarn_ops.runtime.master.web import MAX_LONG_POLLS, Website
 
 ID = "application_1_1"
 
@@ -61,7 +61,7 @@ def test_however_many_look_a_document_is_made_once_a_second():
 )
 def test_the_page_can_only_be_read(method, code, content):
     async def ask():
-        server, port = await serve_page(Website(status, None, None, status, Viewers(wire.job(), ""), ID))
+        server, port = await Website(status, None, None, status, Viewers(wire.job(), ""), ID).server.start()
         async with server, httpx.AsyncClient() as client:
             return await client.request(method, f"http://127.0.0.1:{port}/status.json")
 
@@ -90,7 +90,7 @@ def test_each_answer_of_the_page_has_policy_headers(target):
         return b"0 6\n<html>"
 
     async def ask():
-        server, port = await serve_page(Website(status, tail, read_log, status, Viewers(wire.job(), ""), ID))
+        server, port = await Website(status, tail, read_log, status, Viewers(wire.job(), ""), ID).server.start()
         async with server, httpx.AsyncClient() as client:
             return (await client.get(f"http://127.0.0.1:{port}{target}")).headers
 
@@ -157,7 +157,7 @@ def test_end_of_the_coordinator_drops_a_held_request_silently(caplog):
 
     async def ask():
         website = Website(status, None, None, status, Viewers(wire.job(), ""), ID)
-        _, port = await serve_page(website)
+        _, port = await website.server.start()
         await website.answer("/parts.json")
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(f"GET {HELD} HTTP/1.1\r\n\r\n".encode())

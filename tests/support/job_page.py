@@ -8,7 +8,7 @@ from support import wire
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 from tf_yarn_ops.runtime.common.status import Given, Series, TaskEvent, Usage, build_status
 from tf_yarn_ops.runtime.master.viewers import Viewers
-from tf_yarn_ops.runtime.master.web import Website, serve_page
+from tf_yarn_ops.runtime.master.web import Website
 
 APP = "application_1700000000000_0042"
 START = 1_700_000_000.0
@@ -101,7 +101,7 @@ def coordinated(document, log=lambda name: f"log of {name}\n"):
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    server, port = asyncio.run_coroutine_threadsafe(serve_page(website), loop).result(30)
+    server, port = asyncio.run_coroutine_threadsafe(website.server.start(), loop).result(30)
     try:
         yield f"http://127.0.0.1:{port}/", lambda **options: loop.call_soon_threadsafe(lambda: website.renew(**options))
     finally:

@@ -17,7 +17,7 @@ from .containers import Containers, last_line_of, show_page
 from .job_state import JobState
 from .listener import pump
 from .viewers import Viewers
-from .web import TEXT, Admission, compose
+from .web import TEXT, LoopbackServer, compose
 
 logger = logging.getLogger(__name__)
 
@@ -41,12 +41,12 @@ class Tunnel:
     """
 
     def __init__(self, state: JobState, viewers: Viewers):
-        self._state, self._viewers = state, viewers
+        self._state = state
         self._is_direct = state.job.tensorboard is not None and state.job.tensorboard.direct
         self._context = None if self._is_direct else client_context()
         self._address = ""
         self._page: Optional[str] = None
-        self._admission = Admission()
+        self._server = LoopbackServer(viewers, self._pass_on)
 
     @property
     def url(self) -> Optional[str]:
@@ -57,10 +57,8 @@ class Tunnel:
 
     async def run(self, containers: Containers) -> None:
         """Add TensorBoard's page, and follow TensorBoard to its address: after a lost container it has another one."""
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self._page = await show_page(
-            containers, "tensorboard", f"127.0.0.1:{server.sockets[0].getsockname()[1]}", "TensorBoard"
-        )
+        _server, port = await self._server.start()
+        self._page = await show_page(containers, "tensorboard", f"127.0.0.1:{port}", "TensorBoard")
         while True:
             board = self._state.registry.serving.get(_BOARD)
             if board is not None and board.running and board.address != self._address:
@@ -83,22 +81,6 @@ class Tunnel:
         return await asyncio.wait_for(
             asyncio.open_connection(host, int(port), ssl=self._context, limit=_PIECE), FRONT_CONNECT_SECONDS
         )
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            async with self._admission.read_head(reader, writer, FRONT_CONNECT_SECONDS) as head:
-                refusal = await self._viewers.why_not(head)
-                if refusal is not None:
-                    writer.write(compose("403 Forbidden", TEXT, refusal.encode()))
-                else:
-                    await self._pass_on(head, reader, writer)
-                await writer.drain()
-        except (OSError, EOFError, asyncio.LimitOverrunError, asyncio.TimeoutError):
-            writer.transport.abort()
-        except asyncio.CancelledError:
-            pass  # as in `web.Website.serve`
-        finally:
-            writer.close()
 
     async def _pass_on(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Pass a request on, or say why TensorBoard does not answer."""

@@ -56,17 +56,53 @@ _NO_AGENT = "404 Not Found", TEXT, b"The task has no agent that answers.\n"
 _Made = TypeVar("_Made")
 
 
-class Admission:
-    """Limits the connections of a server on the loopback interface, which each process of the host can open."""
+class LoopbackServer:
+    """Answers the job's viewers on the loopback interface, where each process of the host can connect.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    viewers : Viewers
+        Decides who gets an answer.
+    answer : coroutine function
+        Gets request line and headers, reader and writer of one connection, and writes the answer.
+    *headers : str
+        Of the answer to anybody else.
+    """
+
+    def __init__(
+        self,
+        viewers: Viewers,
+        answer: Callable[[bytes, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+        *headers: str,
+    ):
+        self._viewers, self._answer, self._headers = viewers, answer, headers
         self._open = 0
         self._waiting: Dict[asyncio.StreamWriter, None] = {}
 
+    async def start(self) -> Tuple[asyncio.AbstractServer, int]:
+        """Listen on any port; return the server and the port."""
+        server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
+        return server, server.sockets[0].getsockname()[1]
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection, with one request."""
+        try:
+            async with self._read_head(reader, writer) as head:
+                why_not = await self._viewers.why_not(head)
+                if why_not is not None:
+                    _write(writer, head, compose("403 Forbidden", TEXT, why_not.encode(), *self._headers))
+                else:
+                    await self._answer(head, reader, writer)
+                await asyncio.wait_for(_flush(writer), SENDING_SECONDS)
+        except (OSError, EOFError, ValueError, asyncio.TimeoutError, asyncio.LimitOverrunError):
+            writer.transport.abort()
+        except asyncio.CancelledError:
+            pass  # the coordinator ends; before 3.12 asyncio would log an error
+        finally:
+            writer.close()
+
     @contextlib.asynccontextmanager
-    async def read_head(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seconds: float
-    ) -> AsyncIterator[bytes]:
+    async def _read_head(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> AsyncIterator[bytes]:
         """Yield request line and headers. Above the limit the connection ends that waits longest for its request.
 
         Raises
@@ -83,7 +119,7 @@ class Admission:
         self._open += 1
         self._waiting[writer] = None
         try:
-            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), seconds)
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), REQUEST_SECONDS)
             self._waiting.pop(writer, None)
             yield head
         finally:
@@ -122,11 +158,11 @@ class Website:
         application_id: str,
         clock: Callable[[], float] = time.monotonic,
     ):
-        self._status, self._tail, self._report, self._viewers, self._clock = status, tail, report, viewers, clock
+        self._status, self._tail, self._report, self._clock = status, tail, report, clock
         self._read_log = read_log
         self._own = f"{APPLICATION_HEADER}: {application_id}"
         self._made: Dict[str, Tuple[float, Any]] = {}
-        self._admission = Admission()
+        self.server = LoopbackServer(viewers, self._serve, self._own)
         self._long_polls: Set["asyncio.Future[None]"] = set()
         self._version, self._final = 0, False
         self._makers: Dict[str, Callable[[], PageAnswer]] = {
@@ -204,28 +240,20 @@ class Website:
     def _present(self) -> Dict[str, Any]:
         return self._fresh("document", self._status)
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one connection."""
-        try:
-            async with self._admission.read_head(reader, writer, REQUEST_SECONDS) as request:
-                method, target = (request.split(b" ", 2) + [b"", b""])[:2]
-                why_not = await self._viewers.why_not(request)
-                if why_not is not None:
-                    answer = compose("403 Forbidden", TEXT, why_not.encode(), self._own)
-                elif method not in (b"GET", b"HEAD"):
-                    answer = compose(
-                        "405 Method Not Allowed", TEXT, b"The pages can only be read.\n", "Allow: GET, HEAD", self._own
-                    )
-                else:
-                    answer = compose_packed(request, *await self.answer(target.decode("latin-1")), self._own)
-                writer.write(answer if method != b"HEAD" else answer[: answer.index(b"\r\n\r\n") + 4])
-                await asyncio.wait_for(_flush(writer), SENDING_SECONDS)
-        except (OSError, ValueError, asyncio.TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            writer.transport.abort()
-        except asyncio.CancelledError:
-            pass  # the coordinator ends; before 3.12 asyncio would log an error
-        finally:
-            writer.close()
+    async def _serve(self, request: bytes, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        method, target = (request.split(b" ", 2) + [b"", b""])[:2]
+        if method not in (b"GET", b"HEAD"):
+            answer = compose(
+                "405 Method Not Allowed", TEXT, b"The pages can only be read.\n", "Allow: GET, HEAD", self._own
+            )
+        else:
+            answer = compose_packed(request, *await self.answer(target.decode("latin-1")), self._own)
+        _write(writer, request, answer)
+
+
+def _write(writer: asyncio.StreamWriter, request: bytes, answer: bytes) -> None:
+    """Write an answer; one to HEAD has no content."""
+    writer.write(answer[: answer.index(b"\r\n\r\n") + 4] if request.startswith(b"HEAD ") else answer)
 
 
 async def _flush(writer: asyncio.StreamWriter) -> None:
@@ -264,15 +292,3 @@ def compact(document: Dict[str, Any]) -> bytes:
     """Return a report as JSON, without the values that a task does not have."""
     tasks = [{name: value for name, value in task.items() if value not in (None, "")} for task in document["tasks"]]
     return json.dumps({**document, "tasks": tasks}, separators=(",", ":")).encode()
-
-
-async def serve_page(website: Website) -> Tuple[asyncio.AbstractServer, int]:
-    """Start the server on the loopback interface, on any port.
-
-    Returns
-    -------
-    server : asyncio.AbstractServer
-    port : int
-    """
-    server = await asyncio.start_server(website.serve, "127.0.0.1", 0)
-    return server, server.sockets[0].getsockname()[1]

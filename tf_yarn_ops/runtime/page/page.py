@@ -173,24 +173,22 @@ def _head(document: Mapping[str, Any], board: str) -> str:
     application, reason = document.get("application_id"), document.get("reason")
     look = "succeeded" if reason == "SUCCEEDED" else "failed" if reason else "running"
     sentence = document.get("sentence") or document.get("message") or ""
-    facts = [f"{key} {text(document[key])}" for key in ("queue", "user") if document.get(key)]
-    if document.get("queue_seconds") is not None:
-        facts.append(f"{text(duration(document['queue_seconds']))} in the queue")
-    ran = run_seconds(document, document.get("at"))
-    if ran is not None and (document.get("started_at") or reason):
-        facts.append(f"{'ran' if reason else 'running for'} {text(duration(ran))}")
-    facts += [f"{value} {unit}" for unit, value in describe_cost(document).items() if value]
-    if document.get("progress"):
-        facts.append(text(document["progress"]))
-    if document.get("output_path"):
-        facts.append(f"output {text(document['output_path'])}")
-    if document.get("working_path"):
-        facts.append(f"work {text(format_work(document['working_path'], document.get('working_bytes')))}")
-    if document.get("tensorboard_url") and not reason:
-        facts.append(f'<a href="{text(board)}">TensorBoard</a>')
-    start = ""
-    if reason and board not in ("", BOARD):
-        start = f'<form method="post" action="{text(board)}"><button>Start TensorBoard</button></form>'
+    queued, ran = document.get("queue_seconds"), run_seconds(document, document.get("at"))
+    has_run = ran is not None and (document.get("started_at") or reason)
+    how = "ran" if reason else "running for"
+    output, work = document.get("output_path"), document.get("working_path")
+    facts = [
+        *(f"{key} {text(document[key])}" for key in ("queue", "user") if document.get(key)),
+        f"{text(duration(queued))} in the queue" if queued is not None else "",
+        f"{how} {text(duration(ran))}" if has_run else "",
+        *(f"{value} {unit}" for unit, value in describe_cost(document).items() if value),
+        text(document.get("progress") or ""),
+        f"output {text(output)}" if output else "",
+        f"work {text(format_work(work, document.get('working_bytes')))}" if work else "",
+        f'<a href="{text(board)}">TensorBoard</a>' if document.get("tensorboard_url") and not reason else "",
+    ]
+    button = f'<form method="post" action="{text(board)}"><button>Start TensorBoard</button></form>'
+    start = button if reason and board not in ("", BOARD) else ""
     missing = list((document.get("waiting") or {}).get("tasks") or ())
     listed = f'<p class="dim" id="waiting">Missing: {text(", ".join(missing[:20]))}</p>' if len(missing) > 1 else ""
     lasting = safe_url(document.get("lasting_page"))
@@ -200,7 +198,7 @@ def _head(document: Mapping[str, Any], board: str) -> str:
         f"<h1>{text(document.get('name') or application)} {badge}</h1>"
         f'<small data-application="{text(application)}" data-title="{text(_title(document))}"{home}>'
         f"{text(application)}</small>"
-        f'<p class="sentence">{text(sentence)}</p>{listed}<p class="dim">{" · ".join(facts)}</p>{start}'
+        f'<p class="sentence">{text(sentence)}</p>{listed}<p class="dim">{" · ".join(filter(None, facts))}</p>{start}'
     )
 
 
@@ -344,9 +342,8 @@ def _task(task: Mapping[str, Any], live: bool, gpus: bool, attributes: str = "")
 def _metrics(document: Mapping[str, Any]) -> str:
     curves: Dict[str, List[Mapping[str, Any]]] = {}
     for series in document.get("series") or ():
-        if series["name"] == STEPS:
-            continue
-        curves.setdefault(series["name"], []).append(series)
+        if series["name"] != STEPS:
+            curves.setdefault(series["name"], []).append(series)
     colours = {task["task"]: number for number, task in enumerate(document.get("tasks") or ())}
     charts = "".join(drawing.draw_curves(name, curves[name], colours) for name in list(curves)[:MAX_CHARTS])
     values = "" if curves else _table(document.get("metrics") or {})
