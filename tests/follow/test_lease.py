@@ -28,6 +28,7 @@ from tf_yarn_ops.follow.lease import (
     note_holder,
     usual_lease,
     with_holder,
+    with_lease,
 )
 from tf_yarn_ops.follow.session import Session
 from tf_yarn_ops.follow.wait import wait_for
@@ -102,6 +103,10 @@ def test_a_usual_lease_outlasts_an_outage_that_its_client_waits_for(unreachable,
     lease = usual_lease(unreachable)
     assert lease == seconds
     assert lease * 3 / 4 >= min(unreachable, 86400) + 75
+
+
+def test_with_lease_keeps_what_the_job_says():
+    assert [with_lease(job(lease=lease), 600).lease for lease in (None, 0.0, 20.0)] == [900.0, 0.0, 20.0]
 
 
 def test_the_first_end_is_that_of_the_deadlines_without_a_lease():

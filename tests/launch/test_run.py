@@ -5,7 +5,7 @@ import pytest
 from support.place import ID, job
 from tf_yarn_ops.errors import Cancelled, ClusterUnreachable, SubmissionRejected
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
-from tf_yarn_ops.launch.run import EngineRun, RunOutcome, dry_run_text, with_lease
+from tf_yarn_ops.launch.run import EngineRun, RunOutcome, dry_run_text
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport
 
@@ -57,11 +57,6 @@ def test_train_announces_each_application_once_and_follows_it(place):
     run = EngineRun(said.append, announced.append, poll_interval=0.01)
     assert run.train(place.launcher(), job(), None).reason is Reason.SUCCEEDED
     assert announced == run.application_ids == [ID] and said[-1].startswith(f"{ID} FINISHED")
-
-
-def test_with_lease_keeps_what_the_job_says(place):
-    launcher = place.launcher()
-    assert [with_lease(launcher, job(lease=lease)).lease for lease in (None, 0.0, 20.0)] == [900.0, 0.0, 20.0]
 
 
 def test_a_dry_run_masks_secrets_and_leaves_the_job_alone():

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ..errors import Cancelled, Fault, SpecInvalid, Superseded, TfYarnError
 from ..job.request import find_job_warnings
 from ..job.spec import JobSpec
-from ..launch.run import EngineRun, dry_run_text, orphan_lines, with_lease
+from ..launch.run import EngineRun, dry_run_text, orphan_lines
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..terminal.signals import Interruption
@@ -111,7 +111,7 @@ class JobRun:
 
     def _train(self) -> JobReport:
         """Return the report of the training; without an id if nothing was to be submitted."""
-        from ..follow.lease import usual_lease
+        from ..follow.lease import usual_lease, with_lease
         from ..hadoop.cluster import discover
         from ..hadoop.site import find_site
         from ..launch.claims import Claims
@@ -143,7 +143,7 @@ class JobRun:
             environ=self._environ,
             holder=f"the launcher of {execution}",
         )
-        job = with_lease(launcher, job)
+        job = with_lease(job, cluster.site.unreachable_timeout)
         # From here a signal only sets a flag: the launcher kills the application at a point where that is safe.
         self._launcher = launcher
         with self._interruption.on_signal(self._signalled):

@@ -11,7 +11,6 @@ Hadoop, ``RMAppLifetimeMonitor``: the ResourceManager looks every three seconds
 state store. A time that passed while no ResourceManager ran counts at once when one is back.
 """
 
-import contextlib
 import json
 import logging
 import math
@@ -171,6 +170,18 @@ def usual_lease(unreachable_timeout: float) -> float:
     return max(USUAL_LEASE, math.ceil((min(unreachable_timeout, 86400.0) + _RETURN) / (1 - _PART)))
 
 
+def with_lease(spec: JobSpec, unreachable_timeout: float) -> JobSpec:
+    """Return a job that YARN ends when no client waits for it any more, unless the job itself says what its lease is.
+
+    Parameters
+    ----------
+    spec : JobSpec
+    unreachable_timeout : float
+        As in `usual_lease`.
+    """
+    return spec if spec.lease is not None else replace(spec, lease=usual_lease(unreachable_timeout))
+
+
 def first_end(spec: JobSpec, application: Mapping[str, Any]) -> End | None:
     """Return the end that YARN gets for an application that was just submitted: of its lease, else of its deadlines."""
     lease, lifetime = lease_of(spec, ""), lifetime_of(spec)
@@ -246,20 +257,17 @@ def with_holder(staging: Callable[[str | None], StagingDirectory], report: JobRe
     """
     if report.reason is not Reason.LEASE_EXPIRED:
         return report
-    content = None
     try:
         place = staging(report.user or None)
-        content = place.filesystem.read(holder_path(place, report.application_id))
-    except (TfYarnError, OSError) as error:
-        logger.debug("the holder of the lease of %s is not known: %s", report.application_id, error)
-    with contextlib.suppress(ValueError, KeyError, TypeError, OverflowError):
-        note = parse_json(content or b"")
+        note = parse_json(place.filesystem.read(holder_path(place, report.application_id)) or b"")
         message = (
             f"{report.message.rstrip('.')}. Its last holder, {note['holder']}, had to renew it within "
             f"{float(note['seconds']):g} s."
         )
         return replace(report, message=message)
-    return report
+    except (TfYarnError, OSError, ValueError, KeyError, TypeError, OverflowError) as error:
+        logger.debug("the holder of the lease of %s is not known: %r", report.application_id, error)
+        return report
 
 
 def holder_path(staging: StagingDirectory, application_id: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ApplicationNotFound, ResourcesImpossible, SubmissionRejected
 from ..follow.kill import KILL_TIMEOUT, kill_application
-from ..follow.lease import lease_of, usual_lease
+from ..follow.lease import lease_of, with_lease
 from ..follow.session import Session
 from ..follow.wait import wait_for
 from ..follow.yarn_report import read_yarn_report
@@ -349,9 +349,8 @@ class Launcher:
         KeyboardInterrupt, SystemExit
             The application is killed, as in `wait_for`.
         """
-        if spec.lease is None and identity is None:
-            spec = replace(spec, lease=usual_lease(self.cluster.site.unreachable_timeout))
-
+        if identity is None:
+            spec = with_lease(spec, self.cluster.site.unreachable_timeout)
         ended = [] if after is None else [after]
         while not ended or may_try_again(ended, spec.restart.allocation_retries):
             if ended:

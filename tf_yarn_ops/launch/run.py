@@ -5,7 +5,7 @@ A door keeps its request, its exit, and what its engine alone knows.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import TfYarnError
@@ -68,7 +68,7 @@ class EngineRun:
 
     Attributes
     ----------
-    say : callable
+    echo : callable
         Writes a line of the progress.
     announce : callable
         Called with the id of each application that trains for the request, before anything is staged.
@@ -129,15 +129,6 @@ class EngineRun:
         return launcher.run(
             job, identity, on_reserved=self.reserved, on_change=note, poll_interval=self.poll_interval, **options
         )
-
-
-def with_lease(launcher: "Launcher", job: JobSpec) -> JobSpec:
-    """Return a job that YARN ends when no client of its engine waits for it any more, unless the job has a lease."""
-    from ..follow.lease import usual_lease
-
-    if job.lease is not None:
-        return job
-    return replace(job, lease=usual_lease(launcher.cluster.site.unreachable_timeout))
 
 
 def dry_run_text(job: JobSpec) -> str:

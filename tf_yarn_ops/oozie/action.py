@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from ..errors import Cancelled, TfYarnError
+from ..follow.lease import with_lease
 from ..follow.sweep import OLD_DAYS, sweep_old
 from ..job.document import read_document
 from ..job.request import find_job_warnings
 from ..job.spec import JobSpec
-from ..launch.run import EngineRun, with_lease
+from ..launch.run import EngineRun
 from ..runtime.common.clock import local_clock
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
@@ -91,7 +92,8 @@ class ActionRun:
             listed = launcher.session.resourcemanager.find(tags=[launched.request_tag], user=launcher.cluster.user)
             job = replace(job, tags=tuple(dict.fromkeys([*job.tags, *launched.tags])))
             # Oozie gives up after the last attempt of a launcher, and leaves its applications.
-            return self._run.train(launcher, with_lease(launcher, job), launched.identify(listed))
+            job = with_lease(job, launcher.cluster.site.unreachable_timeout)
+            return self._run.train(launcher, job, launched.identify(listed))
 
     def _read_job(self, values: Mapping[str, str]) -> JobSpec:
         from ..submit.preflight import with_absolute_sources
