@@ -118,7 +118,7 @@ class PlannedOutput:
             for one in reversed(find_beside(plan, ours)):
                 if one.application_id == application_id:
                     path = plan.place_of(one)
-                    return plan.location + path, sum(size for _, size in walk_files(files, path))
+                    return plan.location + path, sum(status.length for _, status in walk_files(files, path))
         return None
 
     def check(self) -> None:

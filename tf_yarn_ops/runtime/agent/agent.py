@@ -6,6 +6,7 @@ Input: the job file and the messages of `protocol`. Output: the user's process a
 
 import contextlib
 import errno
+import functools
 import os
 import select
 import signal
@@ -30,6 +31,7 @@ from ..common.contract import (
     read_job,
     runtime_command,
     task_environment,
+    write_line,
 )
 from ..common.log_part import read_log_part
 from ..common.masking import mask_output, secrets_of
@@ -60,14 +62,10 @@ TERMINATION_SECONDS = 0.15
 Message = Dict[str, Any]
 
 
-def log(text: str, *args: object) -> None:
-    """Write a line to the container's log."""
-    os.write(2, ("%s%s\n" % (AGENT_LINE, text % args)).encode("utf-8", "replace"))
-
-
-def warn(text: str, *args: object) -> None:
-    """Write a line to the container's log that those who follow the program see."""
-    os.write(2, ("%s%s\n" % (AGENT_WARNING, text % args)).encode("utf-8", "replace"))
+#: Writes a line to the container's log.
+log = functools.partial(write_line, AGENT_LINE)
+#: The same; those who follow the program see it too.
+warn = functools.partial(write_line, AGENT_WARNING)
 
 
 def is_port_taken(port: int) -> bool:

@@ -11,7 +11,7 @@ import signal
 import time
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 
-from ..common.contract import AGENT_WARNING
+from ..common.contract import AGENT_WARNING, write_line
 from ..common.escaping import last_states
 from ..common.processes import descendants, send_signal, set_parent_death_signal
 from .usage import Meter
@@ -172,8 +172,7 @@ class Command:
                     self._exited = self._failed or ending
                 if self._running and self._exited:
                     how = "signal %d" % number if number else "exit code %s" % code
-                    text = "%sLOCAL_RANK %d has ended with %s; the others get SIGTERM\n" % (AGENT_WARNING, process, how)
-                    os.write(2, text.encode())
+                    write_line(AGENT_WARNING, "LOCAL_RANK %d has ended with %s; the others get SIGTERM", process, how)
 
     def _kill(self, left: Mapping[int, int]) -> None:
         """Send SIGKILL to the processes for which it is due, and to their children."""
@@ -228,7 +227,7 @@ def _exec_command(text: str, env: Mapping[str, str], agent: int, files: Sequence
         # A training whose output goes through tee fails with its program.
         os.execvpe("bash", ["bash", "-o", "pipefail", "-c", text], dict(env))
     except OSError as error:
-        os.write(2, ("%scannot start bash: %s\n" % (AGENT_WARNING, error)).encode())
+        write_line(AGENT_WARNING, "cannot start bash: %s", error)
         os._exit(127 if isinstance(error, FileNotFoundError) else 126)
     finally:
         os._exit(126)

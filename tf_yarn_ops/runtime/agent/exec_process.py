@@ -16,7 +16,7 @@ import time
 from typing import Any, Dict, List, Mapping, Tuple
 
 from ..common import protocol
-from ..common.contract import AGENT_LINE, RUNTIME_FILE, read_job
+from ..common.contract import AGENT_LINE, RUNTIME_FILE, read_job, write_line
 from ..common.exec_session import ATTACH, EXEC, MAX_PIECE, ExecChannel
 from ..common.link import LinkLost, connect
 from ..common.mutual_tls import client_context
@@ -202,5 +202,5 @@ def main(arguments: List[str]) -> int:
             select.select([channel.link], [], [], 1)
         ExecProcess(channel, requests[0]).serve()
     except (LinkLost, OSError, ValueError) as error:
-        os.write(2, ("%sa session of ytf exec has ended: %s\n" % (AGENT_LINE, error)).encode("utf-8", "replace"))
+        write_line(AGENT_LINE, "a session of ytf exec has ended: %s", error)
     return 0

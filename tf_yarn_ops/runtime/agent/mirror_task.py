@@ -6,6 +6,7 @@ or with `MIRROR_FAILED`. What it has written through stays, whatever ends it; th
 
 import errno
 import fcntl
+import functools
 import itertools
 import math
 import os
@@ -16,8 +17,8 @@ import time
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set
 from urllib.parse import urlsplit
 
-from ..common.contract import TRAINED_FILE, Job, TaskId, process_environments, read_job
-from ..common.file_storage import PIECE
+from ..common.contract import TRAINED_FILE, Job, TaskId, process_environments, read_job, write_line
+from ..common.file_storage import PIECE, FileStatus, walk_files
 from ..common.hdfs import Hdfs, JobFiles, open_job_files
 from ..common.processes import set_child_subreaper
 from ..common.roles import EVALUATOR
@@ -42,9 +43,8 @@ class MirrorFault(Exception):
     """The mirror can't go on: another writer, a full disk, a name that HDFS refuses."""
 
 
-def log_mirror(text: str, *args: object) -> None:
-    """Write a line to the container's log."""
-    os.write(2, ("tf_yarn_ops mirror: %s\n" % (text % args)).encode("utf-8", "replace"))
+#: Writes a line to the container's log.
+log_mirror = functools.partial(write_line, "tf_yarn_ops mirror: ")
 
 
 class LocalPart:
@@ -95,19 +95,21 @@ def stamp_of(path: str) -> Optional[Stamp]:
     return Stamp(found.st_size, found.st_mtime_ns)
 
 
+def stored_stamp(entry: FileStatus) -> Stamp:
+    """Return the stamp of a file of a store."""
+    return Stamp(entry.length, entry.modified * 1_000_000)
+
+
 def list_store(files: JobFiles, path: str, folders: Optional[Iterable[str]] = None) -> Dict[str, Stamp]:
     """Return the files in some folders below a path of a store, or else in all, with those on their way."""
-    found: Dict[str, Stamp] = {}
-    waiting = list(folders) if folders is not None else [""]
-    while waiting:
-        below = waiting.pop()
-        for entry in files.list(os.path.join(path, below) if below else path):
-            name = os.path.join(below, entry.name)
-            if not entry.is_directory:
-                found[name] = Stamp(entry.length, entry.modified * 1_000_000)
-            elif folders is None:
-                waiting.append(name)
-    return found
+    if folders is None:
+        return {name: stored_stamp(entry) for name, entry in walk_files(files, path)}
+    return {
+        os.path.join(below, entry.name): stored_stamp(entry)
+        for below in folders
+        for entry in files.list(os.path.join(path, below) if below else path)
+        if not entry.is_directory
+    }
 
 
 def fetch(files: JobFiles, source: str, stamp: Stamp, target: str) -> bool:
@@ -122,7 +124,7 @@ def fetch(files: JobFiles, source: str, stamp: Stamp, target: str) -> bool:
             file.write(piece)
             done += len(piece)
     found = files.status(source)
-    same = found and Stamp(found.length, found.modified * 1_000_000) == stamp
+    same = found and stored_stamp(found) == stamp
     if done < stamp.length or not (same or is_events(source)):
         os.unlink(part)
         return False
@@ -321,7 +323,7 @@ def bring_input(files: JobFiles, path: str, limit: int, base: str) -> str:
             found = files.status(path)
             if found is None:
                 raise FileNotFoundError(errno.ENOENT, "there is no input", path)
-            theirs = {name: Stamp(found.length, found.modified * 1_000_000)}
+            theirs = {name: stored_stamp(found)}
             if found.is_directory:
                 theirs = {os.path.join(name, below): stamp for below, stamp in list_store(files, path).items()}
             size = check_room(theirs, base, path)
@@ -343,7 +345,6 @@ class MirroredCommand:
 
     def __init__(self, mirror: Optional[OutputMirror], job: Job, env: Mapping[str, str]):
         self._mirror, self._job, self._env, self._grace = mirror, job, env, job.deadlines["stop_grace"]
-        self._stopped = False
         self._fault = self._failing = ""
 
     def run(self) -> int:
@@ -355,10 +356,12 @@ class MirroredCommand:
             processes=process_environments(self._job, self._env),
             grace=self._grace,
         )
-        signal.signal(signal.SIGTERM, self._stop)  # an earlier one ends the mirror, and with it the program
+        stopped: List[int] = []
+        # An earlier signal ends the mirror, and with it the program.
+        signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))
         look_at = time.monotonic() + SCAN_SECONDS
         while not command.reap():
-            if self._stopped and not command.stopping:
+            if stopped and not command.stopping:
                 command.end(math.inf, sent=True)
             pause = 0.05 if command.waiting else max(0.0, look_at - time.monotonic())
             if select.select([wakeup], [], [], pause)[0]:
@@ -375,9 +378,6 @@ class MirroredCommand:
             if command.stopping or ending.code == 0:
                 return MIRROR_FAILED
         return end_as(ending)
-
-    def _stop(self, *_: object) -> None:
-        self._stopped = True
 
     def _scan(self, command: Command) -> None:
         if self._mirror is None or self._fault:

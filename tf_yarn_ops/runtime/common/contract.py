@@ -67,6 +67,11 @@ MAX_RESULT = 8 * 1024
 ClusterSpec = Mapping[str, Sequence[str]]
 
 
+def write_line(begin: str, text: str, *args: object) -> None:
+    """Write a line, such as one that begins with `AGENT_LINE`, to the container's log."""
+    os.write(2, ("%s%s\n" % (begin, text % args)).encode("utf-8", "replace"))
+
+
 def runtime_command(part: str, flags: str = "-I -S") -> str:
     """Return the command of a task that runs a part of the runtime zip, a word of `entry`."""
     return 'exec "$YTF_PYTHON" %s %s %s' % (flags, RUNTIME_FILE, part)

@@ -11,7 +11,7 @@ import shutil
 import stat
 import tempfile
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple, Type, Union
 
@@ -172,14 +172,25 @@ def put_whole(files: Storage, path: str, data: bytes, users: Sequence[str] = (),
     return False
 
 
-def walk_files(files: Storage, folder: str, below: str = "") -> Iterator[Tuple[str, int]]:
-    """Yield the names and bytes of the files in a folder and in those below it."""
-    for status in files.list("%s/%s" % (folder, below) if below else folder):
-        name = "%s/%s" % (below, status.name) if below else status.name
-        if status.is_directory:
-            yield from walk_files(files, folder, name)
-        else:
-            yield name, status.length
+def walk_files(files: Storage, folder: str, hidden: bool = True) -> Iterator[Tuple[str, FileStatus]]:
+    """Yield the files in a folder and in those below it, each with its path below the folder.
+
+    Parameters
+    ----------
+    files : Storage
+    folder : str
+    hidden : bool, optional
+        Whether also those in folders whose names begin with a dot or an underscore. Default True.
+    """
+    waiting = [""]
+    while waiting:
+        below = waiting.pop()
+        for status in files.list(os.path.join(folder, below) if below else folder):
+            name = os.path.join(below, status.name)
+            if not status.is_directory:
+                yield name, status
+            elif hidden or not status.name.startswith((".", "_")):
+                waiting.append(name)
 
 
 class LocalFolder:
@@ -222,10 +233,8 @@ class LocalFolder:
             except FileNotFoundError:
                 return []
             for item in items:
-                try:
+                with suppress(FileNotFoundError):  # somebody has just deleted or renamed it
                     found.append(_local_status(item))
-                except FileNotFoundError:  # somebody has just deleted or renamed it
-                    continue
             return found
 
     def makedirs(self, path: str, permission: int) -> None:

@@ -68,7 +68,7 @@ def is_secret(variable: str) -> bool:
     )
 
 
-def texts_of(value: Any, name: str = "") -> Iterator[Tuple[str, str]]:
+def texts_of(value: Any) -> Iterator[Tuple[str, str]]:
     """Yield each text of plain values, with the name of its variable if it is one: an item below a key ``env``."""
     if isinstance(value, Mapping):
         for key, item in value.items():
@@ -80,7 +80,7 @@ def texts_of(value: Any, name: str = "") -> Iterator[Tuple[str, str]]:
         for item in value:
             yield from texts_of(item)
     elif isinstance(value, str):
-        yield name, value
+        yield "", value
 
 
 def secrets_of(value: Any) -> Set[str]:

@@ -124,7 +124,7 @@ class OutputCommit:
         if self.path is None and self._is_made:
             try:
                 folder = self._sealed if self._is_sealed else self._work
-                self.working_bytes = sum(size for _, size in walk_files(self._files, folder))
+                self.working_bytes = sum(status.length for _, status in walk_files(self._files, folder))
             except OSError as error:
                 logger.info("The size of %s is not known: %s", self.working_url, error)
 
@@ -262,7 +262,8 @@ class OutputCommit:
     def _mark(self, report: Mapping[str, Any]) -> None:
         """Put `SUCCESS_FILE` into the sealed folder, by a rename that fails if the folder has been taken."""
         plan, marker = self._plan, "%s/%s" % (self._sealed, SUCCESS_FILE)
-        files = [found for found in walk_files(self._files, self._sealed) if found[0] != SUCCESS_FILE]
+        found = walk_files(self._files, self._sealed)
+        files = [(name, status.length) for name, status in found if name != SUCCESS_FILE]
         success = Success(self._application_id, plan.training, plan.generation, report, files)
         self._write_marker(success._replace(version=self._next_version()))
         self._files.delete(marker)  # the program's own

@@ -5,6 +5,7 @@ the application and lets a retry train, while the agents still reach their coord
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
@@ -31,10 +32,8 @@ _TRIES = 10
 def read_expiry(resourcemanagers: Sequence[str], authorities: str = "") -> Optional[float]:
     """Return the seconds of silence after which YARN ends an application of this node; None if none shows them."""
     for base in resourcemanagers:
-        try:
+        with contextlib.suppress(*NO_ANSWER, AttributeError, LookupError):
             return min(_read_seconds(base, name, authorities) for name in _PROPERTIES)
-        except (*NO_ANSWER, AttributeError, LookupError):
-            continue
     return None
 
 

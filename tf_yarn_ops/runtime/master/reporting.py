@@ -1,5 +1,6 @@
 """From the state of a job to its report and to ``status.json``: pure but for the time of day."""
 
+import contextlib
 import functools
 import importlib.metadata
 import platform
@@ -24,10 +25,8 @@ def installed_versions() -> Mapping[str, str]:
     """Return the versions of the libraries that matter to a training, as far as this interpreter has them."""
     found = {}
     for name in _LIBRARIES:
-        try:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     return found
 
 

@@ -5,6 +5,7 @@ state.
 """
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -169,8 +170,6 @@ def kill_by_rest(
     headers = {"Content-Type": "application/json", "X-XSRF-HEADER": "ytf", **token_header(os.environ)}
     for base in resourcemanagers:
         url = f"{base}/ws/v1/cluster/apps/{application_id}/state?user.name={user}"
-        try:
+        with contextlib.suppress(*NO_ANSWER):
             if fetch_answer(url, headers, 10.0, authorities, "PUT", body).status in (200, 202):
                 time.sleep(KILL_SECONDS)  # YARN keeps the first news of the end; an exit would be such news
-        except NO_ANSWER:
-            continue

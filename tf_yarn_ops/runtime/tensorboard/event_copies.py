@@ -9,7 +9,7 @@ import os
 import shutil
 from typing import Dict, Set
 
-from ..common.file_storage import PIECE, FileStatus, Storage
+from ..common.file_storage import PIECE, FileStatus, Storage, walk_files
 
 #: Part of the name of each event file.
 EVENTS = "tfevents"
@@ -56,17 +56,11 @@ class EventCopies:
             The file system refuses, or a file needs more than half of the disk's free space.
         """
         found: Set[str] = set()
-        fetched, waiting = 0, [""]
-        while waiting:
-            below = waiting.pop()
-            for entry in self._source.list(os.path.join(self.path, below) if below else self.path):
-                name = os.path.join(below, entry.name)
-                if entry.is_directory:
-                    if not entry.name.startswith((".", "_")):
-                        waiting.append(name)
-                elif EVENTS in entry.name or (self._plugins and PLUGINS in below.split("/")):
-                    found.add(name)
-                    fetched += self._copy(name, entry)
+        fetched = 0
+        for name, entry in walk_files(self._source, self.path, hidden=False):
+            if EVENTS in entry.name or (self._plugins and PLUGINS in os.path.dirname(name).split("/")):
+                found.add(name)
+                fetched += self._copy(name, entry)
         for name in set(self._copied) - found:
             self._remove(name)
         return fetched

@@ -13,7 +13,7 @@ from typing import Callable, List, Optional, Union
 from urllib.parse import urlsplit
 
 from ..common.committed_output import MOST_SUCCESS, SUCCESS_FILE, VERSION, CommitPlan, find_versions, read_success
-from ..common.contract import Job, read_job
+from ..common.contract import Job, read_job, write_line
 from ..common.file_storage import LocalFolder
 from ..common.hdfs import Hdfs
 from ..common.mutual_tls import server_context
@@ -28,9 +28,8 @@ COPIES = "tensorboard-events"
 LINK = "tensorboard-output"
 
 
-def log_line(text: str, *args: object) -> None:
-    """Write a line to the container's log."""
-    os.write(2, ("tf_yarn_ops tensorboard: %s\n" % (text % args)).encode("utf-8", "replace"))
+#: Writes a line to the container's log.
+log_line = partial(write_line, "tf_yarn_ops tensorboard: ")
 
 
 def main(arguments: List[str]) -> int:
