@@ -100,6 +100,13 @@ class Session:
             self._stagings[user] = StagingDirectory(self.cluster.acting_for(user))
         return self._stagings[user]
 
+    def find_application(self, application_id: str) -> Mapping[str, Any] | None:
+        """Return YARN's object of an application; None if YARN does not know it."""
+        try:
+            return self.resourcemanager.get(application_id)
+        except ApplicationNotFound:
+            return None
+
     def report(self, application_id: str) -> JobReport:
         """Return the present report of an application; its reason is LOST if YARN does not know it.
 

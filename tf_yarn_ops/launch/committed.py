@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
-from ..errors import ApplicationNotFound, CommitRefused, SubmissionRejected, TfYarnError
+from ..errors import CommitRefused, SubmissionRejected, TfYarnError
 from ..follow.session import Session
 from ..hadoop.filesystem import FileSystem, MountedFileSystem
 from ..hadoop.resourcemanager import ENDED
@@ -264,10 +264,8 @@ def _prune_beside(session: Session, files: FileSystem, plan: CommitPlan, before:
 
 
 def _is_live(session: Session, application_id: str) -> bool:
-    try:
-        return session.resourcemanager.get(application_id)["state"] not in ENDED
-    except ApplicationNotFound:
-        return False
+    found = session.find_application(application_id)
+    return found is not None and found["state"] not in ENDED
 
 
 def with_commit(session: Session, spec: JobSpec, tags: Iterable[str], ended: JobReport) -> JobReport:

@@ -240,11 +240,8 @@ class _Ensuring:
 
     def _check_owner(self) -> None:
         """Kill our application if it runs as another user: no later poll would find it, so each would submit again."""
-        try:
-            application = self._resourcemanager.get(self._submitted)
-        except ApplicationNotFound:
-            return
-        if application["user"] != self._user:
+        application = self._session.find_application(self._submitted)
+        if application is not None and application["user"] != self._user:
             error = SubmissionRejected(
                 f"{self._submitted} runs as {application['user']!r}, not as {self._user!r}: "
                 "the Hadoop client here submits as somebody else"
@@ -263,7 +260,7 @@ class _Ensuring:
             return committed
         if claim is not None:
             own = claim.generation == self._identity.generation
-            application = self._get_application(claim)
+            application = self._session.find_application(claim.application_id)
             if application is None and claim.submitted and own:
                 return lost_report(claim.application_id)
             if application is not None and application["state"] not in ENDED:
@@ -309,7 +306,7 @@ class _Ensuring:
         except RestUnavailable:
             raise
         except SubmissionRejected as error:
-            application = self._get_application(claim)
+            application = self._session.find_application(application_id)
             if application is None:
                 raise
             report = read_yarn_report(application)
@@ -337,14 +334,7 @@ class _Ensuring:
     def _may_take_back(self, claim: Claim) -> bool:
         """Return whether the claimed id is still ours: a later attempt may have submitted it meanwhile."""
         try:
-            application = self._get_application(claim)
+            application = self._session.find_application(claim.application_id)
         except ClusterUnreachable:
             return True
         return application is None or attempt_of(application) == self._identity.attempt
-
-    def _get_application(self, claim: Claim) -> Mapping[str, Any] | None:
-        """Return YARN's object of a claimed id; None if YARN does not know it."""
-        try:
-            return self._resourcemanager.get(claim.application_id)
-        except ApplicationNotFound:
-            return None

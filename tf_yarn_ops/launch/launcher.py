@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ApplicationNotFound, ResourcesImpossible, SubmissionRejected
+from ..errors import ResourcesImpossible, SubmissionRejected
 from ..follow.kill import KILL_TIMEOUT, kill_application
 from ..follow.lease import lease_of, with_lease
 from ..follow.session import Session
@@ -188,10 +188,8 @@ class Launcher:
         round_number : int, optional
             The round of the cluster spec, from 1; None is returned while another round runs. Default: the latest.
         """
-        try:
-            document = self.session.live.fetch_document(self.session.resourcemanager.get(application_id))
-        except ApplicationNotFound:
-            return None
+        application = self.session.find_application(application_id)
+        document = None if application is None else self.session.live.fetch_document(application)
         rounds = (document or {}).get("rounds") or [{}]
         if document is None or round_number not in (None, rounds[-1].get("number")):
             return None
