@@ -73,13 +73,15 @@ def summarise(record: Mapping[str, Any]) -> dict[str, Any]:
         ``metrics``: numbers by name, the last values. ``curve``: the name and at most 24 values of the first metric
         that has a curve; None if none has.
     """
-    summary = {name: record.get(name) for name in _REPEATED}
-    summary["message"] = str(record.get("message") or "")[:_MESSAGE]
-    summary["tasks"], summary["rounds"] = len(record.get("tasks") or ()), len(record.get("rounds") or ())
-    summary["metrics"] = last_metrics(record)
-    summary["curve"] = _curve(record)
-    summary["acls"] = read_acls(record)
-    return summary
+    return {
+        **{name: record.get(name) for name in _REPEATED},
+        "message": str(record.get("message") or "")[:_MESSAGE],
+        "tasks": len(record.get("tasks") or ()),
+        "rounds": len(record.get("rounds") or ()),
+        "metrics": last_metrics(record),
+        "curve": _curve(record),
+        "acls": read_acls(record),
+    }
 
 
 def last_metrics(record: Mapping[str, Any], most: int = _METRICS) -> dict[str, float]:

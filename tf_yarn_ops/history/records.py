@@ -415,7 +415,7 @@ class Records:
         old = [day for day in self.days() if day < oldest]
         for day in old:
             self.filesystem.delete(f"{self.folder}/{day}")
-        for above in sorted({part for day in old for part in _above(day)}, reverse=True):
+        for above in sorted({part for day in old for part in (day[:7], day[:4])}, reverse=True):  # months, years
             if not self.filesystem.list(f"{self.folder}/{above}"):
                 self.filesystem.delete(f"{self.folder}/{above}")
         return old
@@ -424,12 +424,6 @@ class Records:
 def ended_at(summary: Mapping[str, Any]) -> float:
     """Return when the job of a summary ended, seconds since the epoch; 0 if that is not known."""
     return float(summary.get("finished_at") or 0.0)
-
-
-def _above(day: str) -> Iterator[str]:
-    year, month, _ = day.split("/")
-    yield f"{year}/{month}"
-    yield year
 
 
 def records_of(staging: StagingDirectory) -> Records:

@@ -376,8 +376,8 @@ _PLANS: Mapping[str, Any] = {
 def dump_job(job: Job) -> bytes:
     """Return the content of the job file."""
     document = job._asdict()
-    document["types"] = {name: plan._asdict() for name, plan in job.types.items()}
-    document["services"] = {name: plan._asdict() for name, plan in job.services.items()}
+    for name in ("types", "services"):
+        document[name] = {key: plan._asdict() for key, plan in document[name].items()}
     for name in _PLANS:
         document[name] = document[name]._asdict() if document[name] else None
     return json.dumps(document, indent=1, ensure_ascii=True).encode()

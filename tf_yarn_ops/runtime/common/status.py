@@ -233,10 +233,12 @@ def build_status(
     document = report.to_dict()
     for task in document["tasks"]:
         name = task["task"]
-        task["events"] = [event.to_dict() for event in events.get(name, ())]
-        task["given"] = given[name]._asdict() if name in given else None
-        task["usage"] = usage[name]._asdict() if name in usage else None
-        task["silent_seconds"] = silent.get(name)
+        task.update(
+            events=[event.to_dict() for event in events.get(name, ())],
+            given=given[name]._asdict() if name in given else None,
+            usage=usage[name]._asdict() if name in usage else None,
+            silent_seconds=silent.get(name),
+        )
     document.update(
         status_schema=STATUS_SCHEMA,
         at=round(at, 3),

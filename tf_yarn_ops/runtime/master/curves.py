@@ -107,6 +107,4 @@ class Curves:
         if not mine:
             return None
         step = max(last[0] for last in mine.values())
-        values: Dict[str, Any] = {"step": int(step) if step == int(step) else step}
-        values.update({name: last[1] for name, last in mine.items()})
-        return values
+        return {"step": int(step) if step == int(step) else step, **{name: last[1] for name, last in mine.items()}}

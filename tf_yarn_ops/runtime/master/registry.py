@@ -126,7 +126,7 @@ class Registry:
         Raises
         ------
         Refused
-            With the reason: another version, missing fields, an unknown service, no vacant index, a second agent.
+            With the reason: another version, missing fields, no vacant index, a second agent.
         """
         version = message.get("version")
         if version != VERSION:
@@ -158,9 +158,7 @@ class Registry:
         Those of `taken` are not free.
         """
         service, _, instance = container.rpartition("_")
-        plan = self._job.services.get(service)
-        if plan is None:
-            return None
+        plan = self._job.services[service]
         busy = {*self.serving, *taken}
         free = [index for index in plan.indices if TaskId(plan.type, index) not in busy]
         own = plan.indices[int(instance)] if instance.isdigit() and int(instance) < len(plan.indices) else -1
