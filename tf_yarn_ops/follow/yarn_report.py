@@ -157,20 +157,19 @@ def read_yarn_report(application: Mapping[str, Any], live: JobReport | None = No
     ended = state in ENDED
     ours = _believed(application, state, final_status, diagnostics) if ended else live
     report = ours or JobReport(str(application["id"]))
+    reason, message = (report.reason, report.message) if ended else (None, report.message or _first_line(diagnostics))
     if ended and ours is None:
         reason = _reason(application, state, final_status, diagnostics)
-        report = replace(report, reason=reason, message=_message(reason, state, diagnostics))
-    elif not ended:
-        report = replace(report, reason=None, message=report.message or _first_line(diagnostics))
+        message = _message(reason, state, diagnostics)
     # The coordinator's own time is in the record, and YARN's is that of the end of Skein's application master.
     finished = report.finished_at or from_milliseconds(application.get("finishedTime"))
     tasks = tuple(_killed(task, finished) for task in report.tasks) if ended else report.tasks
-    report = replace(report, tasks=_with_links(tasks, str(application.get("amContainerLogs") or "")))
     lasting = report.tracking_url if ended and ours else None
     tracking_url = lasting or _tracking_url(application) or report.tracking_url
-    if not ended and tracking_url and (report.tensorboard_url or "").endswith(TENSORBOARD_PAGE):
+    board = report.tensorboard_url
+    if not ended and tracking_url and (board or "").endswith(TENSORBOARD_PAGE):
         # The coordinator names one of the ResourceManagers; the reader may see it behind a gateway.
-        report = replace(report, tensorboard_url=f"{tracking_url.rstrip('/')}/{TENSORBOARD_PAGE}")
+        board = f"{tracking_url.rstrip('/')}/{TENSORBOARD_PAGE}"
     return replace(
         report,
         application_id=str(application["id"]),
@@ -179,8 +178,12 @@ def read_yarn_report(application: Mapping[str, Any], live: JobReport | None = No
         user=str(application.get("user") or ""),
         state=state,
         final_status=final_status,
+        reason=reason,
+        message=message,
         tracking_url=tracking_url,
         finished_at=finished,
+        tasks=_with_links(tasks, str(application.get("amContainerLogs") or "")),
+        tensorboard_url=board,
         **yarn_times(application, report.started_at),
         **yarn_cost(application),
     )

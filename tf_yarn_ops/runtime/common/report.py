@@ -343,9 +343,9 @@ def yarn_cost(application: Mapping[str, Any]) -> Dict[str, Any]:
         with texts as values.
     """
     found = application.get("resourceSecondsMap")
-    entries = found.get("entry") if isinstance(found, Mapping) else None
+    entries = found.get("entry") if isinstance(found, dict) else None
     entries = entries if isinstance(entries, list) else [entries]
-    gpus = next((one.get("value") for one in entries if isinstance(one, Mapping) and one.get("key") == GPU), None)
+    gpus = next((one.get("value") for one in entries if isinstance(one, dict) and one.get("key") == GPU), None)
     counted = {
         "memory_seconds": application.get("memorySeconds"),
         "vcore_seconds": application.get("vcoreSeconds"),
