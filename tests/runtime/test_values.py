@@ -1,6 +1,7 @@
 """What every reader can hold: the table of hostile values, and the laws of all readers with few examples."""
 
 import itertools
+import json
 import logging
 import os
 import threading
@@ -42,6 +43,36 @@ def nested(number):
 )  # fmt: skip
 def test_a_hostile_value_becomes_one_that_all_readers_hold(value, plain):
     assert plain_values(value) == plain == plain_values(plain)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"9223372036854775808", b"[-9223372036854775809]", b'{"a":\n99999999999999999999}', b'{"a":99999999999999999999}'),
+        *(b"[99999999999999999999]", b"[1, 99999999999999999999]", b'{"a": 18446744073709551616.0}'),
+        *(b"[1,9999999999999999999]", b"[\t99999999999999999999]", b"[\r99999999999999999999]", b"1" + b"0" * 400),
+        *(b"[NaN]", b"[-Infinity]", b"[1e400]", b"[1E+400]", b"[1e0400]", b"1" * 18 + b"e300"),
+        *(b'"\\u0000"', b'"\\ud83d"', b'"\xed\xa0\xbd"', b'{"__id__":1}', b'{"\\u005f_id__":1}', '{"__id":1}'.encode("utf-16-le")),
+        *(b"[" * 41 + b"]" * 41, b'{"a":' * 41 + b"1" + b"}" * 41, b'"%s"' % (b"x" * (MAX_TEXT + 1))),
+        *(b'{"loss":[[1.0,0.0012345678901234567]],"gpus":null}', b"[" * 40 + b"]" * 40, b"[0.1e-5, -7, true]"),
+    ],
+    ids=lambda content: ascii(content)[:30],
+)  # fmt: skip
+def test_json_text_becomes_what_its_values_become(content):
+    assert repr(values.parse_plain(content)) == repr(plain_values(parse_json(content)))
+
+
+_NUMBERS = st.one_of(st.integers(-(2**70), 2**70), st.floats(), st.text("0123456789eE+-.", max_size=24))
+_DOCUMENTS = st.recursive(
+    st.one_of(_NUMBERS, st.none(), st.booleans(), st.text('\0a_N\\"\ud800é', max_size=4)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("_aé\0", max_size=4), inner, max_size=3),
+)
+
+
+@given(_DOCUMENTS, st.booleans(), st.sampled_from([None, 1]))
+def test_any_json_text_becomes_what_its_values_become(value, escaped, indent):
+    content = json.dumps(value, ensure_ascii=escaped, indent=indent).encode("utf-8", "surrogatepass")
+    assert repr(values.parse_plain(content)) == repr(plain_values(parse_json(content)))
 
 
 @pytest.mark.timeout(30)

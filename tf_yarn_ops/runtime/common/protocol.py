@@ -43,9 +43,9 @@ From the coordinator:
 """
 
 import json
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, Mapping, Set
 
-from .values import parse_json, plain_values
+from .values import parse_plain
 
 #: Longest line that the coordinator reads, bytes.
 MAX_PROTOCOL_LINE = 64 * 1024
@@ -124,7 +124,15 @@ FROM_COORDINATOR: Mapping[str, Mapping[str, str]] = {
     "ping": {},
     "pong": {},
 }
-_TYPES: Mapping[str, Any] = {"int": int, "number": (int, float), "text": str, "flag": bool, "object": dict}
+_KINDS: Mapping[str, Set[type]] = {
+    "int": {int},
+    "number": {int, float},
+    "text": {str},
+    "flag": {bool},
+    "object": {dict},
+}
+_TYPES = {**_KINDS, **{kind + "?": {*types, type(None)} for kind, types in _KINDS.items()}}
+_write = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class ProtocolError(ValueError):
@@ -133,13 +141,13 @@ class ProtocolError(ValueError):
 
 def encode(kind: str, **fields: Any) -> bytes:
     """Return a message as a line."""
-    return json.dumps({"type": kind, **fields}, separators=(",", ":")).encode("ascii") + b"\n"
+    return _write({"type": kind, **fields}).encode("ascii") + b"\n"
 
 
 def decode(line: bytes) -> Dict[str, Any]:
     """Return the message of a line as plain values; raise `ProtocolError` if it is not an object with a ``type``."""
     try:
-        message = plain_values(parse_json(line))
+        message = parse_plain(line)
     except ValueError as error:
         raise ProtocolError("not JSON: %s" % str(error)[:100]) from None
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):
@@ -150,9 +158,5 @@ def decode(line: bytes) -> Dict[str, Any]:
 def check_message(message: Mapping[str, Any], fields: Mapping[str, str]) -> None:
     """Raise `ProtocolError` unless the message has these fields, each of its type; it may have more."""
     for name, kind in fields.items():
-        value = message.get(name)
-        if value is None and kind.endswith("?") and name in message:
-            continue
-        expected = kind.rstrip("?")
-        if not isinstance(value, _TYPES[expected]) or isinstance(value, bool) != (expected == "flag"):
+        if type(message.get(name, ...)) not in _TYPES[kind]:
             raise ProtocolError("%s is not of type %s" % (name, kind))

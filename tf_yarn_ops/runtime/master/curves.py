@@ -31,20 +31,31 @@ class Curve:
         self._steps, self._values = array("d"), array("d")
         self._every, self._number = 1, 0
 
-    def add(self, step: float, value: float, at: float, limit: int) -> None:
-        """Add a point; keep at most `limit` of them."""
-        if self.since is None or step < self.last[0]:  # the program has started again
-            self.since = step, round(at, 3)
-        self.last = step, value, at
-        if not abs(value) <= MAX_NUMBER:  # NaN, too
-            return
-        while len(self._steps) >= limit:
-            self._steps, self._values = self._steps[::2], self._values[::2]
-            self._every *= 2
-        if self._number % self._every == 0:
-            self._steps.append(step)
-            self._values.append(value)
-        self._number += 1
+    def add(self, points: List[Any], at: float, limit: int) -> int:
+        """Add points, of which it keeps at most `limit`; return how many are none."""
+        unfit = 0
+        for point in points:
+            try:
+                step, value = point
+                step, value = float(step), float(value)
+                if not -MAX_NUMBER <= step <= MAX_NUMBER:
+                    raise ValueError
+            except (TypeError, ValueError, OverflowError):
+                unfit += 1
+                continue
+            if self.since is None or step < self.last[0]:  # the program has started again
+                self.since = step, round(at, 3)
+            self.last = step, value, at
+            if not -MAX_NUMBER <= value <= MAX_NUMBER:  # NaN, too
+                continue
+            while len(self._steps) >= limit:
+                self._steps, self._values = self._steps[::2], self._values[::2]
+                self._every *= 2
+            if self._number % self._every == 0:
+                self._steps.append(step)
+                self._values.append(value)
+            self._number += 1
+        return unfit
 
     def points(self) -> List[List[float]]:
         """Return the points that are kept, and the last one."""
@@ -78,20 +89,13 @@ class Curves:
                 self.left_out += 1
                 continue
             limit = max(MIN_POINTS, min(MAX_CURVE_POINTS, BUDGET // len(self._curves)))
-            for point in points[:MAX_CURVE_POINTS]:
-                try:
-                    step, value = map(float, point)
-                    if not abs(step) <= MAX_NUMBER:
-                        raise ValueError
-                except (TypeError, ValueError, OverflowError):
-                    self.left_out += 1
-                    continue
-                curve.add(step, value, now, limit)
+            self.left_out += curve.add(points[:MAX_CURVE_POINTS], now, limit)
 
     def _curve(self, task: str, name: str) -> Optional[Curve]:
-        if len(name) > MAX_CURVE_NAME or ((task, name) not in self._curves and len(self._curves) >= MAX_SERIES):
-            return None
-        return self._curves.setdefault((task, name), Curve())
+        found = self._curves.get((task, name))
+        if found is None and len(name) <= MAX_CURVE_NAME and len(self._curves) < MAX_SERIES:
+            found = self._curves[task, name] = Curve()
+        return found
 
     def series(self) -> List[Series]:
         """Return all curves, by name, then in the order in which the tasks wrote first."""

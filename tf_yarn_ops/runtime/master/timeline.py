@@ -4,6 +4,7 @@ Events and samples come in; the facts of `common.status` go out. The memory is b
 """
 
 import time
+from operator import itemgetter
 from typing import Any, Dict, List, Mapping, Optional
 
 from ..common.contract import Job, TaskId
@@ -13,6 +14,7 @@ from ..common.status import ALLOCATED, REGISTERED, REQUESTED, RUNNING, Given, Ta
 FIRST, LAST = 4, 36
 #: Characters of a cause.
 MAX_CAUSE = 300
+_read_usage = itemgetter(*Usage._fields[1:])
 
 
 class Timeline:
@@ -83,5 +85,4 @@ class Timeline:
 
     def measured(self, task: TaskId, sample: Mapping[str, Any]) -> None:
         """Take the usage of a message ``sample``."""
-        values: List[Any] = [sample[name] for name in Usage._fields[1:]]
-        self.usage[str(task)] = Usage(round(time.time(), 3), *values)
+        self.usage[str(task)] = Usage(round(time.time(), 3), *_read_usage(sample))
