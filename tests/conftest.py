@@ -115,13 +115,33 @@ def pytest_xdist_make_scheduler(config, log):
     return ByPlace(config, log)
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Leave out files of which ``-m "[A or] not (B or C)"`` leaves out each test: all workers would import them."""
+    chosen = re.fullmatch(r"(?:(\w+) or )?not \(([\w ]+)\)", config.getoption("markexpr"))
+    named = config.args_source is not config.ArgsSource.TESTPATHS
+    if chosen is None or named or not collection_path.match("test_*.py"):
+        return None
+    text = read_test(collection_path)
+    marks = re.findall(r"mark\.(\w+)", "".join(re.findall(r"^pytestmark = .*", text, re.MULTILINE)))
+    if set(chosen[2].split(" or ")) & set(marks) and f"mark.{chosen[1]}" not in text:
+        config.stash.setdefault(LEFT_OUT, collections.Counter())[f"{folder_of(collection_path)} (files)"] += 1
+        return True
+    return None
+
+
+def folder_of(path):
+    """Return the folder, or the file, of ``tests`` that a path is in."""
+    return str(path)[len(str(FOLDER)) + 1 :].partition(os.sep)[0]
+
+
 def pytest_itemcollected(item):
     """Mark what opens a browser: only `./dev test all` installs one. Scale each limit, as `until` does its deadlines."""
-    if {"browsing", "browser"} & set(item.fixturenames):
+    if "browsing" in item.fixturenames or "browser" in item.fixturenames:
         item.add_marker(pytest.mark.matrix)
-    limit = item.get_closest_marker("timeout") or pytest.mark.timeout(item.config.getoption("timeout"))
-    if limit.args[0] and PATIENCE != 1:
-        item.add_marker(pytest.mark.timeout(limit.args[0] * PATIENCE, **limit.kwargs), append=False)
+    if PATIENCE != 1:
+        limit = item.get_closest_marker("timeout") or pytest.mark.timeout(item.config.getoption("timeout"))
+        if limit.args[0]:
+            item.add_marker(pytest.mark.timeout(limit.args[0] * PATIENCE, **limit.kwargs), append=False)
 
 
 @pytest.hookimpl(trylast=True)
@@ -131,13 +151,15 @@ def pytest_collection_modifyitems(config, items):
     takes = {"cluster": 10, "matrix": 10, "slow": 3}
     default = config.getoption("timeout") * PATIENCE
     for item in items:
+        # Of marks of one name, the closest is the last here.
+        marks = {mark.name: mark for mark in reversed([*item.iter_markers()]) if mark.args[:1] != (default,)}
         # About the seconds of a test, by its markers; a limit of its own is some twenty times as long.
-        limit = next((mark for mark in item.iter_markers("timeout") if mark.args[0] != default), None)
-        marked = [takes[mark] for mark in takes if item.get_closest_marker(mark)]
-        seconds[item.path] += max(0.05, *marked, limit.args[0] / PATIENCE / 20 if limit else 0)
+        limit = marks["timeout"].args[0] / PATIENCE / 20 if "timeout" in marks else 0
+        seconds[item.path] += max(0.05, limit, *(takes[name] for name in takes if name in marks))
     # Airflow's first test uses the secured cluster too, which ends behind the last of them.
     places = drives_airflow, may_use_secure_cluster, may_use_minicluster
-    items.sort(key=lambda item: (*(not uses(item.path) for uses in places), -seconds[item.path]))
+    rank = {path: (*(not uses(path) for uses in places), -seconds[path]) for path in seconds}
+    items.sort(key=lambda item: rank[item.path])
 
 
 def pytest_collection_finish():
@@ -148,9 +170,7 @@ def pytest_collection_finish():
 def pytest_deselected(items):
     """Count what ``-m`` leaves out, by the folder of the tests."""
     for item in items:
-        if item.path.is_relative_to(FOLDER):
-            left_out = item.config.stash.setdefault(LEFT_OUT, collections.Counter())
-            left_out[item.path.relative_to(FOLDER).parts[0]] += 1
+        item.config.stash.setdefault(LEFT_OUT, collections.Counter())[folder_of(item.path)] += 1
 
 
 def pytest_sessionfinish(session):
