@@ -223,8 +223,10 @@ def normalise(instance: object, readers: Mapping[str, Reader]) -> list[Fault]:
     """Replace each named field of a frozen value by what its reader returns; return the faults."""
     faults: list[Fault] = []
     for name, reader in readers.items():
-        with noting(faults, name):
+        try:  # as `noting` does, which takes longer than most readers
             object.__setattr__(instance, name, reader(getattr(instance, name)))
+        except SpecInvalid as error:
+            faults += [fault.below(name) for fault in error.faults]
     return faults
 
 
