@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from support.programs import ROOT, YTF
+from support.programs import ROOT, YTF, run_here
 from tf_yarn_ops.azkaban.install import (
     HADOOP_SHELL,
     JOBTYPE_FILES,
@@ -42,8 +42,7 @@ def plugins(tmp_path):
 
 
 def ytf(*words, check=0):
-    done = subprocess.run([*YTF, "azkaban", *words], capture_output=True, text=True, timeout=60,
-                          stdin=subprocess.DEVNULL, cwd=ROOT)  # fmt: skip
+    done = run_here(YTF, "azkaban", *words)
     assert done.returncode == check, done.stderr
     return done
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.fake_yarn import FakeYarn, application, serving
 from support.hostile_words import DOORS, any_variables_end_well
 from support.http_server import Handler, running
-from support.programs import ROOT, SUBMIT, YTF, run
+from support.programs import ROOT, SUBMIT, YTF, run, run_here
 from tf_yarn_ops.cli import main, submit_main
 from tf_yarn_ops.cli.command_line import application_of, check_option_values
 from tf_yarn_ops.cli.submit import submit
@@ -59,7 +59,7 @@ def test_server_that_is_not_hadoop_is_reported(stranger):
 
 @pytest.mark.parametrize("words", [("report",), ("status",), ("wait",), ("kill",), ("logs",), ("compare", APP)])
 def test_mistyped_application_id_is_a_fault_of_the_request(words):
-    done = run(YTF, *words, "aplication_1_1")
+    done = run_here(YTF, *words, "aplication_1_1")
     assert done.returncode == 2
     assert "'aplication_1_1' is not the id of an application, such as application_1700000000000_0001" in done.stderr
 
@@ -84,7 +84,7 @@ def test_word_without_the_id_of_an_application_has_none(word):
 
 
 def test_mistyped_command_is_answered_with_the_nearest():
-    done = run(YTF, "minicluter", "up")
+    done = run_here(YTF, "minicluter", "up")
     assert done.returncode == 2 and "no command 'minicluter' (did you mean 'minicluster'?)" in done.stderr
 
 
@@ -120,7 +120,7 @@ def test_verbose_shows_each_request_without_its_query():
 
 @pytest.mark.parametrize("word", ["submit", "run"])
 def test_ytf_submit_names_the_program_ytf_submit(word):
-    done = run(YTF, word, "-r", "worker:1", "true")
+    done = run_here(YTF, word, "-r", "worker:1", "true")
     assert done.returncode == 2 and f"no command '{word}' (did you mean the program 'ytf-submit'?)" in done.stderr
 
 

@@ -15,7 +15,7 @@ import click
 import pytest
 
 from support.fake_yarn import closed_address
-from support.programs import ROOT, YTF
+from support.programs import ROOT, YTF, run_here
 from support.waiting import until
 from tf_yarn_ops.cli.doctor import result_lines, summary_line
 from tf_yarn_ops.hadoop.cluster import current_user
@@ -113,7 +113,7 @@ def test_verbose_logs_each_request_to_stderr(place):
 
 
 def test_nothing_is_known_of_a_cluster():
-    done = run()
+    done = run_here(YTF, "doctor", env=environment())
     assert done.returncode == 2 and "no ResourceManager is known" in " ".join(done.stdout.split())
 
 

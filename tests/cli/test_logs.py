@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from support.programs import SUBMIT, YTF, run
+from support.programs import SUBMIT, YTF, run, run_here
 from tf_yarn_ops.cli import logs
 from tf_yarn_ops.cli.submit import read_log_tasks, submit
 from tf_yarn_ops.errors import ClusterUnreachable, LogMissing, SpecInvalid, TfYarnError
@@ -32,7 +32,7 @@ def test_logs_names_tasks(words, tasks):
 
 
 def test_logs_of_an_unknown_task_are_rejected():
-    done = run(SUBMIT, "--wait", "--logs", "wroker:0", "-r", "worker:1", "true")
+    done = run_here(SUBMIT, "--wait", "--logs", "wroker:0", "-r", "worker:1", "true")
     assert done.returncode == 2 and "logs: 'wroker:0' is not one of" in done.stderr
     assert "(did you mean 'worker:0'?)" in done.stderr
 

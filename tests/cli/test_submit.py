@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from support.fake_yarn import STAMP, FakeYarn, closed_address, serving
-from support.programs import ROOT, SUBMIT, run
+from support.programs import ROOT, SUBMIT, run, run_here
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.job.request import build_job
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -23,7 +23,7 @@ def test_no_words_at_all_name_both_that_are_missing():
 
 
 def test_json_describes_a_refused_request():
-    done = run(SUBMIT, "--wait", "--json", "-r", "ps:0", "x")
+    done = run_here(SUBMIT, "--wait", "--json", "-r", "ps:0", "x")
     report = json.loads(done.stdout)
     assert (done.returncode, report["schema"], report["reason"], report["application_id"]) == (2, 1, "SPEC_INVALID", "")
     assert "'0' is not a whole number" in report["message"]
@@ -46,20 +46,20 @@ def test_json_describes_a_refused_request():
     ],
 )  # fmt: skip
 def test_what_cannot_be_understood_ends_with_2(words, message):
-    done = run(SUBMIT, "-r", "worker:1", *words)
+    done = run_here(SUBMIT, "-r", "worker:1", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
 
 
 def test_output_properties_need_an_ending_and_a_stdout_of_their_own(tmp_path):
-    done = run(SUBMIT, "-r", "worker:1", "--output_properties", "-", "--json", "x")
+    done = run_here(SUBMIT, "-r", "worker:1", "--output_properties", "-", "--json", "x")
     assert json.loads(done.stdout)["message"].splitlines()[1:] == [
         "  - output_properties: needs wait: only a job that has ended has results",
         "  - output_properties: - and json would both write to stdout; give one of them a file",
     ]
-    unread = run(SUBMIT, "-r", "worker:1", "--logs", "all", "x")
+    unread = run_here(SUBMIT, "-r", "worker:1", "--logs", "all", "x")
     assert unread.returncode == 2 and "logs: needs wait: without it nobody reads the lines" in unread.stderr
-    refused = run(SUBMIT, "-r", "worker:1", "--wait", "--output_properties", "-", "")
+    refused = run_here(SUBMIT, "-r", "worker:1", "--wait", "--output_properties", "-", "")
     assert (done.returncode, refused.returncode) == (2, 2)
     assert refused.stdout.splitlines() == [
         "status=FAILED",
@@ -74,10 +74,10 @@ def test_a_script_that_cannot_start_is_warned_of(tmp_path):
     script.write_bytes(b"#!/bin/bash\r\necho\r\n")
     script.chmod(0o644)
     for command in ("cd . && ./run.sh --steps 3", '"$DTF_TASK_SCRIPT"'):
-        done = run(SUBMIT, "--dry_run", "--local", "-r", "worker:1", "-s", str(script), command)
+        done = run_here(SUBMIT, "--dry_run", "--local", "-r", "worker:1", "-s", str(script), command)
         assert done.returncode == 0 and f"script: {script} has line ends of Windows" in done.stderr
         assert f"script: {script} is not executable, as its copy on YARN is; run: chmod +x" in done.stderr
-    read = run(SUBMIT, "--dry_run", "--local", "-r", "worker:1", "-s", str(script), "bash run.sh")
+    read = run_here(SUBMIT, "--dry_run", "--local", "-r", "worker:1", "-s", str(script), "bash run.sh")
     assert read.returncode == 0 and read.stderr == ""
 
 
@@ -103,7 +103,7 @@ def test_paths_begin_in_the_specs_folder_and_at_home(tmp_path):
         (tmp_path / name).write_text("")
     (tmp_path / "job.yaml").write_text("{tasks: {worker: 1}, script: train.py, command: python $DTF_TASK_SCRIPT}")
     words = ["--dry_run", "--spec=~/job.yaml", "--file=~/x.csv", "--environment=requirements://~/r.txt"]
-    done = run(SUBMIT, *words, env={"HOME": str(tmp_path)})
+    done = run_here(SUBMIT, *words, env={"HOME": str(tmp_path)})
     assert done.returncode == 0, done.stderr
     assert f"source: file://{tmp_path}/train.py" in done.stdout and f"source: file://{tmp_path}/x.csv" in done.stdout
 
@@ -123,7 +123,7 @@ def test_dry_run_prints_a_job_that_spec_reads(tmp_path):
 
 
 def test_a_folder_in_place_of_a_host_is_doubted():
-    done = run(
+    done = run_here(
         SUBMIT, "--dry-run", "-r", "worker:1", "-i", "hdfs://users/user1/mnist/data", "-o", "hdfs://nn1/users/out", "x"
     )
     assert done.returncode == 0
@@ -245,7 +245,7 @@ def test_a_client_that_waits_without_a_name_for_its_training_holds_a_lease(tmp_p
 
 
 def test_a_lease_needs_a_client_that_waits():
-    done = run(SUBMIT, "--lease", "60", "-r", "worker:1", "true")
+    done = run_here(SUBMIT, "--lease", "60", "-r", "worker:1", "true")
     assert (
         done.returncode == 2
         and "lease: needs wait: YARN would end the job, because no client waits for it" in done.stderr

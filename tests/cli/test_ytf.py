@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from support.fake_yarn import FakeYarn, application, serving
 from support.forged import ENDS, end_forged
-from support.programs import SUBMIT, YTF, run
+from support.programs import SUBMIT, YTF, run, run_here
 from tf_yarn_ops import __version__
 from tf_yarn_ops.cli.ytf import ytf
 from tf_yarn_ops.errors import TfYarnError
@@ -64,7 +64,7 @@ def test_a_kill_that_fails_does_not_spare_the_others():
         )
     )
     with serving(yarn) as url:
-        done = run(YTF, "kill", "--json", "--resourcemanager", url, *names)
+        done = run_here(YTF, "kill", "--json", "--resourcemanager", url, *names)
     assert [report["reason"] for report in json.loads(done.stdout)] == ["KILLED", "SUBMISSION_REJECTED", "KILLED"], (
         done.stderr
     )

@@ -5,11 +5,9 @@
 
 import contextlib
 import gzip
-import io
 import json
 import os
 import re
-import sys
 import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
@@ -21,6 +19,7 @@ from hypothesis import strategies as st
 
 from support.hostile import HOSTILE
 from support.hostile_values import SPECIAL, Law, anything
+from support.programs import call
 from tf_yarn_ops.azkaban.convert import CLIENT_OPTIONS
 from tf_yarn_ops.azkaban.job import read_azkaban_job
 from tf_yarn_ops.azkaban.keys import ALL_KEYS
@@ -220,17 +219,12 @@ _CONTENTS = {
 
 def exit_code(command, *given):
     """Run a command line in this process; return its exit code."""
-    with (
-        mock.patch.object(sys, "argv", ["x", *given]),
-        contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8")),
-        contextlib.redirect_stderr(io.TextIOWrapper(io.BytesIO(), "utf-8", errors="backslashreplace")),
-        mock.patch("logging.basicConfig"),
-        Interruption() as interruption,
-    ):
-        try:
+
+    def program():
+        with Interruption() as interruption:
             run_command(command, "x", interruption)
-        except SystemExit as ended:
-            return ended.code
+
+    return call(program, *given).returncode
 
 
 def _is_environ(text):
