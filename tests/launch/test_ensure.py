@@ -52,14 +52,19 @@ def test_the_first_call_submits_with_all_tags_and_the_second_attaches(place):
 
 
 @pytest.mark.slow
-def test_retry_waits_while_tasks_may_run_on_lost_nodes(place, monkeypatch, caplog):
-    """The ResourceManager was cut off for longer than its nodes expire; two tasks trained on for a while."""
+@pytest.mark.parametrize("ahead", [0, 600, -600])
+def test_retry_waits_while_tasks_may_run_on_lost_nodes(place, monkeypatch, caplog, ahead):
+    """The ResourceManager was cut off for longer than its nodes expire; two tasks trained on for a while.
+
+    Its clock is so many seconds ahead of the client's.
+    """
+    place.yarn.ahead = ahead
     monkeypatch.setattr("tf_yarn_ops.launch.identity.NOTICE_SECONDS", 0.0)
     spec = job(deadlines=Deadlines(heartbeat=5, stop_grace=1))
     place.launcher().ensure(spec, ME)
     end(place, ID, Reason.NODE_LOST)
     ended = time.time()
-    place.yarn.apps[ID]["finishedTime"] = int(ended * 1000)
+    place.yarn.apps[ID]["finishedTime"] = int((ended + ahead) * 1000)
     with caplog.at_level("INFO"):
         assert place.launcher().ensure(spec, again(3)).application_id == number(2)
     assert time.time() >= ended + 6

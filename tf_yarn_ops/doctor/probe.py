@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from ..errors import TfYarnError
@@ -14,7 +13,7 @@ from ..hadoop.gateway import place
 from ..hadoop.security.authentication import Authentication
 from ..hadoop.security.spnego import wants_negotiation
 from ..hadoop.site import Site
-from ..hadoop.transport import client_options, explain_failure, explain_response, is_json, is_redirect
+from ..hadoop.transport import client_options, explain_failure, explain_response, is_json, is_redirect, seconds_ahead
 from ..runtime.common.values import parse_json
 
 logger = logging.getLogger(__name__)
@@ -92,21 +91,13 @@ def probe(
         why,
         response.headers["location"] if is_redirect(response) else "",
         response.status_code == 401 and wants_negotiation(response.headers.get("www-authenticate", "")),
-        _ahead(response.headers.get("date", ""), middle),
+        seconds_ahead(response, middle),
     )
 
 
 def _unanswered(url: str, path: str, why: str) -> ProbeAnswer:
     logger.debug("GET %s%s gets no answer: %s", url, path, why)
     return ProbeAnswer(None, {}, why)
-
-
-def _ahead(date: str, now: float) -> float | None:
-    try:
-        # Servers behind Jetty may name the same date twice.
-        return parsedate_to_datetime(date.split("GMT")[0] + "GMT").timestamp() + 0.5 - now
-    except (TypeError, ValueError):
-        return None
 
 
 def probe_all(

@@ -4,6 +4,7 @@
 interface, whatever runs them. A method with a body is for backends that have nothing of the kind.
 """
 
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
@@ -77,6 +78,10 @@ class Backend(Protocol):
     def node_files(self) -> FileSystem | None:
         """Return the folders of the machines that run tasks; None if this client can't see them."""
         return None
+
+    def now(self) -> float:
+        """Return the time of the clock by which applications begin and end, seconds since the epoch."""
+        return time.time()
 
     def close(self) -> None:
         """Close the connections; they open again when needed."""

@@ -28,6 +28,7 @@ from .transport import (
     explain_response,
     read_items,
     read_json,
+    seconds_ahead,
     send_request,
 )
 
@@ -143,6 +144,7 @@ class ResourceManager(Backend):
         self._lock = threading.Lock()
         self._activation: int | None = None
         self._deselected = _DESELECTED
+        self._ahead = 0.0
 
     @property
     def address(self) -> str:
@@ -183,7 +185,7 @@ class ResourceManager(Backend):
             The answer of the active ResourceManager, of any status.
         """
         failover = Failover(self.addresses, self._patience if patience is None else patience, self._clock)
-        return send_request(
+        response = send_request(
             self._http(),
             failover,
             method,
@@ -193,6 +195,11 @@ class ResourceManager(Backend):
             headers=headers,
             params={**self.authentication.parameters(), **(params or {})},
         )
+        self._ahead = seconds_ahead(response, time.time()) or self._ahead
+        return response
+
+    def now(self) -> float:
+        return time.time() + self._ahead
 
     def _http(self) -> Any:
         with self._lock:

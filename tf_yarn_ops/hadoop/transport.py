@@ -11,6 +11,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -325,6 +326,16 @@ class Failover:
 def address_of(response: "httpx.Response") -> str:
     """Return the address that was asked, without the query: it may hold a token."""
     return str(response.url.copy_with(query=None))
+
+
+def seconds_ahead(response: "httpx.Response", now: float) -> float | None:
+    """Return the seconds by which a server's clock is ahead of ours; None if its answer has no date."""
+    try:
+        # The date has whole seconds. Servers behind Jetty may name the same one twice.
+        date = parsedate_to_datetime(response.headers.get("date", "").split("GMT")[0] + "GMT")
+        return date.timestamp() + 0.5 - now
+    except (TypeError, ValueError):
+        return None
 
 
 def is_redirect(response: "httpx.Response") -> bool:

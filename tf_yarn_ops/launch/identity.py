@@ -33,7 +33,7 @@ from .growth import outgrew_memory
 LAUNCH_RETRIES = 2
 #: Seconds in which an application master learns from its ResourceManager that YARN has ended it.
 NOTICE_SECONDS = 10.0
-#: Seconds by which the clocks of a client and of YARN may differ.
+#: Seconds by which the clocks of two ResourceManagers may differ.
 CLOCKS_DIFFER = 60.0
 #: How the tags of an identity begin; YARN keeps all tags in lower case.
 PREFIXES = ("tfy-", "tfyg-", "tfyd-", VERDICT_TAG)
@@ -291,7 +291,7 @@ def old_tasks_end(
     deadlines : Deadlines
         Of the job; without a limit for heartbeats no time is known.
     now : float
-        Seconds since the epoch. A clock that is a minute behind YARN's must not hold up a training.
+        Seconds since the epoch, by YARN's clock. One that is a minute behind the end must not hold up a training.
 
     Returns
     -------
