@@ -355,6 +355,8 @@ class HadoopCluster(MiniCluster):
             return settings.engine.answers()
         # A NameNode reads its classes for WebHDFS at the first request for it, which takes seconds.
         path = "/webhdfs/v1/?op=GETFILESTATUS" if name in settings.namenodes else ""
+        if name in settings.resourcemanagers:  # a standby redirects other paths to the active one
+            path = "/ws/v1/cluster/info"
         return health.answers(settings, settings.web_address(name) + path)
 
     def _launch(self, settings: HadoopSettings, daemon: Daemon, environ: Mapping[str, str]) -> None:
@@ -396,7 +398,8 @@ def make_active(settings: HadoopSettings, name: str) -> None:
     MiniClusterError
         It did not become active; the message has the command's answer.
     """
-    command = [f"{settings.shims}/hdfs", "haadmin", "-transitionToActive", "--forceactive", name]
+    words = f"{settings.shims}/hdfs", "haadmin", "-transitionToActive", "--forceactive", name
+    command = [*settings.enter_host_of(name), *words]
     environ = {**os.environ, "JAVA_HOME": str(settings.java_home), "HADOOP_CONF_DIR": str(settings.configuration)}
     if settings.kerberos:
         environ |= get_ticket(settings, os.environ, HDFS)

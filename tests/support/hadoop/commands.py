@@ -78,13 +78,15 @@ _OPTIONS = [
         ["--hosts"],
         type=click.IntRange(1, MAX_NODES),
         metavar="<n>",
-        help="Run each NodeManager, with a DataNode, on a host of its own, and two hosts more: master and edge. As root.",
+        help="Run each NodeManager, with a DataNode, on a host of its own, and two hosts more: master and edge. As root. "
+        "With --ha, without Kerberos and HTTPS, the pairs run on master and master2, and ZooKeeper and a JournalNode on "
+        "master3.",
     ),
 ]
 
 
 #: The parameters of `up` that a cluster of several hosts takes.
-_WITH_HOSTS = ("hosts", "directory", "properties", "as_json", "kerberos", "https", "ticket_lifetime")
+_WITH_HOSTS = ("hosts", "directory", "properties", "as_json", "kerberos", "https", "ticket_lifetime", "ha")
 
 
 class _Commands(click.Group):
@@ -120,7 +122,7 @@ def up(context: click.Context, directory: Path | None, hosts: int | None, **opti
                   and context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE]  # fmt: skip
         if others:
             raise click.ClickException(
-                "--hosts goes with --dir, --set, --json, --kerberos, --https and --ticket_lifetime alone; leave out "
+                "--hosts goes with --dir, --set, --json, --ha, --kerberos, --https and --ticket_lifetime alone; leave out "
                 f"{', '.join(one.opts[0] for one in others)}"
             )
         options = {name: options[name] for name in _WITH_HOSTS if name in options} | {"nodes": hosts}
@@ -187,7 +189,8 @@ def failover(kind: str, directory: Path | None) -> None:
 
     Return when the other one is active and the killed one runs again, as the standby.
     """
-    click.echo(HadoopCluster(directory, progress=lambda line: click.echo(line, err=True)).failover(kind))
+    cluster = _use_kind(click.get_current_context(), directory)
+    click.echo(cluster(directory, progress=lambda line: click.echo(line, err=True)).failover(kind))
 
 
 for function in (up, down, env, show_status):

@@ -1,6 +1,6 @@
-"""Two ResourceManagers with ZooKeeper, and two NameNodes with one folder of shared edits: names and Hadoop properties."""
+"""Two ResourceManagers with ZooKeeper, and two NameNodes with shared edits: names and Hadoop properties."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -15,13 +15,23 @@ RESOURCEMANAGERS, NAMENODES = ("rm", "rm2"), ("nn", "nn2")
 _SESSION_MILLISECONDS = 4000
 
 
-def pair_yarn(values: dict[str, str], host: str, ports: Mapping[str, int]) -> None:
-    """Replace the properties of one ResourceManager by those of two; ZooKeeper elects the active one, keeps the state."""
+def pair_yarn(values: dict[str, str], address: Callable[[str], str], zookeeper: str) -> None:
+    """Replace the properties of one ResourceManager by those of two.
+
+    Parameters
+    ----------
+    values : dict
+        Changed in place.
+    address : callable
+        Return the ``host:port`` of a port, such as ``rm2-web``.
+    zookeeper : str
+        The ``host:port`` of ZooKeeper, which elects the active one and keeps the state.
+    """
     prefix = "yarn.resourcemanager"
     for key in (*RESOURCEMANAGER_PORTS.values(), "hostname", "fs.state-store.uri"):
         del values[f"{prefix}.{key}"]
     values |= {
-        f"{prefix}.{key}.{name}": f"{host}:{ports[name + end]}"
+        f"{prefix}.{key}.{name}": address(name + end)
         for name in RESOURCEMANAGERS
         for end, key in RESOURCEMANAGER_PORTS.items()
     }
@@ -29,9 +39,9 @@ def pair_yarn(values: dict[str, str], host: str, ports: Mapping[str, int]) -> No
         f"{prefix}.ha.enabled": "true",
         f"{prefix}.cluster-id": SERVICE,
         f"{prefix}.ha.rm-ids": ",".join(RESOURCEMANAGERS),
-        **{f"{prefix}.hostname.{name}": host for name in RESOURCEMANAGERS},
+        **{f"{prefix}.hostname.{name}": address(name).partition(":")[0] for name in RESOURCEMANAGERS},
         f"{prefix}.store.class": "org.apache.hadoop.yarn.server.resourcemanager.recovery.ZKRMStateStore",
-        "hadoop.zk.address": f"127.0.0.1:{ports[ZOOKEEPER]}",
+        "hadoop.zk.address": zookeeper,
         "hadoop.zk.timeout-ms": str(_SESSION_MILLISECONDS),
     }
 
@@ -49,8 +59,20 @@ def build_yarn_site(name: str, configuration: Path) -> str:
     )
 
 
-def pair_hdfs(values: dict[str, str], host: str, ports: Mapping[str, int], directory: Path) -> None:
-    """Replace the properties of one NameNode by those of two, of which a command makes one active."""
+def pair_hdfs(values: dict[str, str], address: Callable[[str], str], directory: Path, edits: str) -> None:
+    """Replace the properties of one NameNode by those of two, of which a command makes one active.
+
+    Parameters
+    ----------
+    values : dict
+        Changed in place.
+    address : callable
+        Return the ``host:port`` of a port, such as ``nn2-web``.
+    directory : Path
+        The cluster's folder.
+    edits : str
+        URI of the edits that both share.
+    """
     for key in ("rpc-address", "http-address", "name.dir"):
         del values[f"dfs.namenode.{key}"]
     values |= {
@@ -58,21 +80,22 @@ def pair_hdfs(values: dict[str, str], host: str, ports: Mapping[str, int], direc
         f"dfs.ha.namenodes.{SERVICE}": ",".join(NAMENODES),
         f"dfs.client.failover.proxy.provider.{SERVICE}":
             "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider",
-        "dfs.namenode.shared.edits.dir": f"file://{directory}/nn-shared",
+        "dfs.namenode.shared.edits.dir": edits,
         # Nothing to do: `failover` kills the active NameNode before it makes the other one active.
         "dfs.ha.fencing.methods": "shell(/bin/true)",
     }  # fmt: skip
     for name in NAMENODES:
         values |= {
-            f"dfs.namenode.rpc-address.{SERVICE}.{name}": f"{host}:{ports[name]}",
-            f"dfs.namenode.http-address.{SERVICE}.{name}": f"{host}:{ports[f'{name}-web']}",
+            f"dfs.namenode.rpc-address.{SERVICE}.{name}": address(name),
+            f"dfs.namenode.http-address.{SERVICE}.{name}": address(f"{name}-web"),
             f"dfs.namenode.name.dir.{SERVICE}.{name}": f"file://{directory}/{name}",
         }
 
 
-def build_zookeeper_text(port: int, directory: Path) -> str:
+def build_zookeeper_text(address: str, directory: Path) -> str:
     """Return ZooKeeper's configuration file."""
+    host, _, port = address.partition(":")
     return (
-        f"tickTime=1000\ndataDir={directory}/zk\nclientPort={port}\nclientPortAddress=127.0.0.1\nmaxClientCnxns=0\n"
+        f"tickTime=1000\ndataDir={directory}/zk\nclientPort={port}\nclientPortAddress={host}\nmaxClientCnxns=0\n"
         "admin.enableServer=false\n"
     )

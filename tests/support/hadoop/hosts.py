@@ -8,7 +8,9 @@ a run, and two clusters never meet.
 |---|---|---|
 | ``master`` | ResourceManager, NameNode; the KDC of a secured cluster | 10.77.0.10, 2001:db8:77::10 |
 | ``n1``, ``n2`` ... | a NodeManager and a DataNode each, on disks of their own; containers have 256 MiB | 10.77.0.11 ..., 2001:db8:77::11 ... |
-| ``edge`` | clients; reaches ports 8088, 9870 and 88 of master, 8042, 9864 and 14000 (HttpFS) of the nodes | 10.77.0.20 |
+| ``edge`` | clients; reaches ports 8088, 9870 and 88 of masters, 8042, 9864 and 14000 (HttpFS) of the nodes | 10.77.0.20 |
+| ``master2`` | with ``ha`` the second ResourceManager and NameNode | 10.77.0.2, 2001:db8:77::2 |
+| ``master3`` | with ``ha`` ZooKeeper, and the JournalNode with the NameNodes' shared edits | 10.77.0.3, 2001:db8:77::3 |
 | ``switch`` | the bridge between them, and a name server; reaches every port, for the rig's own requests | 10.77.0.1 |
 """
 
@@ -32,6 +34,7 @@ from tf_yarn_ops.minicluster import marked_processes as processes
 from tf_yarn_ops.minicluster.daemon_settings import MAX_NODES, Daemon, node_names
 
 from .cluster import HadoopCluster
+from .high_availability import NAMENODES, RESOURCEMANAGERS, SERVICE, ZOOKEEPER
 from .kerberos import Realm
 from .settings import KDC, HadoopSettings, by_https
 
@@ -39,11 +42,13 @@ DOMAIN = "lab.test"
 #: Programs that the hosts need, besides the rights of root.
 PROGRAMS = ("ip", "nft", "nsenter", "unshare")
 _HOST = "host"
+JOURNALNODE = "jn"
 _NET, _NET6 = "10.77.0", "2001:db8:77:"
 #: Hadoop's own ports, by the names of this project.
 _PORTS = {
     "nn": 8020, "nn-web": 9870, "dn": 9866, "dn-web": 9864, "dn-ipc": 9867, "rm": 8032, "rm-scheduler": 8030,
     "rm-tracker": 8031, "rm-admin": 8033, "rm-web": 8088, "nm": 8041, "nm-localizer": 8040, "nm-web": 8042, KDC: 88,
+    ZOOKEEPER: 2181, JOURNALNODE: 8485, f"{JOURNALNODE}-web": 8480,
 }  # fmt: skip
 _CLONE_NEWNET = 0x40000000
 _OTHER_CLOCK = Path(__file__).with_name("other_clock.c")
@@ -84,7 +89,7 @@ fi
 if [ "$host" = edge ]; then
   nft 'add table inet firewall'
   nft 'add chain inet firewall outgoing {{ type filter hook output priority 0; }}'
-  nft 'add rule inet firewall outgoing ip daddr {_NET}.10 tcp dport != {{ 88, 8088, 9870 }} drop'
+  nft 'add rule inet firewall outgoing ip daddr {{ {_NET}.2, {_NET}.3, {_NET}.10 }} tcp dport != {{ 88, 8088, 9870 }} drop'
   nft 'add rule inet firewall outgoing ip daddr {_NET}.11-{_NET}.19 tcp dport != {{ 8042, 9864, 14000 }} drop'
 fi
 exec "$@"
@@ -110,7 +115,8 @@ class HostsSettings(HadoopSettings):
     def hosts(self) -> Mapping[str, int]:
         """The last part of each host's address, by the host's name."""
         nodes = {f"n{number}": 10 + number for number in range(1, self.nodes + 1)}
-        return {"master": 10, **nodes, "edge": 20}
+        others = {"master2": 2, "master3": 3} if self.ha else {}
+        return {"master": 10, **others, **nodes, "edge": 20}
 
     @property
     def port_names(self) -> tuple[str, ...]:
@@ -132,6 +138,23 @@ class HostsSettings(HadoopSettings):
     def kdc_address(self) -> str:
         return f"{_NET}.{self.hosts['master']}:{_PORTS[KDC]}"
 
+    @property
+    def zookeeper(self) -> str:
+        return self.address(ZOOKEEPER)
+
+    @property
+    def shared_edits(self) -> str:
+        # By its address, as the first NameNode's folder is formatted where hosts have no names.
+        host = host_of(JOURNALNODE)
+        return f"qjournal://{_NET}.{self.hosts[host]}:{_PORTS[JOURNALNODE]}/{SERVICE}"
+
+    def enter_host_of(self, name: str) -> tuple[str, ...]:
+        return self.enter(host_of(name))
+
+    def enter(self, host: str) -> tuple[str, ...]:
+        """Return the words before a command that is to run on a host."""
+        return ("nsenter", "-t", str(daemons.find(self.directory, host)), "--net", "--uts", "--mount")
+
     def address(self, name: str) -> str:
         daemon, _, end = name.partition("-")
         kind = daemon.rstrip("0123456789")
@@ -145,10 +168,14 @@ class HostsSettings(HadoopSettings):
 
     def list_daemons(self) -> tuple[Daemon, ...]:
         hosts = [Daemon(name, _HOST, "", 0) for name in ("switch", *self.hosts)]
+        journal = Daemon(
+            JOURNALNODE, "JournalNode", "org.apache.hadoop.hdfs.qjournal.server.JournalNode", 128
+        )  # fmt: skip
+        journals = [self._extended(journal)] if self.ha else []
         known = super().list_daemons()
         datanode = next(daemon for daemon in known if daemon.name == "dn")
         others = [replace(datanode, name=f"dn{name[2:]}") for name in node_names(self.nodes)[1:]]
-        return (*hosts, *known, *others)
+        return (*hosts, *journals, *known, *others)
 
     def build_node_properties(self, node: str) -> dict[str, str]:
         return {}
@@ -168,6 +195,8 @@ class HostsSettings(HadoopSettings):
         }
         # A NameNode believes that a dead DataNode lives, and lets it copy blocks: it takes another one after 10 s.
         hdfs["dfs.namenode.reconstruction.pending.timeout-sec"] = "10"
+        if self.ha:
+            hdfs["dfs.journalnode.edits.dir"] = f"{self.directory}/{JOURNALNODE}"
         yarn |= {
             "yarn.nodemanager.address": "0.0.0.0:8041",
             "yarn.nodemanager.localizer.address": "0.0.0.0:8040",
@@ -187,6 +216,17 @@ class HostsSettings(HadoopSettings):
         return sites
 
 
+def set_by_clock(folder: Path, seconds: int) -> list[str]:
+    """Return the variables, as words of ``env``, of programs whose clock is ahead by seconds; below 0 behind.
+
+    The folder gets the library that changes it.
+    """
+    library = folder / "other_clock.so"
+    if not library.exists():
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, _OTHER_CLOCK], check=True)
+    return [f"LD_PRELOAD={library}", f"OTHER_CLOCK={seconds}"]
+
+
 def full_name(host: str) -> str:
     """Return the name by which hosts know each other."""
     return f"{host}.{DOMAIN}"
@@ -194,8 +234,11 @@ def full_name(host: str) -> str:
 
 def host_of(daemon: str) -> str:
     """Return the host of a daemon: ``n2`` for ``nm2`` and ``dn2``."""
-    kind = daemon.rstrip("0123456789")
-    return f"n{daemon[2:] or 1}" if kind in ("nm", "dn") else "master"
+    if daemon.rstrip("0123456789") in ("nm", "dn"):
+        return f"n{daemon[2:] or 1}"
+    if daemon in (ZOOKEEPER, JOURNALNODE):
+        return "master3"
+    return "master2" if daemon in (RESOURCEMANAGERS[1], NAMENODES[1]) else "master"
 
 
 class HostsCluster(HadoopCluster):
@@ -203,8 +246,8 @@ class HostsCluster(HadoopCluster):
 
     Parameters
     ----------
-    directory, nodes, properties, progress, kerberos, https, ticket_lifetime
-        As for `HadoopCluster`; each node is a host.
+    directory, nodes, properties, progress, kerberos, https, ticket_lifetime, ha
+        As for `HadoopCluster`; each node is a host. With ``ha``, without Kerberos and HTTPS, there are three masters.
     """
 
     settings_type: ClassVar[type[HadoopSettings]] = HostsSettings
@@ -220,9 +263,8 @@ class HostsCluster(HadoopCluster):
 
     def on(self, host: str, words: Sequence[str]) -> list[str]:
         """Return the command that runs a program on a host; it begins in the host's own folder."""
-        inside = ["nsenter", "-t", str(self.pid(host)), "--net", "--uts", "--mount"]
         own = [f"HOME={self.directory / host}", *self._clocks.get(host, ())]
-        return [*inside, "env", "-C", str(self.directory / host), *own, *words]
+        return [*self.settings.enter(host), "env", "-C", str(self.directory / host), *own, *words]
 
     @cached_property
     def _clocks(self) -> dict[str, list[str]]:
@@ -238,10 +280,7 @@ class HostsCluster(HadoopCluster):
         seconds : int
             Ahead of the clock of this machine; below 0 behind it.
         """
-        library = self.directory / "other_clock.so"
-        if not library.exists():
-            subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, _OTHER_CLOCK], check=True)
-        self._clocks[host] = [f"LD_PRELOAD={library}", f"OTHER_CLOCK={seconds}"] if seconds else []
+        self._clocks[host] = set_by_clock(self.directory, seconds) if seconds else []
 
     def unplug(self, host: str) -> None:
         """Cut a host off from all others."""
@@ -344,9 +383,12 @@ class HostsCluster(HadoopCluster):
     def _install(self) -> HostsSettings:
         if missing := missing_for_hosts():
             raise MiniClusterError(f"a cluster of several hosts needs {missing}")
+        if self._wanted.get("ha") and (self._wanted.get("kerberos") or self._wanted.get("https")):
+            raise MiniClusterError("pairs on several hosts (--ha) run without Kerberos and HTTPS")
         settings = super()._install()
         assert isinstance(settings, HostsSettings)
         (self.directory / "disk").mkdir(exist_ok=True)
+        (settings.pages / "webapps" / "journal").mkdir(exist_ok=True)  # Hadoop's jars have no pages of it
         (self.directory / "excluded").write_text("")
         for host in settings.hosts:
             folder = self.directory / host
@@ -377,12 +419,17 @@ class HostsCluster(HadoopCluster):
                 self.on(host_of(daemon.name), daemons.build_command(settings, daemon)),
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=dict(environ), start_new_session=True,
             )  # fmt: skip
+        if daemon.name == JOURNALNODE:  # formatting makes its folder
+            self._wait([daemon], lambda: None if self._answers(settings, JOURNALNODE) else "the JournalNode's answer")
 
     def _format(self, settings: HadoopSettings, environ: Mapping[str, str]) -> None:
-        with network_of(self.pid("master")):  # it begins with a log-in
+        shutil.rmtree(self.directory / JOURNALNODE, ignore_errors=True)
+        with network_of(self.pid("master")):  # it begins with a log-in, or the JournalNode
             super()._format(settings, environ)
 
     def _answers(self, settings: HadoopSettings, name: str) -> bool:
+        if name == ZOOKEEPER:  # its port is on a host; ResourceManagers answer only with it
+            return True
         with network_of(self.pid("switch")):
             return super()._answers(settings, name)
 

@@ -133,6 +133,20 @@ class HadoopSettings(Settings):
         return f"127.0.0.1:{self.ports[KDC]}"
 
     @property
+    def zookeeper(self) -> str:
+        """The ``address:port`` of ZooKeeper of a cluster with pairs."""
+        return f"127.0.0.1:{self.ports[ZOOKEEPER]}"
+
+    @property
+    def shared_edits(self) -> str:
+        """URI of the edits that both NameNodes of a pair share."""
+        return f"file://{self.directory}/nn-shared"
+
+    def enter_host_of(self, name: str) -> tuple[str, ...]:
+        """Return the words before a command that is to run on the host of a daemon."""
+        return ()
+
+    @property
     def zone(self) -> str:
         """The encryption zone of a cluster with a key server: a home directory."""
         return f"/user/{PROXY_USER}" if self.kerberos else f"/user/{self.user}"
@@ -317,9 +331,10 @@ class HadoopSettings(Settings):
         yarn["yarn.application.classpath"] = ",".join((*jars, str(self.configuration)))
         if self.ha:
             sites["core-site.xml"]["fs.defaultFS"] = self.default_filesystem
-            high_availability.pair_yarn(yarn, self.host, self.ports)
+            high_availability.pair_yarn(yarn, self.address, self.zookeeper)
             if not self.light:
-                high_availability.pair_hdfs(sites["hdfs-site.xml"], self.host, self.ports, self.directory)
+                hdfs = sites["hdfs-site.xml"]
+                high_availability.pair_hdfs(hdfs, self.address, self.directory, self.shared_edits)
         if self.https:
             sites = {file: {by_https(name): value for name, value in values.items()} for file, values in sites.items()}
         for added in (
@@ -345,7 +360,7 @@ class HadoopSettings(Settings):
                 f"{name}/yarn-site.xml": high_availability.build_yarn_site(name, self.configuration)
                 for name in RESOURCEMANAGERS
             }
-            files["zoo.cfg"] = high_availability.build_zookeeper_text(self.ports[ZOOKEEPER], self.directory)
+            files["zoo.cfg"] = high_availability.build_zookeeper_text(self.zookeeper, self.directory)
         return files
 
     def build_node_properties(self, node: str) -> dict[str, str]:
