@@ -6,6 +6,7 @@ import time
 
 from support.client_process import Client
 from support.faults import FOREVER, Matrix, Outcome
+from support.hadoop.hosts import set_by_clock
 from support.waiting import until
 from tf_yarn_ops.runtime.common.reasons import Reason
 
@@ -107,10 +108,15 @@ def succeeds(rig, *clients):
     return Outcome(Reason(told[0][1]["reason"]), seconds, tuple(ids), rig.left(*ids))
 
 
-@MATRIX.row("two clients race with one identity", Reason.SUCCEEDED, 240)
+@MATRIX.row("two clients race with one identity and clocks 10 minutes ahead and behind, lease of 20 s",
+            Reason.SUCCEEDED, 240)  # fmt: skip
 def racing(rig):
+    """The task outlasts the lease, which both renew."""
     run_id = unique("race")
-    return succeeds(rig, *[Client(rig, run_id, "sleep 1") for _ in range(2)])
+    clocks = [[ENV, *set_by_clock(rig.folder, seconds)] for seconds in (600, -600)]
+    return succeeds(
+        rig, *[Client(rig, run_id, "sleep 25", before=clock, options=["--lease", "20"]) for clock in clocks]
+    )
 
 
 @MATRIX.row("the disk of the client's working directory is full", Reason.SUCCEEDED, 240)
