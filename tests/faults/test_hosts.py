@@ -10,7 +10,25 @@ import pytest
 
 from support.faults import Matrix, check
 from support.hadoop.hosts import HostsCluster, missing_for_hosts
-from support.hosts_rig import FOREVER, HostsRig
+from support.hosts_rig import (
+    BEATS,
+    FOREVER,
+    HEARTBEAT,
+    RESOURCEMANAGER,
+    UNTIL_RELEASED,
+    WRITE,
+    HostsRig,
+    beating,
+    cut_off_until_silent,
+    cut_off_until_waiting,
+    pass_time,
+    releasable,
+    release,
+    restoring,
+    second_trains_alone,
+    trained_once,
+    worker_away_from_master,
+)
 from support.httpfs import proxy_properties, running_httpfs
 from support.programs import ROOT, YTF
 from support.waiting import PATIENCE, until
@@ -23,8 +41,6 @@ MATRIX = Matrix()
 HOSTS = 3
 #: Seconds until YARN takes a node for lost; longer than a status, or the start of a NodeManager.
 EXPIRY = 20 * PATIENCE
-#: Seconds until a coordinator takes an agent for lost; below the node's expiry.
-HEARTBEAT = "--heartbeat_timeout", f"{10 * PATIENCE:g}"
 NODES = tuple(f"n{number}" for number in range(1, HOSTS + 1))
 #: Writes its TF_CONFIG, and dials all other tasks by the names there; a ps waits to be ended.
 RING = """python3 -c '
@@ -64,18 +80,11 @@ for number in range(3):
     with fsspec.open(path, "rb") as file:
         assert file.read() == b"x" * 300000 + b"y" * 300000
 '"""
-#: Writes into the output.
-WRITE = """python3 -c '
-import fsspec, os
-with fsspec.open(os.environ["DTF_OUTPUT_PATH"] + "/file", "wb") as file:
-    file.write(b"the output")
-'"""
 #: What an administrator sets at the NameNode where DNS has no names of addresses.
 ALLOW_NAMELESS = (
     "<property><name>dfs.namenode.datanode.registration.ip-hostname-check</name><value>false</value></property>"
 )
-#: Ends when the file exists that `release` makes; writes and reads files of HDFS until then.
-UNTIL_RELEASED = "echo step 1; until [ -e $RELEASED ]; do sleep 0.2; done"
+#: Writes and reads files of HDFS until the file exists that `release` makes.
 SMALL_FILES = """python3 -c '
 import fsspec, itertools, os, time
 for number in itertools.takewhile(lambda number: not os.path.exists(os.environ["RELEASED"]), itertools.count()):
@@ -88,12 +97,8 @@ for number in itertools.takewhile(lambda number: not os.path.exists(os.environ["
 '"""
 #: Ends only after a restart.
 UNTIL_RESTART = "[ $YTF_ROUND -gt 1 ] || exec tail -f /dev/null"
-#: Writes the time five times a second, for each application into a file of its own.
-BEATS = "until [ -e $RELEASED ]; do cut -d' ' -f1 /proc/uptime >> $RELEASED.$YTF_APPLICATION_ID; sleep 0.2; done"
 #: Takes a connection and drops each request.
 HANG = "tcp flags & psh == psh drop"
-#: The ports of the ResourceManager, and those to which answers to it go.
-RESOURCEMANAGER = "{ 8030-8033, 8088, 32768-60999 }"
 #: Fills the disk of the host that `release` names.
 FILL = f"""until [ -s $RELEASED ]; do sleep 0.2; done
 [ $(hostname -s) != $(cat $RELEASED) ] || head -c 300M /dev/zero > filled; {FOREVER}"""
@@ -116,23 +121,7 @@ def rig(cluster):
 
 def row(fault, reason, limit):
     """Add a row whose network is restored behind it."""
-
-    def add(play):
-        def restoring(rig):
-            rig.close()  # a failed row may have left a job that occupies the nodes
-            try:
-                return play(rig)
-            finally:
-                rig.restore()
-
-        MATRIX.row(fault, reason, limit, alone=True)(restoring)
-        return play
-
-    return add
-
-
-def trained_once(report):
-    assert len(report["rounds"]) == 1 and all(task["starts"] == 1 for task in report["tasks"]), report
+    return lambda play: MATRIX.row(fault, reason, limit, alone=True)(restoring(play))
 
 
 def on_different_hosts(report):
@@ -310,10 +299,7 @@ def node_cut_off_for_a_while(rig):
     client = rig.submit(*releasable(rig, "silent"), "-r", "worker:2", UNTIL_RELEASED)
     host = worker_away_from_master(client)
     began = rig.clock()
-    rig.cluster.unplug(host)
-    silent = until(lambda: [one for one in client.report().get("alerts") or () if one["code"] == "contact"], 60, 0.5)
-    assert re.search(r"silent for \d+ s", silent[0]["text"]), silent
-    rig.cluster.plug(host)
+    cut_off_until_silent(client, host)
     release(rig, "silent")
     return client.end(began, trained_once)
 
@@ -362,22 +348,6 @@ def resourcemanager_cut_off_from_coordinator(rig):
     return second_trains_alone(rig, rig.submit(*words), "apart", began)
 
 
-def second_trains_alone(rig, client, name, began):
-    """End a job that writes `BEATS` and had a predecessor; hold that the predecessor had ended before."""
-    client.running(1)
-    release(rig, name)
-    outcome = client.end(began, trained_once)
-    (_, ended), (begun, _) = (beats for _, beats in sorted(beating(rig, name).items()))
-    assert ended < begun, (ended, begun, outcome)
-    return outcome
-
-
-def beating(rig, name):
-    """Return the first and the last time at which each application has trained."""
-    found = {file.suffix: file.read_text().split() for file in rig.cluster.directory.glob(f"{name}.released.*")}
-    return {application: (float(times[0]), float(times[-1])) for application, times in found.items()}
-
-
 @row("a worker's NodeManager gets SIGKILL and starts again after 10 s", Reason.SUCCEEDED, 150)
 def nodemanager_recovers(rig):
     """It takes its containers over again; they go on meanwhile."""
@@ -417,21 +387,6 @@ def set_clocks(rig, clocks):
 
 def daemon_of(host, kind):
     return f"{kind}{host[1:]}".removesuffix("1")
-
-
-def pass_time(rig, seconds):
-    """Wait while a fault lasts."""
-    began = rig.clock()
-    until(lambda: rig.clock() > began + seconds, seconds + 60)
-
-
-def releasable(rig, name):
-    """Return the options of a job that ends after `release`; all hosts see the file."""
-    return ["--env", f"RELEASED={rig.cluster.directory / name}.released"]
-
-
-def release(rig, name, text=""):
-    (rig.cluster.directory / f"{name}.released").write_text(text)
 
 
 @row("a node with a worker is decommissioned, with 3 s for its containers", Reason.SUCCEEDED, 150)
@@ -533,17 +488,9 @@ def client_cut_off_while_it_waits(rig):
     client = rig.submit(*releasable(rig, "waits"), "-r", "worker:1", UNTIL_RELEASED)
     client.running(1)
     began = rig.clock()
-    rig.cluster.unplug("edge")
-    until(lambda: "still waiting" in client.lines(), 60, what=client.lines)
-    rig.cluster.plug("edge")
+    cut_off_until_waiting(client)
     release(rig, "waits")
     return client.end(began, trained_once)
-
-
-def worker_away_from_master(client):
-    """Wait until both workers run; return the host of one that is not on the application master's."""
-    hosts = client.running(2)
-    return next(host for host in hosts.values() if host != client.master())
 
 
 @pytest.mark.parametrize("row", MATRIX.rows, ids=str)
@@ -574,5 +521,4 @@ def test_tensorflow_trains_on_three_hosts_from_and_to_hdfs(rig, played):
 
     outcome = client.end(rig.clock(), expect)
     assert outcome.reason is Reason.SUCCEEDED, outcome.message
-    place = "/webhdfs/v1/tmp/digits/model/saved_model.pb?op=GETFILESTATUS&user.name=root"
-    health.open_page(rig.cluster.settings, rig.cluster.namenode_url + place, 10).close()
+    rig.query_path("/tmp/digits/model/saved_model.pb")

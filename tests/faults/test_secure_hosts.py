@@ -3,7 +3,16 @@
 import pytest
 
 from support.hadoop.hosts import HostsCluster, missing_for_hosts
-from support.hosts_rig import FOREVER, HostsRig
+from support.hosts_rig import (
+    FOREVER,
+    UNTIL_RELEASED,
+    HostsRig,
+    cut_off_until_silent,
+    cut_off_until_waiting,
+    releasable,
+    release,
+    trained_once,
+)
 from support.programs import SUBMIT, YTF
 from support.waiting import PATIENCE, until
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -39,22 +48,38 @@ def alice(cluster):
     rig.close()
 
 
-def test_job_of_a_ticket_trains_on_two_hosts(cluster, alice):
-    flag = cluster.directory / "go on"
-    client = alice.submit("-r", "worker:2", f'{FILES} && until [ -e "{flag}" ]; do sleep 0.2; done')
-    assert {*client.running(2).values()} == {"n1", "n2"}
+def test_job_of_a_ticket_trains_on_two_hosts_despite_cuts(cluster, alice):
+    """A worker's node is cut off from all others for a while, then the client while it waits."""
+    client = alice.submit(*releasable(alice, "cuts"), "-r", "worker:2", f"{FILES} && {UNTIL_RELEASED}")
+    hosts = client.running(2)
+    assert {*hosts.values()} == {"n1", "n2"}
     logs = [[*YTF, "logs", client.application, "--task", f"worker:{index}"] for index in range(2)]
     for words in logs:
         until(lambda words=words: "\nfiles were read\n" in alice.run(*words).stdout, 60, 1, client.lines)
     # Only the job's page, behind YARN's proxy, knows the states of its tasks.
-    assert client.report()["tracking_url"].startswith("https://master.lab.test:8088/proxy/")
+    address = client.report()["tracking_url"]
+    assert address.startswith("https://master.lab.test:8088/proxy/")
+    assert "worker:1" in fetch_by_curl(alice, f"{address.rstrip('/')}/pages/ytf/")
     ran = HostsRig(cluster, "bob").run(*YTF, "kill", client.application)
     assert (ran.returncode, "by remote user bob@" in ran.stderr) == (3, True), ran.stderr
-    flag.touch()
-    outcome = client.end(alice.clock())
+    cut_off_until_silent(client, next(host for host in hosts.values() if host != client.master()))
+    cut_off_until_waiting(client)
+    release(alice, "cuts")
+    outcome = client.end(alice.clock(), trained_once)
     assert (outcome.reason, outcome.left) == (Reason.SUCCEEDED, ()), outcome
     for words in logs:
         until(lambda words=words: "the command ended with exit code 0" in alice.run(*words).stdout, 60, 1, client.lines)
+
+
+def fetch_by_curl(rig, url):
+    """Return a page by curl with SPNEGO, which takes the name of a reverse lookup unless krb5.conf forbids it."""
+    conf = rig.cluster.directory / "edge" / "krb5.conf"
+    text = rig.cluster.krb5_conf.read_text()
+    conf.write_text(text.replace("[libdefaults]\n", "[libdefaults]\n  rdns = false\n"))
+    words = "--silent", "--fail", "--show-error", "--max-time", "30", "--negotiate", "--user", ":"
+    ran = rig.run("env", f"KRB5_CONFIG={conf}", "curl", *words, "--cacert", str(rig.cluster.ca_file), url)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
 
 
 def test_kill_leaves_nothing_on_any_host(alice):

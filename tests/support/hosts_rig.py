@@ -1,5 +1,6 @@
 """The rig of the rows on several hosts: clients on ``edge``, by ``ytf-submit`` in a process of its own."""
 
+import functools
 import json
 import re
 import sys
@@ -17,6 +18,20 @@ from tf_yarn_ops.minicluster import health
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 FOREVER = "exec tail -f /dev/null"
+#: Seconds until a coordinator takes an agent for lost; below the node's expiry.
+HEARTBEAT = "--heartbeat_timeout", f"{10 * PATIENCE:g}"
+#: Writes into the output.
+WRITE = """python3 -c '
+import fsspec, os
+with fsspec.open(os.environ["DTF_OUTPUT_PATH"] + "/file", "wb") as file:
+    file.write(b"the output")
+'"""
+#: Ends when the file exists that `release` makes.
+UNTIL_RELEASED = "echo step 1; until [ -e $RELEASED ]; do sleep 0.2; done"
+#: Writes the time five times a second, for each application into a file of its own.
+BEATS = "until [ -e $RELEASED ]; do cut -d' ' -f1 /proc/uptime >> $RELEASED.$YTF_APPLICATION_ID; sleep 0.2; done"
+#: The ports of the ResourceManager, and those to which answers to it go.
+RESOURCEMANAGER = "{ 8030-8033, 8088, 32768-60999 }"
 
 
 class EdgeClient:
@@ -144,8 +159,9 @@ class HostsRig(Rig):
 
     def applications(self):
         """Return all that YARN knows."""
-        url = f"{self.cluster.resourcemanager_url}/ws/v1/cluster/apps"
-        found = health.get_json(self.cluster.settings, url) or {}
+        settings = self.cluster.settings
+        url = f"{health.active_page(settings, settings.resourcemanagers)}/ws/v1/cluster/apps"
+        found = health.get_json(settings, url) or {}
         return (found.get("apps") or {}).get("app", [])
 
     def has_all_copies(self):
@@ -157,6 +173,13 @@ class HostsRig(Rig):
         """Return how many DataNodes the NameNode takes for alive."""
         found = health.query_namenode(self.cluster.settings, "nn", "FSNamesystemState")
         return sum(bean["NumLiveDataNodes"] for bean in found)
+
+    def query_path(self, path):
+        """Return what the active NameNode says of a path; raise its error."""
+        settings = self.cluster.settings
+        url = f"{health.active_page(settings, settings.namenodes)}/webhdfs/v1{path}"
+        with health.open_page(settings, f"{url}?op=GETFILESTATUS&user.name={settings.superuser}", 10) as answer:
+            return json.load(answer)["FileStatus"]
 
     def restore(self):
         """Undo all that was done to the network, and wait until all nodes are back."""
@@ -179,12 +202,81 @@ class HostsRig(Rig):
         state = next((item["state"] for item in self.applications() if item["id"] == application), ENDED[0])
         found = [] if state in ENDED else [f"{application} is {state}"]
         found += [f"process {pid}: {words}" for pid, words in processes_of(application)]
-        url = f"{self.cluster.namenode_url}/webhdfs/v1/user/{self.user}/.skein/{application}"
         try:
-            health.open_page(
-                self.cluster.settings, f"{url}?op=GETFILESTATUS&user.name={self.cluster.settings.superuser}", 10
-            ).close()
+            self.query_path(f"/user/{self.user}/.skein/{application}")
             found.append(f"the directory of {application}")
         except urllib.error.HTTPError:
             pass
         return found
+
+
+def restoring(play):
+    """Return a row that restores the network behind it."""
+
+    @functools.wraps(play)
+    def row(rig):
+        rig.close()  # a failed row may have left a job that occupies the nodes
+        try:
+            return play(rig)
+        finally:
+            rig.restore()
+
+    return row
+
+
+def trained_once(report):
+    assert len(report["rounds"]) == 1 and all(task["starts"] == 1 for task in report["tasks"]), report
+
+
+def second_trains_alone(rig, client, name, began):
+    """End a job that writes `BEATS` and had a predecessor; hold that the predecessor had ended before."""
+    client.running(1)
+    release(rig, name)
+    outcome = client.end(began, trained_once)
+    (_, ended), (begun, _) = (beats for _, beats in sorted(beating(rig, name).items()))
+    assert ended < begun, (ended, begun, outcome)
+    return outcome
+
+
+def beating(rig, name):
+    """Return the first and the last time at which each application has trained."""
+    found = {file.suffix: file.read_text().split() for file in rig.cluster.directory.glob(f"{name}.released.*")}
+    return {application: (float(times[0]), float(times[-1])) for application, times in found.items()}
+
+
+def pass_time(rig, seconds):
+    """Wait while a fault lasts."""
+    began = rig.clock()
+    until(lambda: rig.clock() > began + seconds, seconds + 60)
+
+
+def releasable(rig, name):
+    """Return the options of a job that ends after `release`; all hosts see the file."""
+    return ["--env", f"RELEASED={rig.cluster.directory / name}.released"]
+
+
+def release(rig, name, text=""):
+    (rig.cluster.directory / f"{name}.released").write_text(text)
+
+
+def worker_away_from_master(client):
+    """Wait until both workers run; return the host of one that is not on the application master's."""
+    hosts = client.running(2)
+    return next(host for host in hosts.values() if host != client.master())
+
+
+def cut_off_until_silent(client, host):
+    """Cut the node of a worker off from all others until the status reports its silence."""
+    cluster = client.rig.cluster
+    cluster.unplug(host)
+    silent = until(lambda: [one for one in client.report().get("alerts") or () if one["code"] == "contact"], 60, 0.5)
+    assert re.search(r"silent for \d+ s", silent[0]["text"]), silent
+    cluster.plug(host)
+
+
+def cut_off_until_waiting(client):
+    """Cut the client off from all others until it has logged that it waits."""
+    cluster = client.rig.cluster
+    cluster.unplug("edge")
+    until(lambda: "still waiting" in client.lines(), 60, what=client.lines)
+    cluster.plug("edge")
