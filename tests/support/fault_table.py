@@ -1,6 +1,6 @@
 """Print the tables of docs/operations/reliability.md: ``PYTHONPATH=tests python -m support.fault_table``."""
 
-from faults import test_client, test_cluster, test_container, test_hosts, test_program
+from faults import test_client, test_cluster, test_container, test_hosts, test_pair_hosts, test_program
 
 #: Heading in the page and the rows below it.
 PARTS = {
@@ -9,6 +9,7 @@ PARTS = {
     "YARN and HDFS": test_cluster.MATRIX.rows,
     "The client, and time": test_client.MATRIX.rows,
     "The network between hosts": test_hosts.MATRIX.rows,
+    "Pairs of masters on hosts of their own": test_pair_hosts.MATRIX.rows,
 }
 
 
