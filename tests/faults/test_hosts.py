@@ -197,7 +197,7 @@ def no_reverse_lookup(rig):
         outcome = rig.play("-r", "worker:3", f"echo the-log; {RING}", expect=named_by_addresses)
         assert "the-log" in rig.run(*YTF, "logs", *outcome.applications).stdout, outcome
         client = rig.submit("-r", "worker:1", FOREVER)
-        until(lambda: client.report().get("state") == "RUNNING", 60, 0.5, client.lines)
+        until(lambda: " RUNNING, http" in client.lines(), 60, what=client.lines)
         rig.run(*YTF, "kill", client.application)
         assert client.end(rig.clock()).reason is Reason.KILLED, client.lines()
         return outcome

@@ -70,7 +70,14 @@ class EdgeClient:
         return json.loads(ran.stdout) if ran.stdout.strip() else {}
 
     def running(self, tasks):
-        """Wait until so many tasks run; return their hosts, such as ``n1``, by task."""
+        """Wait until so many tasks run; return their hosts, such as ``n1``, by task.
+
+        The client's own lines say when it is worth half a second of CPU to look at the report.
+        """
+
+        def begun():
+            assert self.process.poll() is None, self.lines()
+            return " running: " in self.lines()
 
         def found():
             assert self.process.poll() is None, self.lines()
@@ -78,6 +85,7 @@ class EdgeClient:
             hosts = {task["task"]: task["host"] for task in report.get("tasks") or () if task["state"] == "running"}
             return len(hosts) == tasks and hosts
 
+        until(begun, 120, what=self.lines)
         return {task: host.partition(".")[0] for task, host in until(found, 120, 0.5, self.lines).items()}
 
     def master(self):
