@@ -237,14 +237,12 @@ def prune_outputs(session: Session, unused_days: float) -> list[CachedFile]:
                 continue
             plan = CommitPlan(mode, place[1], place[0])
             with closing(session.cluster.open_path(output)[0] if place[0] else MountedFileSystem("/")) as files:
-                found = _prune_beside(session, files, plan, before)
+                deleted += _prune_beside(session, files, plan, before)
                 left = find_beside(plan, [status.name for status in files.list(plan.folder)])
             if not left and note.modified / 1000 < before:  # the next training of this output writes it again
                 staging.filesystem.delete(f"{folder}/{note.name}")
         except (ValueError, KeyError, TypeError, TfYarnError) as error:
             logger.warning("what is left beside the output of %s/%s stays: %s", folder, note.name, error)
-            continue
-        deleted += found
     return deleted
 
 

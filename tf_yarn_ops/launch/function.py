@@ -7,6 +7,7 @@ import sysconfig
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
@@ -16,7 +17,6 @@ from ..errors import FunctionFailed, SpecInvalid
 from ..hadoop.cluster import Cluster, discover
 from ..job.spec import MAX_LOG_TAIL, JobSpec
 from ..runtime.common.contract import FUNCTION_FOLDER, FUNCTION_PICKLE, RETURNED, runtime_command
-from ..runtime.common.escaping import escape_controls
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..terminal.progress import Lines
@@ -103,17 +103,13 @@ def run(
         )
         launcher = Launcher(cluster if isinstance(cluster, Cluster) else discover(cluster))
         try:
-            show = Lines(None if sys.stderr.isatty() else _log_line).show
+            show = Lines(None if sys.stderr.isatty() else partial(logger.info, "%s")).show
             report = launcher.run(job, identity, on_change=on_change or show)
         finally:
             launcher.close()
     if report.reason is not Reason.SUCCEEDED:
         raise FunctionFailed(report)
     return FunctionOutcome(returned_value(report.metrics), report)
-
-
-def _log_line(line: str) -> None:
-    logger.info("%s", escape_controls(line))
 
 
 def pack_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], folder: str) -> str:

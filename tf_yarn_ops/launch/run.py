@@ -116,15 +116,11 @@ class EngineRun:
         **options
             As in `Launcher.run`.
         """
-        lines = Lines()
+        follow = show or Lines(self.echo).show
 
         def note(report: JobReport) -> None:
             self.reserved(report.application_id)  # the training may go on in another application
-            if show is not None:
-                show(report)
-            else:
-                for line in lines.changes(report, time.monotonic()):
-                    self.echo(line)
+            follow(report)
 
         return launcher.run(
             job, identity, on_reserved=self.reserved, on_change=note, poll_interval=self.poll_interval, **options
