@@ -84,7 +84,7 @@ def play(actions):
         try:
             return await actions(containers)
         finally:
-            containers.close()
+            containers._master.close()
 
     return asyncio.run(all_of_it())
 

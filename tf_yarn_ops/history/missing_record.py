@@ -103,9 +103,7 @@ def complete_status(status: Mapping[str, Any], snapshot: Mapping[str, Any]) -> d
     snapshot : mapping
         The last status that the coordinator has left; its secrets are masked.
     """
-    found = dict(status)
-    for name in _OF_COORDINATOR:
-        found[name] = status.get(name) or snapshot.get(name)
+    found = {**status, **{name: status.get(name) or snapshot.get(name) for name in _OF_COORDINATOR}}
     reported = {task["task"]: task for task in status.get("tasks") or ()}
     tasks: list[dict[str, Any]] = []
     omitted = int(status.get("omitted_tasks") or 0)

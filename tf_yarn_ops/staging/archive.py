@@ -5,7 +5,6 @@ import os
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 from ..errors import ClusterUnreachable, SpecInvalid
 
@@ -30,31 +29,31 @@ def pack(folder: Path, target: Path) -> None:
         This machine has no room for the archive, or can't read a disk. A retry on another machine can help.
     """
     try:
-        with target.open("wb") as archive:
-            _pack(folder, archive)
+        with (
+            target.open("wb") as file,
+            gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=1, mtime=0) as compressed,
+            tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+        ):
+            for path in _walk(folder):
+                _add(archive, path, str(path.relative_to(folder)))
     except (FileNotFoundError, PermissionError) as error:
         raise SpecInvalid(f"{folder} can't be packed: {error}") from error
     except OSError as error:
         raise ClusterUnreachable(f"{folder} can't be packed on this machine: {error}") from error
 
 
-def _pack(folder: Path, target: IO[bytes]) -> None:
-    with (
-        gzip.GzipFile(filename="", mode="wb", fileobj=target, compresslevel=1, mtime=0) as compressed,
-        tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as archive,
-    ):
-        for path in _walk(folder):
-            member = archive.gettarinfo(path, arcname=str(path.relative_to(folder)))
-            if member is None or not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
-                continue  # sockets and devices are of no use in a container
-            member.mtime, member.uid, member.gid, member.uname, member.gname = 0, 0, 0, "", ""
-            if member.islnk():
-                member.type, member.linkname, member.size = tarfile.REGTYPE, "", path.stat().st_size
-            if member.isreg():
-                with path.open("rb") as content:
-                    archive.addfile(member, content)
-            else:
-                archive.addfile(member)
+def _add(archive: tarfile.TarFile, path: Path, name: str) -> None:
+    member = archive.gettarinfo(path, arcname=name)
+    if member is None or not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
+        return  # sockets and devices are of no use in a container
+    member.mtime, member.uid, member.gid, member.uname, member.gname = 0, 0, 0, "", ""
+    if member.islnk():
+        member.type, member.linkname, member.size = tarfile.REGTYPE, "", path.stat().st_size
+    if member.isreg():
+        with path.open("rb") as content:
+            archive.addfile(member, content)
+    else:
+        archive.addfile(member)
 
 
 def _walk(folder: Path) -> Iterator[Path]:

@@ -1,5 +1,6 @@
 """What the user's command uses: CPU and memory of all its processes by /proc, GPUs as ``nvidia-smi`` shows them."""
 
+import contextlib
 import os
 import time
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple
@@ -101,22 +102,18 @@ class Meter:
 
 def read_answer(answer: bytes) -> Dict[str, Any]:
     """Return the fields of the message ``sample`` of the program's answer; lines without numbers do not count."""
-    rows, uuids = [], []
+    rows = []
     for line in answer.decode("utf-8", "replace").splitlines():
-        try:
+        with contextlib.suppress(ValueError):  # [N/A], or an error in words
             uuid, *numbers = line.split(",")
             use, used, given = map(float, numbers)
-        except ValueError:  # [N/A], or an error in words
-            continue
-        rows.append((use, used, given))
-        uuids.append(uuid.strip())
+            rows.append((uuid.strip(), use, used, given))
     if not rows:
         return _UNKNOWN
-    use, used, given = (sum(row[column] for row in rows) for column in range(3))
     return {
         "gpus": len(rows),
-        "gpu_percent": round(use / len(rows), 1),
-        "gpu_memory_mib": used,
-        "gpu_given_mib": given,
-        "gpu_uuids": ", ".join(uuids),
+        "gpu_percent": round(sum(use for _, use, _, _ in rows) / len(rows), 1),
+        "gpu_memory_mib": sum(used for _, _, used, _ in rows),
+        "gpu_given_mib": sum(given for _, _, _, given in rows),
+        "gpu_uuids": ", ".join(uuid for uuid, _, _, _ in rows),
     }

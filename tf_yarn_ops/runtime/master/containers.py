@@ -207,10 +207,7 @@ def _shell_errors(diagnostics: str) -> str:
 
 def cause_of(message: str) -> Reason:
     """Return the reason that Skein's exit message names; CONTAINER_LOST if it names none."""
-    for pattern, reason in _CAUSES:
-        if pattern.search(message):
-            return reason
-    return Reason.CONTAINER_LOST
+    return next((reason for pattern, reason in _CAUSES if pattern.search(message)), Reason.CONTAINER_LOST)
 
 
 class Containers(Protocol):
@@ -264,10 +261,6 @@ class SkeinContainers(Containers):
 
     async def connect(self) -> None:
         self._master = Channel(os.environ["SKEIN_APPMASTER_ADDRESS"], "skein.AppMaster", client_context(), CALL_SECONDS)
-
-    def close(self) -> None:
-        """End the connection."""
-        self._master.close()
 
     async def list(self) -> List[Container]:
         answer = await self._master.call("getContainers", *((1, state) for state in range(len(_STATES))))

@@ -87,17 +87,13 @@ class HdfsFileSystem(AbstractFileSystem):  # type: ignore[misc]  # the user's fs
         if maxdepth is not None:
             return super().rm(path, recursive, maxdepth)  # type: ignore[no-any-return]
         for name in self.expand_path(path):
-            self._rm(name, recursive)
+            self.rm_file(name, recursive)
 
-    def rmdir(self, path: str) -> None:
-        self._rm(path)
-
-    def rm_file(self, path: str) -> None:
-        self._rm(path)
-
-    def _rm(self, path: str, recursive: bool = False) -> None:
+    def rm_file(self, path: str, recursive: bool = False) -> None:
         if not self._hdfs.delete(self._strip_protocol(path), recursive):
             raise FileNotFoundError("%s does not exist" % path)
+
+    rmdir = rm_file
 
     def cp_file(self, path1: str, path2: str, **_: Any) -> None:
         if self.isdir(path1):
