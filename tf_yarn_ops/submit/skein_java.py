@@ -7,6 +7,7 @@ Skein may wait for ever and needs another environment, so `run_child` submits in
 processes lies a folder: the application, its certificate, the cluster and the log of Skein's driver.
 """
 
+import functools
 import json
 import logging
 import os
@@ -48,7 +49,13 @@ from ..hadoop.transport import RestUnavailable
 from ..job.spec import JobSpec
 from ..runtime.common.contract import VERDICT_SECRET, dump_job
 from ..runtime.common.datanodes import NO_DATANODE
-from ..runtime.common.processes import descendants, send_signal, set_child_subreaper, set_parent_death_signal
+from ..runtime.common.processes import (
+    descendants,
+    end_with_parent,
+    send_signal,
+    set_child_subreaper,
+    set_parent_death_signal,
+)
 from ..runtime.common.report import verdict_tag
 from ..staging.archive import pack
 from ..staging.staging_directory import StagingDirectory, plain_name
@@ -495,14 +502,7 @@ class _Bound(subprocess.Popen):  # type: ignore[type-arg]
     """A process that the kernel kills when this one ends, even by SIGKILL."""
 
     def __init__(self, args: Any, **options: Any):
-        parent = os.getpid()
-
-        def before() -> None:
-            set_parent_death_signal()
-            if os.getppid() != parent:
-                os._exit(1)
-
-        super().__init__(args, preexec_fn=before, **options)
+        super().__init__(args, preexec_fn=functools.partial(end_with_parent, os.getpid()), **options)
 
 
 def _end_with_input(source: int, wake: int, folder: Path, launcher: int, seconds: float) -> None:

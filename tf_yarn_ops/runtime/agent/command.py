@@ -13,7 +13,7 @@ from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..common.contract import AGENT_WARNING, write_line
 from ..common.escaping import last_states
-from ..common.processes import descendants, send_signal, set_parent_death_signal
+from ..common.processes import descendants, end_with_parent, send_signal
 from .usage import Meter
 
 #: Bytes that are read from the end of the log.
@@ -215,9 +215,7 @@ def read_log_end(limit: int, start: int = 0) -> str:
 def _exec_command(text: str, env: Mapping[str, str], agent: int, files: Sequence[int], outputs: Sequence[int]) -> None:
     """Turn the forked child into the user's command; never returns."""
     try:
-        set_parent_death_signal()
-        if os.getppid() != agent:
-            os._exit(1)
+        end_with_parent(agent)
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGPIPE, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)

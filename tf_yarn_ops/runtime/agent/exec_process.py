@@ -20,7 +20,7 @@ from ..common.contract import AGENT_LINE, RUNTIME_FILE, read_job, write_line
 from ..common.exec_session import ATTACH, EXEC, MAX_PIECE, ExecChannel
 from ..common.link import LinkLost, connect
 from ..common.mutual_tls import client_context
-from ..common.processes import set_child_subreaper, set_parent_death_signal
+from ..common.processes import end_with_parent, set_child_subreaper
 from .command import Command, open_wakeup
 
 #: Seconds without input and output after which a session ends.
@@ -192,9 +192,7 @@ def main(arguments: List[str]) -> int:
     host, number, agent = arguments
     os.setsid()
     set_child_subreaper()
-    set_parent_death_signal(signal.SIGTERM)
-    if os.getppid() != int(agent):
-        return 0
+    end_with_parent(int(agent), signal.SIGTERM)
     try:
         channel = ExecChannel(connect(host, read_job().ports, client_context()))
         channel.send(ATTACH, id=number)

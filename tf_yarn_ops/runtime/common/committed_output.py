@@ -190,11 +190,11 @@ def find_beside(plan: CommitPlan, names: Iterable[str]) -> List[Beside]:
         r"_%s\.(%s)-([0-9a-f]{16}|%s)-(\d{1,18})-((?:application|local)_\d{1,18}_\d{1,18})(?:-[0-9a-f]+)?\Z"
         % (re.escape(plan.path.rpartition("/")[2]), "|".join(KINDS), _ALONE)
     )
-    found = []
-    for name in names:
-        match = pattern.match(name)
-        if match:
-            found.append(Beside(name, match[1], "" if match[2] == _ALONE else match[2], int(match[3]), match[4]))
+    found = (
+        Beside(name, match[1], "" if match[2] == _ALONE else match[2], int(match[3]), match[4])
+        for name in names
+        if (match := pattern.match(name))
+    )
     return sorted(found, key=lambda one: (one.training, one.age, one.name))
 
 

@@ -24,6 +24,20 @@ def set_parent_death_signal(number: int = signal.SIGKILL) -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
+def end_with_parent(parent: int, number: int = signal.SIGKILL) -> None:
+    """Make the kernel send a signal to this process when its parent, which has this id, ends; end now if it has ended.
+
+    Parameters
+    ----------
+    parent : int
+    number : int, optional
+        The signal. Default SIGKILL.
+    """
+    set_parent_death_signal(number)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
 def find_program(name: str, path: Optional[str] = None) -> Optional[str]:
     """Return the first program of this name on a PATH, by default this process's; shutil would load its archivers."""
     folders = (path if path is not None else os.environ.get("PATH", os.defpath)).split(":")

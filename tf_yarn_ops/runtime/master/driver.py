@@ -16,7 +16,7 @@ from typing import List, Optional
 
 from ..common.contract import VERDICT_SECRET, Job, read_job
 from ..common.local_job import is_local
-from ..common.processes import set_parent_death_signal
+from ..common.processes import end_with_parent
 from ..common.reasons import Reason
 from ..common.report import JobReport, compose_diagnostics
 from . import record_writer as history
@@ -58,9 +58,7 @@ def fork_watchdog() -> int:
     child = os.fork()
     if child == 0:
         os.close(reader)
-        set_parent_death_signal()
-        if os.getppid() != parent:
-            os._exit(1)
+        end_with_parent(parent)
         return writer
     os.close(writer)
     master = os.getppid()

@@ -28,7 +28,7 @@ from ..common.contract import (
     read_job,
 )
 from ..common.local_job import CONTAINERS, FILES, KILL_FILE, LOGS, write_application
-from ..common.processes import set_parent_death_signal
+from ..common.processes import end_with_parent
 from ..common.reasons import Reason
 from ..common.report import parse_diagnostics
 from .containers import Container, Containers
@@ -101,7 +101,7 @@ class LocalContainers(Containers):
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
-                preexec_fn=functools.partial(_end_with_parent, os.getpid()),
+                preexec_fn=functools.partial(end_with_parent, os.getpid(), signal.SIGTERM),  # ends its command then
             )
         self._containers[name] = Container(name, service, "RUNNING", "", NODE, yarn_id, time.time())
 
@@ -171,13 +171,6 @@ class LocalContainers(Containers):
                 "progress": 100.0,
             },
         )
-
-
-def _end_with_parent(parent: int) -> None:
-    """Let the kernel end an agent when the coordinator dies; the agent ends its command then."""
-    set_parent_death_signal(signal.SIGTERM)
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def _killed(application_id: str) -> Verdict:

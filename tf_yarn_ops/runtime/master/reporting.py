@@ -59,11 +59,9 @@ def build_report(
         phases = {task: LOST if phase == RUNNING else phase for task, phase in phases.items()}
     final = "SUCCEEDED" if state.has_succeeded else "FAILED"
     working = output.working_url if output else None
-    memory: Dict[str, int] = {}
-    if job.restart["memory_growth"]:
-        for plan in job.services.values():
-            if plan.type != TENSORBOARD:
-                memory[plan.type] = max(plan.memory, memory.get(plan.type, 0))
+    services = [*job.services.values()] if job.restart["memory_growth"] else []
+    types = dict.fromkeys(plan.type for plan in services if plan.type != TENSORBOARD)
+    memory = {name: max(plan.memory for plan in services if plan.type == name) for name in types}
     return JobReport(
         application_id=state.application_id,
         name=job.name,

@@ -363,9 +363,8 @@ def _metrics(document: Mapping[str, Any]) -> str:
 
 
 def _cluster(cluster: Mapping[str, Sequence[str]]) -> str:
-    if not cluster:
-        return '<p class="dim">Not published yet.</p>'
-    return _table({name: ", ".join(hosts) for name, hosts in cluster.items()})
+    rows = _table({name: ", ".join(hosts) for name, hosts in cluster.items()})
+    return rows or '<p class="dim">Not published yet.</p>'
 
 
 def _listing(value: Mapping[str, Any]) -> str:
