@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from fnmatch import fnmatchcase
@@ -172,11 +173,8 @@ def read_record(cluster: Cluster, application_id: str, owner: str = "") -> dict[
     Its keys are those of ``status.json``; `JobReport.from_dict` reads it too. The owner is the user that YARN has
     named, or empty, see `Histories.read`.
     """
-    histories = Histories(cluster, "*")
-    try:
+    with closing(Histories(cluster, "*")) as histories:
         return histories.read(application_id, owner)
-    finally:
-        histories.close()
 
 
 def with_recorded_tasks(cluster: Cluster, report: JobReport) -> JobReport:

@@ -80,7 +80,6 @@ class _Ensuring:
     ):
         self._session, self._submitter, self._spec, self._identity = session, submitter, spec, identity
         self._notify = notify
-        self._resourcemanager = session.resourcemanager
         self._user = spec.user or session.cluster.user
         self._submitted = ""
         self._outgrown: JobReport | None = None  # of this attempt's last application
@@ -125,7 +124,7 @@ class _Ensuring:
         return Claims(self._session.staging(self._user), self._identity)
 
     def _decide(self) -> SubmissionDecision:
-        found = self._resourcemanager.find(tags=[self._identity.tag], user=self._user)
+        found = self._session.resourcemanager.find(tags=[self._identity.tag], user=self._user)
         self._found = found
         decision = decide_submission(found, self._identity, self._user, self._spec.restart.allocation_retries)
         if decision.action is Action.SUBMIT and self._old_tasks_run(found):

@@ -6,7 +6,7 @@ import sys
 import sysconfig
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -101,12 +101,9 @@ def run(
                 **options,
             }
         )
-        launcher = Launcher(cluster if isinstance(cluster, Cluster) else discover(cluster))
-        try:
+        with closing(Launcher(cluster if isinstance(cluster, Cluster) else discover(cluster))) as launcher:
             show = Lines(None if sys.stderr.isatty() else partial(logger.info, "%s")).show
             report = launcher.run(job, identity, on_change=on_change or show)
-        finally:
-            launcher.close()
     if report.reason is not Reason.SUCCEEDED:
         raise FunctionFailed(report)
     return FunctionOutcome(returned_value(report.metrics), report)

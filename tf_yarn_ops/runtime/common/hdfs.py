@@ -11,7 +11,7 @@ import os
 import socket
 import ssl
 import time
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import Callable, Iterator, Mapping, Optional, Sequence, Set, Union
 from urllib.parse import urlsplit
 
@@ -349,13 +349,10 @@ class Upload:
             raise refusal
 
     def _read_refusal(self) -> Optional[OSError]:
-        try:
-            with self._connection.getresponse() as answer:
-                if answer.status < 300:
-                    return None
-                return _error_of(Answer(answer.status, read_whole(answer)), self._what)
-        finally:
-            self._connection.close()
+        with closing(self._connection), self._connection.getresponse() as answer:
+            if answer.status < 300:
+                return None
+            return _error_of(Answer(answer.status, read_whole(answer)), self._what)
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
