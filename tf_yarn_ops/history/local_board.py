@@ -90,9 +90,8 @@ class LocalBoard:
         Cancelled
             `end` was called.
         """
-        program = _find_program()
         words = [
-            program,
+            _find_program(),
             "--logdir",
             str(self._gather()),
             "--host",

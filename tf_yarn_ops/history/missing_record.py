@@ -87,8 +87,7 @@ def read_job_file(staging: StagingDirectory, application_id: str) -> Job | None:
 
 def _record_of(report: JobReport, job: Job | None, snapshot: Mapping[str, Any] | None) -> dict[str, object]:
     at = report.finished_at or 0.0
-    options = job.options if job else {}
-    status = build_status(report, at, options=options)
+    status = build_status(report, at, options=job.options if job else {})
     masked = mask_texts(status, job.secrets) if job else status
     return build_record(complete_status(masked, snapshot) if snapshot else masked, CLIENT, at)
 

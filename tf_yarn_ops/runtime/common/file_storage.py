@@ -92,9 +92,17 @@ def read_file_status(item: Mapping[str, Any]) -> FileStatus:
     if not all(MIN_INTEGER <= number <= MAX_INTEGER for number in (length, modified, accessed, block_size)):
         raise ValueError("a number of %s is out of range" % name)
     owner, permission = str(item["owner"]), int(item["permission"], 8)
-    kind = item["type"] == "DIRECTORY"
-    encrypted = item.get("encBit") is True
-    return FileStatus(name, kind, length, modified, accessed, owner, permission, block_size, encrypted=encrypted)
+    return FileStatus(
+        name,
+        item["type"] == "DIRECTORY",
+        length,
+        modified,
+        accessed,
+        owner,
+        permission,
+        block_size,
+        encrypted=item.get("encBit") is True,
+    )
 
 
 class Content(Protocol):

@@ -33,8 +33,7 @@ def read_application(folder: str) -> Optional[Dict[str, Any]]:
     """Return the application of a job's folder; None if none was submitted there."""
     try:
         with open(os.path.join(folder, _APPLICATION_FILE), encoding="utf-8") as file:
-            found: Dict[str, Any] = json.load(file)
-            return found
+            return dict(json.load(file))
     except FileNotFoundError:
         return None
 

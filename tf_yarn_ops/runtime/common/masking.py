@@ -219,8 +219,7 @@ def mask_options(job: Mapping[str, Any]) -> Dict[str, Any]:
     job : mapping
         As ``--spec`` reads it: variables stand under ``env``, also in each entry of ``tasks``.
     """
-    found: Dict[str, Any] = mask_texts(_options(job), secrets_of(job))
-    return found
+    return dict(mask_texts(_options(job), secrets_of(job)))
 
 
 def _options(value: Any, name: str = "") -> Any:

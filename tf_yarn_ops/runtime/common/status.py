@@ -255,8 +255,7 @@ def build_status(
         restarts_left=restarts_left,
     )
     document["alerts"] = [asdict(alert) for alert in find_alerts(document)]
-    found: Dict[str, Any] = plain_values(document)
-    return found
+    return dict(plain_values(document))
 
 
 def total_usage(report: JobReport, given: Mapping[str, Given], usage: Mapping[str, Usage]) -> Optional[Dict[str, Any]]:

@@ -318,8 +318,9 @@ def _log_unfit(what: str, unfit: List[str]) -> None:
             more = " and more" if len(names) > _LOGGED else ""
             import logging  # here and below: an agent, which checks plain values only, starts without these modules
 
-            logger = logging.getLogger(__name__)
-            logger.warning("%s has values that do not fit; left out: %s%s", what, ", ".join(names[:_LOGGED]), more)
+            logging.getLogger(__name__).warning(
+                "%s has values that do not fit; left out: %s%s", what, ", ".join(names[:_LOGGED]), more
+            )
 
 
 @functools.lru_cache(maxsize=1024)

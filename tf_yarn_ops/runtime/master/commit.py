@@ -154,8 +154,9 @@ class OutputCommit:
             complete = [one.name for one in beside if one.kind == SEALED and self._success_in(self._plan.place_of(one))]
             fixed = plan.mode == NEW or plan.version
             occupied = bool(fixed and self._status(plan.result(plan.version)))
-            successes = [success for _, success in results]
-            start = decide_start(plan, self._application_id, beside, complete, successes, occupied)
+            start = decide_start(
+                plan, self._application_id, beside, complete, [success for _, success in results], occupied
+            )
             takes = [take for take in start.takes if take.entry.name not in taken]
             for take in takes:
                 taken.add(take.entry.name)

@@ -108,8 +108,7 @@ class LocalContainers(Containers):
     def _free_gpus(self) -> List[str]:
         """Return the GPUs of the job, as the client has listed them, that no living container has."""
         taken = {gpu for name in self._processes for gpu in self._gpus.get(name, ())}
-        every = os.environ.get("CUDA_VISIBLE_DEVICES") or ""
-        return [gpu for gpu in every.split(",") if gpu and gpu not in taken]
+        return [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu and gpu not in taken]
 
     def _end(self, name: str, state: str, message: str) -> None:
         """End all processes of a container, as a NodeManager does."""

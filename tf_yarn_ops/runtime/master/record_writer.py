@@ -170,8 +170,7 @@ def keep(job: Job, application_id: str, status: Mapping[str, Any], until: Option
         return None
     began = time.monotonic()
     until = began + WRITE_SECONDS if until is None else until
-    ended = float(status.get("finished_at") or time.time())
-    path = record_path(plan.folder, application_id, ended)
+    path = record_path(plan.folder, application_id, float(status.get("finished_at") or time.time()))
     content = pack_record(build_record(_complete(job, application_id, status), COORDINATOR, time.time()))
     pause = PAUSE
     while True:

@@ -85,19 +85,17 @@ def render_page(
     str
         HTML without references to other files.
     """
-    style, script = asset("page.css"), asset("page.js")
     parts = render_parts(document, live=live, board=board)
-    many = len(document.get("tasks") or ()) > SMALL_JOB
     values = {
         **parts,
         "title": text(_title(document)),
         "place": text(place),
         "marks": ",".join(mark_parts(parts)),
         "policy": page_policy(),
-        "style": style,
-        "script": script,
+        "style": asset("page.css"),
+        "script": asset("page.js"),
         "before": before,
-        "find": _FIND if many else "",
+        "find": _FIND if len(document.get("tasks") or ()) > SMALL_JOB else "",
         "reload": '<noscript><meta http-equiv="refresh" content="10"></noscript>' if live else "",
     }
     return _PLACE.sub(lambda place: values[place[1]], asset("page.html"))
