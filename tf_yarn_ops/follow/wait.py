@@ -297,7 +297,7 @@ def wait_for(
     identity: Training | None = None,
     lease: Lease | None = None,
     ours: bool = True,
-    on_look: Callable[[Mapping[str, Any], JobReport], None] | None = None,
+    on_poll: Callable[[Mapping[str, Any], JobReport], None] | None = None,
 ) -> JobReport:
     """Wait with blocking calls; see `Launcher.wait`.
 
@@ -310,8 +310,8 @@ def wait_for(
 
     def show_end() -> None:
         """Show an application that has ended, after its verdict: its log may be long."""
-        while ended and on_look is not None:
-            on_look(*ended.pop())
+        while ended and on_poll is not None:
+            on_poll(*ended.pop())
 
     def answer(step: Step) -> Any:
         match step:
@@ -322,8 +322,8 @@ def wait_for(
                 show_end()  # it was ended in favour of this one
                 if report.reason is not None:
                     ended.append((application, report))
-                elif on_look is not None:
-                    on_look(application, report)
+                elif on_poll is not None:
+                    on_poll(application, report)
                 return application, report
             case FindLive(tag, user):
                 return session.resourcemanager.find(tags=[tag], states=LIVE, user=user or None)
@@ -340,9 +340,9 @@ def wait_for(
                 if session.cancelled:
                     why = session.why_cancelled or "Cancelled by the client that waited for it"
                     killed = kill_application(session, seen[0], why)
-                    if on_look is not None:
+                    if on_poll is not None:
                         with suppress(TfYarnError):  # its last lines, such as "checkpoint saved"
-                            on_look(session.resourcemanager.get(seen[0]), killed)
+                            on_poll(session.resourcemanager.get(seen[0]), killed)
                     raise Cancelled(f"{seen[0]} was cancelled, and killed")
                 if timeout is not None and time.monotonic() - began >= timeout:
                     raise wait_timeout(seen[0], timeout, last)

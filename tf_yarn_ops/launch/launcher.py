@@ -265,7 +265,7 @@ class Launcher:
                 application_id,
                 timeout=timeout,
                 on_change=on_change,
-                on_look=on_report,
+                on_poll=on_report,
                 poll_interval=poll_interval,
                 queue_timeout=queue_timeout,
                 identity=identity,

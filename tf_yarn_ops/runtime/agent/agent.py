@@ -167,7 +167,7 @@ class Agent:
         self.memory = MemoryCgroup()
         self.sample_at = self.active_at = 0.0
         self.log_size = 0
-        self.unfit = self.name_files() or self.find_image()
+        self.unfit = self.name_files() or self.find_image_fault()
         self.new_port()
         self.coordinator = address.rpartition(":")[0] or address
         patience = float(self.job.deadlines["heartbeat"])
@@ -194,7 +194,7 @@ class Agent:
             return "a file of the job can't get its name: %s" % error
         return None
 
-    def find_image(self) -> Optional[str]:
+    def find_image_fault(self) -> Optional[str]:
         """Return why this container does not run in the job's image; None if nothing says so.
 
         A NodeManager without the Docker runtime ignores an image. The job never requests the node's PID namespace.

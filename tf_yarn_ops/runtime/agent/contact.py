@@ -51,7 +51,7 @@ class Contact:
         self._registration, self._log = registration, log
         self._context = client_context()
         self._received_at = time.monotonic()
-        self._greeted = False
+        self._answered = False
         self._due = 0.0
         self._backoff = 0.1
         self._link: Optional[Link] = None
@@ -118,7 +118,7 @@ class Contact:
         if messages:
             self._received_at = time.monotonic()
             self._backoff = 0.1
-            self._greeted = True
+            self._answered = True
         return messages
 
     def pause(self) -> float:
@@ -127,7 +127,7 @@ class Contact:
 
     def silence(self) -> float:
         """Return the seconds for which the coordinator has been silent, if that is longer than the patience; else 0."""
-        patience = self._patience if self._greeted else max(self._patience, FIRST_CONTACT)
+        patience = self._patience if self._answered else max(self._patience, FIRST_CONTACT)
         quiet = time.monotonic() - self._received_at
         return quiet if self._patience and quiet > patience else 0.0
 

@@ -359,16 +359,16 @@ class MirroredCommand:
         stopped: List[int] = []
         # An earlier signal ends the mirror, and with it the program.
         signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))
-        look_at = time.monotonic() + SCAN_SECONDS
+        scan_at = time.monotonic() + SCAN_SECONDS
         while not command.reap():
             if stopped and not command.stopping:
                 command.end(math.inf, sent=True)
-            pause = 0.05 if command.waiting else max(0.0, look_at - time.monotonic())
+            pause = 0.05 if command.waiting else max(0.0, scan_at - time.monotonic())
             if select.select([wakeup], [], [], pause)[0]:
                 os.read(wakeup, 4096)
-            if time.monotonic() >= look_at:
+            if time.monotonic() >= scan_at:
                 self._scan(command)
-                look_at = time.monotonic() + SCAN_SECONDS
+                scan_at = time.monotonic() + SCAN_SECONDS
         if self._mirror and not self._fault:
             self._fault = save_rest(self._mirror)
         ending = command.ending

@@ -148,7 +148,8 @@ class Alert:
     Attributes
     ----------
     code : str
-        ``silent``, ``memory``, ``slow``, ``waiting``, ``deadline``, ``metrics`` or ``restarts``.
+        ``contact``, ``chief``, ``silent``, ``memory``, ``gpus``, ``slow``, ``waiting``, ``deadline``, ``metrics`` or
+        ``restarts``.
     text : str
         A sentence, with the option that helps if there is one.
     tasks : tuple of str
