@@ -1,12 +1,13 @@
 """A job from the properties of Azkaban."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.azkaban_keys import ONE, RUN, faults_of, read
 from support.doc_tables import tables
 from support.hostile import HOSTILE, request_is_plain
+from support.strategies import examples
 from tf_yarn_ops.azkaban.job import read_azkaban_job
 from tf_yarn_ops.azkaban.keys import ALL_KEYS
 from tf_yarn_ops.errors import SpecInvalid
@@ -244,7 +245,7 @@ TEXTS = st.text(max_size=6) | st.sampled_from([
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@examples(300)
 @given(st.dictionaries(st.sampled_from(NAMES_OF_KEYS), TEXTS, max_size=6), st.booleans())
 def test_any_values_are_a_job_or_have_faults_by_keys(project, properties, plain):
     (project / "wrong.yaml").write_text("tasks: {worker: {memory: x, env: [1]}, ps: {indices: {0: 3}}}\nqueue: 3\n")

@@ -11,10 +11,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.programs import SUBMIT, YTF, run
+from support.strategies import examples
 from tf_yarn_ops.cli.client import LocalTask
 from tf_yarn_ops.environments import unpack
 from tf_yarn_ops.environments.check import PEEK, check_archive
@@ -185,7 +186,7 @@ def test_sparse_file_is_a_fault_before_its_map_is_read(headers, tmp_path):
     assert "it has a sparse file" in str(fault)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(150)
 @given(st.lists(st.tuples(st.integers(0, 5000), st.binary(max_size=12)), min_size=1, max_size=4), st.booleans())
 def test_mutated_archive_is_unpacked_or_a_fault(tmp_path, changes, zipped):
     archive = tmp_path / ("m.zip" if zipped else "m.tar.gz")

@@ -5,17 +5,17 @@ import os
 from dataclasses import fields
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from support.strategies import jobs
+from support.strategies import examples, jobs
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.job.document import read_document
 from tf_yarn_ops.job.parts import Resources, TensorBoard
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(jobs())
 def test_from_dict_reads_what_to_dict_gives(job):
     document = job.to_dict()
@@ -24,7 +24,7 @@ def test_from_dict_reads_what_to_dict_gives(job):
     assert JobSpec(**document) == job, "nested values are converted"
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(jobs())
 def test_from_yaml_reads_what_to_yaml_gives(job):
     assert JobSpec.from_yaml(job.to_yaml()) == job
@@ -50,7 +50,7 @@ DOCUMENTS = st.dictionaries(
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@examples(300)
 @given(DOCUMENTS)
 def test_any_document_is_a_job_or_has_faults_with_paths(document):
     try:

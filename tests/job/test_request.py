@@ -4,9 +4,10 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from support.strategies import examples
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.job.request import OPTION_NAMES, build_job, find_job_warnings
 from tf_yarn_ops.job.spec import JobSpec
@@ -314,7 +315,7 @@ TASKS = st.sampled_from([None, 3, ["worker"], {"worker": 2}, {"worker": {"indice
                          {"master": 1, "chief": {"indices": 3}}, {"worker": {"indices": {"x": None}}}])  # fmt: skip
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(st.dictionaries(st.sampled_from(OPTION_NAMES), GIVEN, max_size=4), TASKS, st.booleans())
 def test_any_options_over_any_document_are_a_job_or_have_faults_with_paths(options, tasks, plain):
     base = {"task_command": "x", "cluster_requirement": "worker:2"} if plain else {"task_command": "x"}

@@ -4,10 +4,10 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from support.strategies import logs, reports
+from support.strategies import examples, logs, reports
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import (
     MAX_DIAGNOSTICS,
@@ -44,7 +44,7 @@ def test_report_is_found_whatever_stands_around_it(report, before, behind):
     assert parsed(f"{before}\n{compose_diagnostics(report)}{behind}") == report
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(reports, st.integers(0, 6000), st.text(min_size=1, max_size=2), st.integers(0, 60))
 def test_diagnostics_are_bounded_and_stay_readable(report, length, letters, tasks):
     many = tuple(TaskReport(f"worker:{index}", "failed", 1, log_tail=letters * length) for index in range(tasks))

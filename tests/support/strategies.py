@@ -1,5 +1,6 @@
-"""Hypothesis strategies: any valid job, any report."""
+"""Hypothesis strategies: any valid job, any report; how many examples a law has."""
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from tf_yarn_ops.job.parts import Acls, Deadlines, Environment, Resources, RestartPolicy, TensorBoard
@@ -21,6 +22,11 @@ variables = st.dictionaries(
 )  # fmt: skip
 resources = st.builds(Resources, memory=st.integers(1, 10**6), vcores=st.integers(1, 64), gpus=st.integers(0, 8))
 flags = st.none() | st.booleans()
+
+
+def examples(count):
+    """Return settings of so many examples, at least 10; `./dev test fast` plays a tenth, as of the laws without."""
+    return settings(max_examples=max(10, count * settings.default.max_examples // 100))
 
 
 @st.composite
