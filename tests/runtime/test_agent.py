@@ -117,7 +117,8 @@ def test_an_agent_without_coordinator_ends_its_command(tmp_path):
 def test_agent_loads_no_module_that_few_jobs_need():
     program = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r}); import tf_yarn_ops.runtime.agent.agent; "
-        "print({'subprocess', 'shutil', 'glob', 'asyncio', 'logging', 'dataclasses', 'urllib.parse'} & set(sys.modules))"
+        "print({'subprocess', 'shutil', 'glob', 'asyncio', 'logging', 'dataclasses', 'urllib.parse',"
+        "'tf_yarn_ops.runtime.common.committed_output'} & set(sys.modules))"
     )
     ran = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, timeout=60)
     assert (ran.stdout, ran.stderr) == ("set()\n", "")

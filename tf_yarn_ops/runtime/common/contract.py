@@ -8,12 +8,14 @@ import json
 import os
 import re
 import sys
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from .committed_output import CommitPlan
 from .frameworks import FRAMEWORKS, TENSORFLOW, find_position
 from .masking import secrets_of
 from .roles import EVALUATOR
+
+if TYPE_CHECKING:
+    from .committed_output import CommitPlan
 
 #: YARN's name of GPUs.
 GPU = "yarn.io/gpu"
@@ -296,7 +298,7 @@ class Job(NamedTuple):
     ui_url: str = ""
     framework: str = TENSORFLOW
     namenodes: Mapping[str, Sequence[str]] = {}
-    commit: Optional[CommitPlan] = None
+    commit: "Optional[CommitPlan]" = None
     allow_exec: bool = False
     procs_per_task: int = 1
 
@@ -363,13 +365,19 @@ class Job(NamedTuple):
         return task == TaskId("chief" if "chief" in self.types else "worker", 0)
 
 
+def _read_commit(**fields: Any) -> "CommitPlan":
+    from .committed_output import CommitPlan  # few jobs have one
+
+    return CommitPlan(**fields)
+
+
 #: The plans that a job may lack.
 _PLANS: Mapping[str, Any] = {
     "history": HistoryPlan,
     "tensorboard": TensorBoardPlan,
     "mirror": MirrorPlan,
     "viewers": ViewersPlan,
-    "commit": CommitPlan,
+    "commit": _read_commit,
 }
 
 
