@@ -16,7 +16,7 @@ from tf_yarn_ops.minicluster.daemon_settings import render_xml
 
 from .server_jars import fetch_jars
 
-KNOX, VERSION = "knox", "1.6.1"
+KNOX, VERSION = "knox", os.environ.get("YTF_TEST_KNOX", "1.6.1")
 MAIN_CLASS = "org.apache.knox.gateway.GatewayServer"
 #: Services by topology.
 TOPOLOGIES = {"default": ("YARNUI", "RESOURCEMANAGER", "WEBHDFS"), "rest": ("RESOURCEMANAGER", "WEBHDFS")}
