@@ -123,13 +123,13 @@ def _jax(at: Position) -> Dict[str, str]:
 def _horovod(at: Position) -> Dict[str, str]:
     """Return what horovodrun sets with Gloo; rank 0 has to serve the rendezvous at this address."""
     host, _, port = at.leader.rpartition(":")
-    own = at.cluster[at.type][at.index].rpartition(":")[0]
     return {
         "HOROVOD_CONTROLLER": "gloo",
         "HOROVOD_CPU_OPERATIONS": "gloo",
         "HOROVOD_GLOO_RENDEZVOUS_ADDR": host,
         "HOROVOD_GLOO_RENDEZVOUS_PORT": port,
-        "HOROVOD_HOSTNAME": own,
+        # Processes with one name form a group, and several containers of a job may have one host.
+        "HOROVOD_HOSTNAME": f"{at.type}-{at.index}",
         "HOROVOD_RANK": str(at.rank),
         "HOROVOD_SIZE": str(at.size),
         "HOROVOD_LOCAL_RANK": str(at.local_rank),
