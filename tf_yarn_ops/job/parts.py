@@ -61,9 +61,8 @@ _ADVICE = (
 _PART = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
 #: Docker's grammar of references (``distribution/reference``), which is also that of YARN.
-_IMAGE = re.compile(
-    rf"(?:{_LABEL}(?:\.{_LABEL})*(?::[0-9]+)?/)?{_PART}(?:/{_PART})*(?::\w[\w.-]{{0,127}})?(?:@sha256:[0-9a-f]{{64}})?",
-    re.ASCII,
+_IMAGE = (
+    rf"(?:{_LABEL}(?:\.{_LABEL})*(?::[0-9]+)?/)?{_PART}(?:/{_PART})*(?::\w[\w.-]{{0,127}})?(?:@sha256:[0-9a-f]{{64}})?"
 )
 _RUNTIME, _TMPFS = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"), re.compile(r"/[^\x00-\x1f,:]{1,200}")
 #: The longest name of an image without tag and digest, characters.
@@ -358,7 +357,9 @@ class Environment:
             raise invalid(PartFault.NO_LOCATION, scheme=self.scheme, advice=_ADVICE)
         if self.scheme in ("python", "venv", "conda") and not self.location.startswith("/"):
             raise invalid(PartFault.NOT_ABSOLUTE, given=str(self), scheme=self.scheme)
-        if self.scheme == "docker" and not (_IMAGE.fullmatch(self.location) and len(self.location) <= _MAX_IMAGE):
+        if self.scheme == "docker" and not (
+            re.fullmatch(_IMAGE, self.location, re.ASCII) and len(self.location) <= _MAX_IMAGE
+        ):
             raise invalid(PartFault.NOT_AN_IMAGE, given=self.location)
         if self.scheme == "archive" and not _is_archive(self.location):
             raise invalid(PartFault.NOT_AN_ENVIRONMENT, given=repr(self.location), advice=_ADVICE)

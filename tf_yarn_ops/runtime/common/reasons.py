@@ -180,10 +180,7 @@ _LOCALISATION_FAULTS = (
         ),
     ),
 )
-_LOCALISATION_TEXTS = tuple(
-    (re.compile(rf"(?:{words}).{{0,400}}?(?=\s(?:at|java\.\S+|org\.\S+|Caused by:)\s|\s*\Z)", re.S), fault)
-    for words, fault in _LOCALISATION_FAULTS
-)
+_END_OF_WORDS = r".{0,400}?(?=\s(?:at|java\.\S+|org\.\S+|Caused by:)\s|\s*\Z)"
 
 
 def find_localisation_fault(text: str) -> Optional[StartFault]:
@@ -200,7 +197,7 @@ def find_localisation_fault(text: str) -> Optional[StartFault]:
     """
     if "container-launch" in text:  # it was started; the text may have words of its programs
         return None
-    for pattern, fault in _LOCALISATION_TEXTS:
-        if found := pattern.search(text):
+    for words, fault in _LOCALISATION_FAULTS:
+        if found := re.search(f"(?:{words}){_END_OF_WORDS}", text, re.S):
             return fault._replace(words=" ".join(found[0].split()))
     return None
