@@ -23,7 +23,7 @@ from tf_yarn_ops.azkaban.install import (
 from tf_yarn_ops.azkaban.job import read_azkaban_job
 from tf_yarn_ops.azkaban.properties import parse_properties
 from tf_yarn_ops.errors import SpecInvalid
-from tf_yarn_ops.submit.preflight import check_files
+from tf_yarn_ops.submit.preflight import file_faults
 
 EXAMPLES = ROOT / "jobtypes" / "examples"
 COMMAND = f"{sys.executable} -I -X utf8 -m tf_yarn_ops.azkaban"
@@ -239,7 +239,7 @@ def test_flow1_leads_from_data_to_promotion(projects, tmp_path):
     assert parse_properties((tmp_path / "digits.properties").read_bytes())["data"] == "/my data/x=y"
     for name in ("train", "evaluate"):
         job, _ = read_azkaban_job(resolved(jobs[name]), tmp_path)
-        check_files(with_absolute(job, tmp_path))
+        assert not [*file_faults(with_absolute(job, tmp_path))]
     assert jobs["evaluate"]["tf.input"] == "${tf.result.output_path}"
     assert "${tf.result.metrics.accuracy}" in jobs["promote"]["command"]
 

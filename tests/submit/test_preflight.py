@@ -11,7 +11,8 @@ from tf_yarn_ops.errors import ResourcesImpossible, SpecInvalid
 from tf_yarn_ops.hadoop.resourcemanager import Allocation
 from tf_yarn_ops.job.parts import DockerSettings, Environment
 from tf_yarn_ops.job.spec import TaskSpec
-from tf_yarn_ops.submit.preflight import check_files, check_maximum, find_file_warnings
+from tf_yarn_ops.submit.preflight import check_maximum, file_faults, find_file_warnings
+from tf_yarn_ops.validation import check_faults
 
 
 def test_all_missing_files_are_named_before_anything_is_asked(place, tmp_path):
@@ -49,7 +50,7 @@ def test_path_that_is_neither_file_nor_folder_is_a_fault(place, tmp_path):
 def test_folder_with_the_name_of_an_archive_is_a_fault(tmp_path):
     (tmp_path / "data.tar.gz").mkdir()
     with pytest.raises(SpecInvalid, match=r"archives\.data: .*/data\.tar\.gz is a folder, not an archive"):
-        check_files(job(archives={"data": str(tmp_path / "data.tar.gz")}))
+        check_faults(file_faults(job(archives={"data": str(tmp_path / "data.tar.gz")})))
 
 
 @pytest.mark.parametrize("where", ["script", "docker.client_config", "environment"])
@@ -62,7 +63,7 @@ def test_folder_in_place_of_a_file_is_a_fault(tmp_path, where):
         "environment": {"environment": requirements},
     }[where]
     with pytest.raises(SpecInvalid) as raised:
-        check_files(job(**values))
+        check_faults(file_faults(job(**values)))
     assert str(raised.value) == f"{where}: {folder} is a folder, not a file"
 
 
@@ -70,7 +71,7 @@ def test_file_that_can_not_be_read_is_a_fault(tmp_path, monkeypatch):
     (tmp_path / "train.py").touch()
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may read all files
     with pytest.raises(SpecInvalid, match=r"script: .*/train\.py can't be read"):
-        check_files(job(script=str(tmp_path / "train.py")))
+        check_faults(file_faults(job(script=str(tmp_path / "train.py"))))
 
 
 def test_maximum_holds_for_the_application_master_too():

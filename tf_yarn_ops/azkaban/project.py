@@ -5,8 +5,8 @@ from pathlib import Path
 
 from ..errors import Fault
 from ..job.spec import JobSpec
-from ..submit.preflight import check_files, local_sources
-from ..validation import check_faults, noting
+from ..submit.preflight import file_faults, local_sources
+from ..validation import check_faults
 from .job_execution import JobExecution
 from .request import AzkabanJobFault, AzkabanRequest, shown
 
@@ -31,7 +31,4 @@ def check_sources(job: JobSpec, request: AzkabanRequest) -> None:
         where: path for where, path in local_sources(job).items() if not request.may_read(request.key_of(where), path)
     }
     faults = [Fault(where, AzkabanJobFault.OUTSIDE, {"given": shown(str(path))}) for where, path in outside.items()]
-    unreadable: list[Fault] = []
-    with noting(unreadable):
-        check_files(job)
-    check_faults([*faults, *(fault for fault in unreadable if fault.path not in outside)])
+    check_faults([*faults, *(fault for fault in file_faults(job) if fault.path not in outside)])

@@ -133,10 +133,10 @@ class CommandLineRun:
             raise SpecInvalid(Fault("submit_with", GeneralFault.NOT_A_CHOICE, {"given": given, "allowed": ways}))
         for doubt in find_job_warnings(job):
             echo(f"warning: {doubt}")
-        from ..submit.preflight import check_environment, check_files, find_file_warnings
+        from ..submit.preflight import check_environment, file_faults, find_file_warnings
 
         if not self.settings["offline"]:
-            check_files(job)
+            check_faults(file_faults(job))
             for doubt in find_file_warnings(job, _is_local(self.settings)):
                 echo(f"warning: {doubt}")
         if self.settings["dry_run"]:

@@ -11,8 +11,9 @@ from ..follow.lease import first_end, lifetime_of
 from ..follow.session import Session
 from ..hadoop.resourcemanager import has_launched
 from ..job.spec import JobSpec
-from ..submit.preflight import check_files
+from ..submit.preflight import file_faults
 from ..submit.submitter import SubmitMethod, Submitter
+from ..validation import check_faults
 from .committed import PlannedOutput
 
 logger = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ def notifying(on_reserved: Callable[[str], None] | None) -> Callable[[str], None
 
 def prepare(session: Session, spec: JobSpec) -> JobSpec:
     """Check the local files of a job; return it with its environment built."""
-    check_files(spec)
+    check_faults(file_faults(spec))
     session.checkpoint()
     if any(environment.scheme == "requirements" for environment in spec.environments.values()):
         from ..environments.requirements import with_built_environment

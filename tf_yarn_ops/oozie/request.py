@@ -19,7 +19,7 @@ from ..job.request import find_job_warnings
 from ..job.requirement import canonical_type
 from ..job.spec import JobSpec
 from ..runtime.common.values import read_text_file
-from ..submit.preflight import CLIENT_CONFIG, check_files, local_sources
+from ..submit.preflight import CLIENT_CONFIG, file_faults, local_sources
 from ..validation import check_faults, noting
 from .data import read_data
 from .documents import OozieRequest, fill_workflow
@@ -221,10 +221,7 @@ def _local_faults(document: Mapping[str, Any], spec: JobSpec) -> Iterator[Fault]
         yield Fault(CLIENT_CONFIG, OozieRequestFault.SECRET_FILE, {"given": spec.docker.client_config})
     for path in sorted(late):
         yield Fault(path, OozieRequestFault.NOT_YET, {"given": _value(document, path), "name": used[path]})
-    found: list[Fault] = []
-    with noting(found):
-        check_files(spec)
-    yield from (fault for fault in found if fault.path not in late)
+    yield from (fault for fault in file_faults(spec) if fault.path not in late)
 
 
 def _pack_sources(document: Mapping[str, Any], spec: JobSpec) -> tuple[dict[str, Any], dict[str, Path]]:

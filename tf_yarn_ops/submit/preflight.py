@@ -102,15 +102,9 @@ def local_sources(spec: JobSpec) -> dict[str, Path]:
     return {where: path for where, source in named.items() if (path := local_path(source)) is not None}
 
 
-def check_files(spec: JobSpec) -> None:
-    """Raise an error when a local file is missing or can't be read.
-
-    Raises
-    ------
-    SpecInvalid
-        With a fault for each of these files.
-    """
-    check_faults(fault for where, path in local_sources(spec).items() if (fault := fault_of_file(where, path)))
+def file_faults(spec: JobSpec) -> Iterator[Fault]:
+    """Yield a fault for each local file of a job that is missing or can't be read."""
+    return (fault for where, path in local_sources(spec).items() if (fault := fault_of_file(where, path)))
 
 
 def fault_of_file(where: str, path: Path) -> Fault | None:
