@@ -144,11 +144,6 @@ class TaskExecution:
         #: What waits for the kill that was sent last.
         self._await_kill: Callable[[], object] = lambda: None
 
-    @property
-    def application_id(self) -> str:
-        """The id of the last application; empty until one is reserved."""
-        return self._run.application_ids[-1] if self._run.application_ids else ""
-
     def run(self, *, deferrable: bool | None = None) -> Any:
         """Submit or attach, wait in this worker or in the triggerer, and return the value of the task."""
         self._check_killed()  # a signal may have come before this object existed
@@ -191,8 +186,7 @@ class TaskExecution:
             )
             return self.run()
         self._run.application_ids.append(event["ended"])
-        report = read_report_of_event(event, self._read, self.log.warning)
-        return self._finish(report, event["application_id"])
+        return self._finish(read_report_of_event(event, self._read, self.log.warning), event["application_id"])
 
     def _wait(self, application_id: str) -> JobReport:
         """Wait in this worker for the end of an application."""
@@ -208,10 +202,9 @@ class TaskExecution:
             lease=lease_of(spec, HOLDER),
         )
         program = self._program()
-        report: JobReport = run_in_thread(
+        return run_in_thread(
             lambda: follow(followed, self.log, lambda application_id: None, program), self._check_killed
         )
-        return report
 
     def _program(self) -> "ProgramLines | None":
         """Return the lines of the program that this worker shows; None without any."""
@@ -285,7 +278,7 @@ class TaskExecution:
         until, before = time.monotonic() + KILL_LIMIT, self.operator.kill_state
         leaves = self.operator.kill_policy == "leave"
         asks = has_worker(self.ti) and not (leaves or confirmed or before.outcome is KillOutcome.LEFT)
-        cluster = self._cluster if self.application_id else None
+        cluster = self._cluster if self._run.application_id else None
         after = before.on_signal(
             TaskSignal(
                 leaves,
@@ -312,7 +305,9 @@ class TaskExecution:
     def _kill_now(self, cluster: Cluster, until: float, done: threading.Event) -> None:
         operator, seconds = self.operator, until - time.monotonic()
         try:
-            accepted = kill_now(cluster, self.application_id, KILLED_BY_AIRFLOW, seconds, attempt=self.identity.attempt)
+            accepted = kill_now(
+                cluster, self._run.application_id, KILLED_BY_AIRFLOW, seconds, attempt=self.identity.attempt
+            )
             operator.kill_state = operator.kill_state.on_answer(accepted)
         finally:
             done.set()
@@ -334,10 +329,9 @@ class TaskExecution:
         """Connect to the cluster, once."""
         if self._launcher is None:
             hook = YarnHook(self.operator.tf_yarn_conn_id)
-            cluster = hook.get_conn()
-            self._cluster = cluster
+            self._cluster = hook.get_conn()
             self._launcher = Launcher(
-                cluster,
+                self._cluster,
                 submit_with=self.operator.submit_with,
                 strict_placement=self.operator.strict_placement,
                 environ=hook.environ,
@@ -485,8 +479,8 @@ class TaskExecution:
     def _leave_nothing(self, report: JobReport) -> None:
         """Kill the application of a submission that failed for good, because no later try would find it."""
         final = is_final(report, self._is_last_try())
-        if final and self._cluster is not None and self.application_id and self.operator.kill_policy == "kill":
-            kill_now(self._cluster, self.application_id, f"The submission failed: {report.message}")
+        if final and self._cluster is not None and self._run.application_id and self.operator.kill_policy == "kill":
+            kill_now(self._cluster, self._run.application_id, f"The submission failed: {report.message}")
 
     def _conclude(self, report: JobReport) -> Any:
         """Write the last lines of the log, push the report, and raise the exception of a failure."""
@@ -520,8 +514,7 @@ class TaskExecution:
 
     def _link_what_is_left(self, report: JobReport) -> None:
         """Let the links lead to pages that are there after the end."""
-        known = pull(self.ti) if report.application_id else None
-        if known:
+        if report.application_id and (known := pull(self.ti)):
             linked = self._cluster is not None and self._cluster.logs.linked
             self.operator.tf_yarn_links = urls_of_ended(known["resourcemanager"], report, linked)
             for key, url in self.operator.tf_yarn_links.items():
@@ -531,8 +524,11 @@ class TaskExecution:
         """Raise a retryable error after `kill`; Airflow also calls it when it shuts down the worker."""
         if self.operator.kill_state.outcome is not KillOutcome.NONE:
             self._await_kill()
-            text = self.operator.kill_state.describe(self.application_id)
-            raise TfYarnInfrastructureError(text, Reason.KILLED.value, self.application_id)
+            raise TfYarnInfrastructureError(
+                self.operator.kill_state.describe(self._run.application_id),
+                Reason.KILLED.value,
+                self._run.application_id,
+            )
 
     def _check_state(self) -> None:
         """Kill the application if Airflow has ended this try: after the handover no signal reaches this process."""

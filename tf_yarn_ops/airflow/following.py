@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import TfYarnError
 from ..follow.lease import Lease, lease_of
@@ -32,6 +32,8 @@ from .outcome import without_texts
 
 if TYPE_CHECKING:
     from .streamed_log import ProgramLines
+
+Made = TypeVar("Made")
 
 #: Who holds the lease of an application, for the report of one that runs out.
 HOLDER = "a worker or triggerer of Airflow"
@@ -201,7 +203,7 @@ class _Lines:
                 self._log.info("%s", escape_controls(line))
 
 
-def run_in_thread(work: Callable[[], Coroutine[Any, Any, Any]], checkpoint: Callable[[], None]) -> Any:
+def run_in_thread(work: Callable[[], Coroutine[Any, Any, Made]], checkpoint: Callable[[], None]) -> Made:
     """Run a coroutine in a thread; return its result.
 
     Parameters
@@ -211,7 +213,7 @@ def run_in_thread(work: Callable[[], Coroutine[Any, Any, Any]], checkpoint: Call
     checkpoint : callable
         Called twice a second. An error of the checkpoint, or of a signal handler, ends the wait.
     """
-    thread = _Thread(work)
+    thread: _Thread[Made] = _Thread(work)
     try:
         thread.start()
         while True:
@@ -223,17 +225,17 @@ def run_in_thread(work: Callable[[], Coroutine[Any, Any, Any]], checkpoint: Call
         thread.cancel()
 
 
-class _Thread(threading.Thread):
+class _Thread(threading.Thread, Generic[Made]):
     """Runs a coroutine in an event loop of its own.
 
     The thread makes the loop: Airflow's alarm raises in the main thread, and would leave half a loop there.
     """
 
-    def __init__(self, work: Callable[[], Coroutine[Any, Any, Any]]):
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, Made]]):
         super().__init__(name="tf-yarn-wait", daemon=True)
-        self.result: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        self.result: concurrent.futures.Future[Made] = concurrent.futures.Future()
         self._work = work
-        self._task: asyncio.Task[Any] | None = None
+        self._task: asyncio.Task[Made] | None = None
         self._cancelled = False
 
     def run(self) -> None:
@@ -242,7 +244,7 @@ class _Thread(threading.Thread):
         except BaseException as error:  # the main thread raises it
             self.result.set_exception(error)
 
-    async def _main(self) -> Any:
+    async def _main(self) -> Made:
         self._task = asyncio.ensure_future(self._work())
         if self._cancelled:  # before there was a task
             self._task.cancel()

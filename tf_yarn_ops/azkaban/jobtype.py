@@ -213,7 +213,7 @@ class JobRun:
 
     def _last_call(self) -> None:
         """Kill the application over a new connection, because the ordinary ending has taken too long."""
-        last = "".join(self._run.application_ids[-1:])
+        last = self._run.application_id
         if self._cluster is not None and last:
             # Write nothing before the kill: without a reader the pipe may block.
             from ..follow.kill import kill_application
@@ -232,7 +232,7 @@ class JobRun:
         self._conclude(Reason.KILLED, self._ending.why)
 
     def _warn_of_orphan(self, why: str) -> None:
-        for line in orphan_lines(self._run.application_ids[-1], why) if self._run.application_ids else ():
+        for line in orphan_lines(self._run.application_id, why) if self._run.application_id else ():
             self._echo(line)
 
     def _echo(self, line: str) -> None:

@@ -82,7 +82,7 @@ def _submit(**values: Any) -> int:
     try:
         return submission.run(values)
     except TfYarnError as error:
-        report = report_of_error(error, submission.application_id)
+        report = report_of_error(error, submission.engine_run.application_id)
         if settings["json"]:
             print_json(report.to_dict())
         if settings["output_properties"] and not (settings["json"] and settings["output_properties"] == "-"):
@@ -108,12 +108,7 @@ class CommandLineRun:
         self._printed = self._ended = ""
         self._log_tasks: tuple[str, ...] = ()
         self._user: str | None = None
-        self._run = EngineRun(echo, lambda application_id: None, 0.2 if _is_local(self.settings) else 0.5)
-
-    @property
-    def application_id(self) -> str:
-        """The id of the last application; empty until one is reserved."""
-        return self._run.application_ids[-1] if self._run.application_ids else ""
+        self.engine_run = EngineRun(echo, lambda application_id: None, 0.2 if _is_local(self.settings) else 0.5)
 
     def run(self, values: dict[str, Any]) -> int:
         """Submit the job, and follow it if the options ask for that; return the exit code."""
@@ -148,15 +143,18 @@ class CommandLineRun:
         from ..launch.launcher import Launcher
 
         self._user = job.user
-        cluster = discover(self.settings["resourcemanager"], user=job.user)
-        launcher = Launcher(cluster, submit_with=self.settings["submit_with"],
-                            strict_placement=bool(self.settings["strict_placement"]), holder="ytf-submit")  # fmt: skip
+        launcher = Launcher(
+            discover(self.settings["resourcemanager"], user=job.user),
+            submit_with=self.settings["submit_with"],
+            strict_placement=bool(self.settings["strict_placement"]),
+            holder="ytf-submit",
+        )
         if standard and "rest" in launcher.session.resourcemanager.ways:
             echo(f"each task gets {TaskSpec().memory} MiB of memory, as --task_memory is not given")
 
         def cancel() -> None:
             # This runs in a signal handler: sys.stderr may be in the middle of a line.
-            does = f"killing {self.application_id or 'the submission'}"
+            does = f"killing {self.engine_run.application_id or 'the submission'}"
             does = f"{self._ended} has ended; the rest of its log is not shown" if self._ended else does
             os.write(2, f"\nytf-submit: {does}\n".encode())
             launcher.cancel()
@@ -168,25 +166,27 @@ class CommandLineRun:
 
                 client = LocalTask(job, client_command)
                 try:
-                    return self._end(launcher, self._run.settle(lambda: self._follow(launcher, job, identity, client)))
+                    return self._end(
+                        launcher, self.engine_run.settle(lambda: self._follow(launcher, job, identity, client))
+                    )
                 finally:
                     client.end()
             if self.settings["wait"]:
-                return self._end(launcher, self._run.settle(lambda: self._follow(launcher, job, identity)))
-            outcome = self._run.settle(lambda: self._submit(launcher, job, identity))
+                return self._end(launcher, self.engine_run.settle(lambda: self._follow(launcher, job, identity)))
+            outcome = self.engine_run.settle(lambda: self._submit(launcher, job, identity))
             if outcome.error is not None or outcome.report.reason is Reason.LOST:
                 return self._end(launcher, outcome)  # YARN may have forgotten an earlier submission of this identity
             if self.settings["json"]:
-                print_json(launcher.report(self.application_id).to_dict())
+                print_json(launcher.report(self.engine_run.application_id).to_dict())
             else:
-                click.echo(self.application_id)
+                click.echo(self.engine_run.application_id)
             return 0
 
     def _submit(self, launcher: "Launcher", job: JobSpec, identity: "Identity | None") -> JobReport:
         """Submit the job, or attach to its application, without following it."""
         if identity:
-            return launcher.ensure(job, identity, self._run.reserved)
-        return JobReport(launcher.submit(job, self._run.reserved))
+            return launcher.ensure(job, identity, self.engine_run.reserved)
+        return JobReport(launcher.submit(job, self.engine_run.reserved))
 
     def _follow(self, launcher: "Launcher", job: JobSpec, identity: "Identity | None",
                 client: "LocalTask | None" = None) -> JobReport:  # fmt: skip
@@ -207,7 +207,7 @@ class CommandLineRun:
                         lambda: launcher.cluster_spec(report.application_id, report.rounds[-1].number),
                     )
 
-            report = self._run.train(
+            report = self.engine_run.train(
                 launcher,
                 job,
                 identity,
@@ -228,10 +228,10 @@ class CommandLineRun:
             self._conclude(report)
             return report.exit_code
         if not isinstance(error, Cancelled):
-            for line in orphan_lines(self.application_id, str(error), self._next_options()):
+            for line in orphan_lines(self.engine_run.application_id, str(error), self._next_options()):
                 echo(line)
-        elif self.application_id:
-            found = launcher.report(self.application_id)
+        elif self.engine_run.application_id:
+            found = launcher.report(self.engine_run.application_id)
             # YARN has no state for an id that was reserved and never submitted.
             report = replace(report, state="") if found.reason is Reason.LOST else found
         self._conclude(report)
@@ -363,8 +363,11 @@ def _faults_of_files(options: Mapping[str, Any]) -> list[Fault]:
         for text in options.get(name, ()):
             own, equals, path = text.partition("=")
             named.append((name, path if equals and "/" not in own else text))
-    paths = [(where, path) for where, source in named if (path := local_path(source)) is not None]
-    return [fault for where, path in paths if (fault := fault_of_file(where, path))]
+    return [
+        fault
+        for where, source in named
+        if (path := local_path(source)) is not None and (fault := fault_of_file(where, path))
+    ]
 
 
 def _take_client_command(values: dict[str, Any]) -> str | None:

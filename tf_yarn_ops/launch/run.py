@@ -83,12 +83,17 @@ class EngineRun:
     poll_interval: float = 1.0
     application_ids: list[str] = field(default_factory=list)
 
+    @property
+    def application_id(self) -> str:
+        """The id of the last application; empty until one is reserved."""
+        return self.application_ids[-1] if self.application_ids else ""
+
     def settle(self, work: Callable[[], JobReport]) -> RunOutcome:
         """Do the work of the run; return its report, or that of the error of ours that ended it."""
         try:
             return RunOutcome(work())
         except TfYarnError as error:
-            return RunOutcome(report_of_error(error, self.application_ids[-1] if self.application_ids else ""), error)
+            return RunOutcome(report_of_error(error, self.application_id), error)
 
     def reserved(self, application_id: str) -> None:
         """Announce an application, unless it was the last one."""
