@@ -8,10 +8,9 @@ from importlib import metadata
 from typing import Any
 
 from .. import __version__
-from ..errors import SpecInvalid, TfYarnError
+from ..errors import SpecInvalid
 from ..follow.session import Session
-from ..hadoop.cluster import current_user, discover, find_addresses
-from ..hadoop.configuration import Configuration
+from ..hadoop.cluster import current_user, discover, find_addresses, read_conf
 from ..hadoop.fast_import import import_skein
 from ..hadoop.resourcemanager import CLUSTER_PATH
 from ..hadoop.security.authentication import (
@@ -116,8 +115,7 @@ def check_resourcemanagers(known: KnownFacts) -> Finding:
 
 
 def _first_authentication(known: KnownFacts, login: str) -> Authentication:
-    credentials = known.site.credentials
-    if credentials is not None:
+    if (credentials := known.site.credentials) is not None:
         login = credentials.login()
         return GatewayAuthentication(login, known.question.user or login, credentials)
     return SimpleAuthentication(login, known.question.user or login)
@@ -169,12 +167,10 @@ def check_identity(known: KnownFacts) -> Finding:
     question = known.question
     cluster = discover(question.resourcemanager, question.environ, question.user, known.site)
     session = Session(cluster, CHECK_PATIENCE)
-    configuration = _configuration(session)
     acting = f", impersonated by {cluster.login}" if cluster.login != cluster.user else ""
-    version = cluster.version or "of unknown version"
     return well(
-        f"{cluster.user}{acting}; Hadoop {version}, {cluster.storage.default}",
-        {"opened": session, "configuration": configuration},
+        f"{cluster.user}{acting}; Hadoop {cluster.version or 'of unknown version'}, {cluster.storage.default}",
+        {"opened": session, "configuration": read_conf(session.yarn)},
         user=cluster.user,
         login=cluster.login,
         hadoop=cluster.version,
@@ -182,13 +178,6 @@ def check_identity(known: KnownFacts) -> Finding:
         default_filesystem=cluster.storage.default,
         staging=f"{cluster.storage.filesystem}{cluster.staging}",
     )
-
-
-def _configuration(session: Session) -> Configuration:
-    try:
-        return Configuration.from_conf(session.yarn.conf())
-    except (TfYarnError, ValueError):  # the cluster may keep it to itself
-        return Configuration({})
 
 
 def check_security(known: KnownFacts) -> Finding:

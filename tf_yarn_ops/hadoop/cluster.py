@@ -227,8 +227,8 @@ class Cluster:
         """How requests to the ResourceManager are authenticated."""
         if self.tokens is not None:
             return TokenAuthentication(self.login, encode_token(self.tokens.resourcemanager))
-        kerberos = self.security.kerberos if self.security.negotiates is None else self.security.negotiates
-        return self._authenticate(kerberos)
+        negotiates = self.security.negotiates
+        return self._authenticate(self.security.kerberos if negotiates is None else negotiates)
 
     @property
     def storage_authentication(self) -> Authentication:
@@ -331,8 +331,7 @@ class Cluster:
             return ()
         filesystem = f"hdfs://{split.netloc}" if split.netloc else self.storage.default
         own = filesystem == self.storage.filesystem and self.storage.webhdfs and self.nodes.resourcemanagers is None
-        known = filesystem in self.site.namenodes or (self.security.kerberos and self.nodes.namenodes)
-        if own and not known:
+        if own and not (filesystem in self.site.namenodes or (self.security.kerberos and self.nodes.namenodes)):
             return self.storage.webhdfs
         return self._namenodes(filesystem) if filesystem.startswith("hdfs://") else ()
 
@@ -503,8 +502,7 @@ def find_addresses(resourcemanager: str | None, environ: Mapping[str, str], site
         "site file": ",".join(site.resourcemanager),
     }
     source, text = next(((source, text) for source, text in named.items() if text), ("", ""))
-    urls = parse_addresses(text)
-    if urls:
+    if urls := parse_addresses(text):
         return FoundCluster(urls, source)
     if environ.get("HADOOP_CONF_DIR"):
         local = _read_directory(environ["HADOOP_CONF_DIR"], environ)
@@ -538,7 +536,7 @@ def _discover_by_ticket(found: FoundCluster, kerberos: KerberosAuthentication, s
     except KerberosDemanded:
         # A standby leads to the active ResourceManager, which is shown a ticket if a configuration names it.
         with closing(_open(found.urls, kerberos, site)) as client:
-            conf = _read_conf(client)  # which a standby answers itself
+            conf = read_conf(client)  # which a standby answers itself
             pair = _complete(client.addresses.urls, found.urls, conf, negotiates=True)
         if set(pair) == set(found.urls):
             raise
@@ -619,7 +617,7 @@ def _request_facts(client: ResourceManager) -> ClusterAnswers:
     with ThreadPoolExecutor(1 if isinstance(client.authentication, GatewayAuthentication) else 3) as pool:
         info_answer = pool.submit(client.info)
         user_answer = pool.submit(client.user)
-        conf_answer = pool.submit(_read_conf, client)
+        conf_answer = pool.submit(read_conf, client)
         try:
             info = info_answer.result()
         except (ApplicationNotFound, UnexpectedAnswer) as error:
@@ -633,7 +631,7 @@ def _request_facts(client: ResourceManager) -> ClusterAnswers:
     # the three answers may come from different ResourceManagers; a restart between them keeps the address.
     if not is_active(info) or client.address != first or not conf.names("dfs."):
         activation = client.await_active()
-        conf = _read_conf(client)
+        conf = read_conf(client)
         if not activation and conf.get("hadoop.security.authentication") == "kerberos" and not conf.names("dfs."):
             raise ClusterUnreachable(
                 f"{client.addresses} shows the configuration of a standby ResourceManager, which "
@@ -765,21 +763,21 @@ def _identify(authentication: Authentication, seen_as: str | None) -> tuple[str,
     return login, user
 
 
-def _read_conf(asker: ResourceManager) -> Configuration:
+def read_conf(client: ResourceManager) -> Configuration:
+    """Return the ResourceManager's configuration; an empty one if it does not show it. Raise `KerberosDemanded`."""
     try:
-        return Configuration.from_conf(asker.conf())
+        return Configuration.from_conf(client.conf())
     except KerberosDemanded:
         raise
     except (TfYarnError, ValueError) as error:
-        logger.debug("no /conf from %s: %s", asker.addresses, error)
+        logger.debug("no /conf from %s: %s", client.addresses, error)
         return Configuration({})
 
 
 def _log_services(site: Site, conf: Configuration) -> tuple[str, ...]:
     """Return the configured REST address of logs, and the REST address of the configured job history server."""
     services = [site.log_server or conf.get("yarn.log.server.web-service.url")]
-    pages = urlsplit(conf.get("yarn.log.server.url"))
-    if pages.netloc:
+    if (pages := urlsplit(conf.get("yarn.log.server.url"))).netloc:
         services.append(f"{pages.scheme}://{pages.netloc}/ws/v1/history")
     return tuple(service.rstrip("/") for service in services if service)
 
