@@ -5,6 +5,7 @@ import os
 import shlex
 import sys
 import webbrowser
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -48,10 +49,10 @@ def tensorboard(
     APP is an application that runs or has ended; the history knows those that YARN has forgotten. PATH is a folder of
     this machine or a URL in HDFS. The page is shown until Ctrl-C.
     """
-    site = _Site(call)
+    launcher = functools.cache(call.launcher)  # a cluster is asked only for applications and URLs
     try:
-        shown = [site.resolve(word) for word in dict.fromkeys((target, *compare))]
-        board = LocalBoard(shown, lambda url: site.launcher.cluster.open_path(url), port or 0, shlex.split(arguments))
+        shown = [_resolve(word, launcher) for word in dict.fromkeys((target, *compare))]
+        board = LocalBoard(shown, lambda url: launcher().cluster.open_path(url), port or 0, shlex.split(arguments))
         try:
             board.start()
             url = f"http://127.0.0.1:{board.port}/"
@@ -71,43 +72,25 @@ def tensorboard(
             board.end()
     except Interrupted as interrupted:
         return interrupted.exit_code
-    finally:
-        site.close()
 
 
-class _Site:
-    """The cluster, which is asked only for applications and URLs."""
+def _resolve(word: str, launcher: "Callable[[], Launcher]") -> Shown:
+    """Return the event files of an application or a path."""
+    application_id = application_of(word)
+    if not application_id:
+        return Shown(word.rstrip("/").rpartition("/")[2] or word, word)
+    report = launcher().report(application_id)
+    if not _place_of(report):
+        from ..history.histories import read_record
 
-    def __init__(self, call: ClusterCall):
-        self._call = call
-
-    @functools.cached_property
-    def launcher(self) -> "Launcher":
-        return self._call.launcher()
-
-    def close(self) -> None:
-        if "launcher" in vars(self):
-            self.launcher.close()
-
-    def resolve(self, word: str) -> Shown:
-        """Return the event files of an application or a path."""
-        application_id = application_of(word)
-        if not application_id:
-            return Shown(word.rstrip("/").rpartition("/")[2] or word, word)
-        word = application_id
-        report = self.launcher.report(word)
-        if not _place_of(report):
-            from ..history.histories import read_record
-
-            record = read_record(self.launcher.cluster, word, report.user)
-            report = JobReport.from_dict(record) if record else report
-        place = _place_of(report)
-        if place:
-            number = word.split("_")[1 if word.startswith("local") else 2]
-            return Shown(f"{report.name}-{number}" if report.name else word, place)
-        if report.reason is Reason.LOST:
-            raise SpecInvalid(f"neither YARN nor the history knows {word}; give the path of its output instead")
-        raise SpecInvalid(f"{word} has no output path; give the path of its event files instead")
+        record = read_record(launcher().cluster, application_id, report.user)
+        report = JobReport.from_dict(record) if record else report
+    if place := _place_of(report):
+        number = application_id.split("_")[1 if application_id.startswith("local") else 2]
+        return Shown(f"{report.name}-{number}" if report.name else application_id, place)
+    if report.reason is Reason.LOST:
+        raise SpecInvalid(f"neither YARN nor the history knows {application_id}; give the path of its output instead")
+    raise SpecInvalid(f"{application_id} has no output path; give the path of its event files instead")
 
 
 def _has_screen() -> bool:
