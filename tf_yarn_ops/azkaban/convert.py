@@ -75,15 +75,14 @@ def convert_tony(properties: Mapping[str, str], folder: Path) -> tuple[str, tupl
             found = {fault.path: fault for fault in error.faults if fault.path in served}
             refused |= found
             if not found:
-                named = {True: Fault("tony.<type>.instances", ConversionFault.NO_TASKS, {})}
-                others = (named.get(fault.code is AzkabanJobFault.NO_TASKS, fault) for fault in error.faults)
-                keys = (replace(fault, path=_option_or_key(name)) for name, fault in refused.items())
-                raise SpecInvalid([*keys, *others]) from error
+                no_tasks = Fault("tony.<type>.instances", ConversionFault.NO_TASKS)
+                others = (no_tasks if one.code is AzkabanJobFault.NO_TASKS else one for one in error.faults)
+                raise SpecInvalid([*map(_with_option, refused.values()), *others]) from error
             served = {name: text for name, text in served.items() if name not in found}
             continue
         scripts = () if "src_dir" in refused else _missing_scripts(served, job, folder)
         of_client = (fault for name, fault in refused.items() if name in CLIENT_OPTIONS)
-        check_faults([*(replace(fault, path=_option_or_key(fault.path)) for fault in of_client), *scripts])
+        check_faults([*map(_with_option, of_client), *scripts])
         comments = [f"{name}={properties[name]}: left out; {_reason(fault)}" for name, fault in refused.items()]
         text = "".join(f"# {comment}\n" for comment in comments + request.warnings) + job.to_yaml()
         return text.replace("command: 'true'\n", _NO_COMMAND) if without else text, tuple(refused)
@@ -95,6 +94,10 @@ def _reason(fault: Fault) -> str:
 
 def _option_or_key(name: str) -> str:
     return f"--{name}" if name in CLIENT_OPTIONS else name
+
+
+def _with_option(fault: Fault) -> Fault:
+    return replace(fault, path=_option_or_key(fault.path))
 
 
 def _missing_scripts(properties: Mapping[str, str], job: JobSpec, folder: Path) -> Iterator[Fault]:
@@ -115,12 +118,6 @@ def _missing_scripts(properties: Mapping[str, str], job: JobSpec, folder: Path) 
 def _option(name: str, **settings: Any) -> Callable[..., Any]:
     """Return an option with one dash or two, as the parser of TonY's client takes them."""
     return click.option(f"--{name}", f"-{name}", **settings)
-
-
-def _client_options(function: Callable[..., None]) -> Callable[..., None]:
-    for name, text in reversed(CLIENT_OPTIONS.items()):
-        function = _option(name, help=text)(function)
-    return function
 
 
 def _read_pairs(ctx: click.Context, option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
@@ -148,13 +145,16 @@ def convert() -> None:
     """Print jobs of other tools as YAML for --spec."""
 
 
-@convert.command("tony", cls=_TonyClient)
+@convert.command(
+    "tony",
+    cls=_TonyClient,
+    params=[click.Option([f"--{name}", f"-{name}"], help=text) for name, text in CLIENT_OPTIONS.items()],
+)
 @click.argument("files", nargs=-1, metavar="[TONY.XML [TONY-SITE.XML]]", type=_FILE)
 @_option("conf_file", type=_FILE, help="The tony.xml, as for TonY's client.")
 @_option("conf", multiple=True, callback=_read_pairs, help="A key and its value, key=value. Repeatable.")
 @_option("shell_env", multiple=True, callback=_read_pairs, help="A variable of the tasks, NAME=VALUE. Repeatable.")
 @_option("container_env", multiple=True, callback=_read_pairs, help="The same.")
-@_client_options
 def tony(files: tuple[Path, ...], conf_file: Path | None, conf: dict[str, str], shell_env: dict[str, str],
          container_env: dict[str, str], **client: str | None) -> None:  # fmt: skip
     """Print a job of TonY: its tony.xml, whose values win over those of files behind it.

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from .package import Packed, Place
     from .rest_api import Oozie
 
-_Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-
 
 class OozieCommandFault(FaultCode):
     """Fault codes for the words of a call."""
@@ -50,29 +48,24 @@ def oozie() -> None:
     """Pack a job as an application of Oozie, and start it."""
 
 
-_CLUSTER_OPTIONS = (shared_options.RESOURCEMANAGER_OPTION, shared_options.USER_OPTION, shared_options.VERBOSE_OPTION)
-
-
-def _with(options: tuple[_Decorator, ...]) -> _Decorator:
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return add
-
-
-def _parser_option(row: Option) -> _Decorator:
+def _parser_option(row: Option) -> click.Option:
     """Return an option of `PACKAGE_OPTIONS` as the parser takes it: without its default, which the help shows."""
     default = "" if row.is_switch else row.shown_default
     words = f"{row.help}{' Repeatable.' if row.many else ''}{f'  [default: {default}]' if default else ''}"
-    name = f"--{row.name.replace('_', '-')}"
-    return click.option(name, metavar=row.placeholder or None, is_flag=row.is_switch, multiple=row.many, help=words)
+    return click.Option(
+        [f"--{row.name.replace('_', '-')}"],
+        metavar=row.placeholder or None,
+        is_flag=row.is_switch,
+        multiple=row.many,
+        help=words,
+    )
 
 
-@oozie.command()
+@oozie.command(params=[*map(_parser_option, PACKAGE_OPTIONS)])
 @click.argument("job", metavar="JOB.yaml")
-@_with((*map(_parser_option, PACKAGE_OPTIONS), *_CLUSTER_OPTIONS))
+@shared_options.RESOURCEMANAGER_OPTION
+@shared_options.USER_OPTION
+@shared_options.VERBOSE_OPTION
 def package(job: str, resourcemanager: str | None, user: str | None, verbose: bool, **words: Any) -> None:
     """Write workflow.xml, coordinator.xml, job.properties and the files of a job.
 
@@ -168,7 +161,9 @@ def _place(
 )
 @click.option("--property", metavar="NAME=VALUE", multiple=True, help="Replace a value of job.properties. Repeatable.")
 @click.option("--again", is_flag=True, help="Start it although it runs already.")
-@_with(_CLUSTER_OPTIONS)
+@shared_options.RESOURCEMANAGER_OPTION
+@shared_options.USER_OPTION
+@shared_options.VERBOSE_OPTION
 def run_application(
     folder: str,
     oozie: str | None,
@@ -262,8 +257,9 @@ def _start(packed: "Packed", properties: Mapping[str, str], server: "Oozie", bef
             else:
                 begun = server.find_workflow(properties[EXTERNAL_ID])
         if not begun:
-            message = f"Oozie has not answered the start of {name}, and may have started it: {error}"
-            raise StartUnconfirmed(message, name, kind) from error
+            raise StartUnconfirmed(
+                f"Oozie has not answered the start of {name}, and may have started it: {error}", name, kind
+            ) from error
         echo(f"Oozie has not answered the start of {name}, and has started it: {begun}")
         return begun
 
