@@ -52,8 +52,9 @@ def up(
 
     Daemons that already run keep running.
     """
-    named = _read_properties(properties) if properties else None
-    cluster = kind(directory, progress=_echo, properties=named, **options)
+    cluster = kind(
+        directory, progress=_echo, properties=_read_properties(properties) if properties else None, **options
+    )
     if os.geteuid() == 0:
         _echo("warning: through this cluster every user of this machine can run programs as root; end it after use")
     cluster.up()
@@ -128,15 +129,16 @@ def env(kind: type[MiniCluster], directory: Path | None) -> None:
 
 
 def _pages(cluster: MiniCluster) -> dict[str, str]:
-    names = cluster.settings.resourcemanagers
-    pages = {f"ResourceManager{name[2:]}": f"{cluster.settings.web_address(name)}/cluster" for name in names}
-    return pages | {f"NameNode{name[2:]}": cluster.settings.web_address(name) for name in cluster.settings.namenodes}
+    settings = cluster.settings
+    return {
+        **{f"ResourceManager{name[2:]}": f"{settings.web_address(name)}/cluster" for name in settings.resourcemanagers},
+        **{f"NameNode{name[2:]}": settings.web_address(name) for name in settings.namenodes},
+    }
 
 
 def _read_properties(words: tuple[str, ...]) -> dict[str, str]:
     pairs = [word.partition("=") for word in words]
-    wrong = [f"{name!r}" for name, mark, _ in pairs if not (name.strip() and mark)]
-    if wrong:
+    if wrong := [f"{name!r}" for name, mark, _ in pairs if not (name.strip() and mark)]:
         raise MiniClusterError(f"a property is written as NAME=VALUE, not as {', '.join(wrong)}")
     return {name.strip(): value for name, _, value in pairs}
 

@@ -274,10 +274,7 @@ def render_xml(values: Mapping[str, str]) -> str:
 
 def file_of(name: str) -> str:
     """Return the file of a Hadoop property."""
-    for prefix, file in _FILES.items():
-        if name.startswith(prefix):
-            return file
-    return "core-site.xml"
+    return next((file for prefix, file in _FILES.items() if name.startswith(prefix)), "core-site.xml")
 
 
 def _core(settings: Settings) -> dict[str, str]:
@@ -316,7 +313,6 @@ def _hdfs(settings: Settings) -> dict[str, str]:
 
 def _yarn(settings: Settings) -> dict[str, str]:
     directory = settings.directory
-    aggregated = f"file://{directory}/files/tmp/logs" if settings.light else "/tmp/logs"
     return {
         "yarn.resourcemanager.hostname": settings.host,
         **{f"yarn.resourcemanager.{key}": settings.address(f"rm{end}") for end, key in RESOURCEMANAGER_PORTS.items()},
@@ -350,7 +346,7 @@ def _yarn(settings: Settings) -> dict[str, str]:
         "yarn.nodemanager.recovery.enabled": "true",
         "yarn.nodemanager.delete.debug-delay-sec": "0",
         "yarn.nodemanager.env-whitelist": ",".join(_ENVIRONMENT),
-        "yarn.nodemanager.remote-app-log-dir": aggregated,
+        "yarn.nodemanager.remote-app-log-dir": f"file://{directory}/files/tmp/logs" if settings.light else "/tmp/logs",
         "yarn.log-aggregation-enable": "true",
         "yarn.application.classpath": f"{settings.hadoop}/jars/*,{settings.configuration}",
         "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "200",

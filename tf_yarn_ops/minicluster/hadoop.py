@@ -76,8 +76,8 @@ class MiniCluster:
             raise MiniClusterError("a minicluster runs on Linux only")
         if nodes is not None and not 1 <= nodes <= MAX_NODES:
             raise MiniClusterError(f"a minicluster has 1 to {MAX_NODES} nodes, not {nodes}")
-        named = directory if directory is not None else default_directory(os.environ)
-        self.directory = Path(os.path.realpath(named))  # Path.resolve raises RuntimeError for a circle of links
+        # Path.resolve raises RuntimeError for a circle of links.
+        self.directory = Path(os.path.realpath(default_directory(os.environ) if directory is None else directory))
         self._wanted: dict[str, Any] = {}
         self._want(nodes=nodes, light=light, properties=properties)
         self._progress = progress or _LOG.info
@@ -113,8 +113,7 @@ class MiniCluster:
     @property
     def settings(self) -> Settings:
         """Return the settings of the cluster's last start."""
-        settings = state.load(self.directory, self.settings_type)
-        if settings is None:
+        if (settings := state.load(self.directory, self.settings_type)) is None:
             raise MiniClusterError(f"there is no cluster in {self.directory}: start one with `{self.command} up`")
         return settings
 
@@ -162,8 +161,7 @@ class MiniCluster:
 
     def status(self) -> ClusterStatus:
         """Return the state of every daemon, and whether the cluster is ready."""
-        settings = state.load(self.directory, self.settings_type)
-        if settings is None:
+        if (settings := state.load(self.directory, self.settings_type)) is None:
             return ClusterStatus(self.directory, (), 0, False)
         rows = tuple(DaemonStatus(one.name, one.title, self.pid(one.name)) for one in settings.list_daemons())
         ready = all(row.pid for row in rows) and self._missing(settings) is None
@@ -293,10 +291,11 @@ class MiniCluster:
         deadline = time.monotonic() + READY_SECONDS
         while (absent := missing()) is not None:
             for daemon in started:
-                code = self._children[daemon.name].poll()
-                if code is not None:
-                    tail = daemons.log_tail(self.directory, daemon.name)
-                    raise MiniClusterError(f"the {daemon.title} ended during the start (exit {code})\n{tail}")
+                if (code := self._children[daemon.name].poll()) is not None:
+                    raise MiniClusterError(
+                        f"the {daemon.title} ended during the start (exit {code})\n"
+                        f"{daemons.log_tail(self.directory, daemon.name)}"
+                    )
             if time.monotonic() > deadline:
                 raise MiniClusterError(
                     f"still missing after {READY_SECONDS:.0f} s: {absent}; see {self.directory}/logs"

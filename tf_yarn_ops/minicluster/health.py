@@ -58,8 +58,7 @@ class ClusterStatus:
 
 def describe_missing(settings: Settings) -> str | None:
     """Return the part that the cluster still lacks to be ready, as text; None if it is ready."""
-    active = count_active_nodes(settings)
-    if active is None:
+    if (active := count_active_nodes(settings)) is None:
         return "the ResourceManager's answer"
     if active < settings.nodes:
         sick = "".join(f" ({node['id']}: {node['healthReport']})" for node in list_nodes(settings, "UNHEALTHY"))
@@ -106,15 +105,19 @@ def answers(settings: Settings, url: str) -> bool:
 
 def count_active_nodes(settings: Settings) -> int | None:
     """Return the number of active NodeManagers, or None if the ResourceManager does not answer."""
-    metrics = get_json(settings, f"{active_page(settings, settings.resourcemanagers)}/ws/v1/cluster/metrics")
+    metrics = _get_cluster(settings, "metrics")
     return None if metrics is None else int(metrics["clusterMetrics"]["activeNodes"])
 
 
 def list_nodes(settings: Settings, state: str) -> list[dict[str, Any]]:
     """Return the NodeManagers in a state (``RUNNING``, ``UNHEALTHY``) as the ResourceManager describes them."""
-    page = active_page(settings, settings.resourcemanagers)
-    answer = get_json(settings, f"{page}/ws/v1/cluster/nodes?states={state}") or {}
+    answer = _get_cluster(settings, f"nodes?states={state}") or {}
     return list((answer.get("nodes") or {}).get("node", []))
+
+
+def _get_cluster(settings: Settings, path: str) -> dict[str, Any] | None:
+    """Return the JSON object of a path of the ResourceManager's REST interface; None if there is none."""
+    return get_json(settings, f"{active_page(settings, settings.resourcemanagers)}/ws/v1/cluster/{path}")
 
 
 def make_folders(settings: Settings) -> None:
@@ -139,8 +142,10 @@ def query_namenode(settings: Settings, name: str, bean: str) -> list[dict[str, A
 
 def has_left_safe_mode(settings: Settings, name: str) -> bool:
     """Return whether a NameNode, once it is active, takes writes: it knows the blocks of a DataNode."""
-    beans = query_namenode(settings, name, "FSNamesystemState")
-    return any(bean["FSState"] == "Operational" and bean["NumLiveDataNodes"] > 0 for bean in beans)
+    return any(
+        bean["FSState"] == "Operational" and bean["NumLiveDataNodes"] > 0
+        for bean in query_namenode(settings, name, "FSNamesystemState")
+    )
 
 
 def get_json(settings: Settings, url: str) -> dict[str, Any] | None:
@@ -166,7 +171,8 @@ def put(settings: Settings, path: str, query: Mapping[str, str]) -> None:
     try:
         open_page(settings, url, _TELL_SECONDS, "PUT").close()
     except urllib.error.HTTPError as error:
-        answer = error.read(2000).decode("utf-8", "replace")
-        raise MiniClusterError(f"HDFS refused {query['op']} {path}: {answer}") from error
+        raise MiniClusterError(
+            f"HDFS refused {query['op']} {path}: {error.read(2000).decode('utf-8', 'replace')}"
+        ) from error
     except (OSError, http.client.HTTPException) as error:
         raise MiniClusterError(f"HDFS did not answer {query['op']} {path}: {error}") from error

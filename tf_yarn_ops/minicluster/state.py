@@ -29,8 +29,11 @@ def load(directory: Path, kind: type[_S]) -> _S | None:
         values = json.loads(path.read_text())
         if (schema := values.pop("schema")) != kind.schema:
             raise ValueError(f"its schema is {schema!r}, not {kind.schema!r}")
-        paths = {entry.name for entry in dataclasses.fields(kind) if entry.type in (Path, Path | None)}
-        values |= {name: Path(values[name]) for name in paths if values[name]}
+        values |= {
+            entry.name: Path(values[entry.name])
+            for entry in dataclasses.fields(kind)
+            if entry.type in (Path, Path | None) and values[entry.name]
+        }
         return kind(**values)
     except FileNotFoundError:
         return None
