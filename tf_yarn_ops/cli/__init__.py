@@ -25,6 +25,5 @@ def _main(module: str, name: str) -> NoReturn:
     # Handle signals before the slow imports.
     with Interruption() as interruption:
         command_line = import_module(f"{__name__}.command_line")
-        command = getattr(import_module(f"{__name__}.{module}"), module)
-        command_line.run_command(command, name, interruption)
+        command_line.run_command(getattr(import_module(f"{__name__}.{module}"), module), name, interruption)
     sys.exit(0)

@@ -32,8 +32,7 @@ def list_files(call: ClusterCall) -> None:
     for file in files:
         note = "  (from an upload that did not finish)" if file.abandoned else ""
         days = max(0.0, now - file.used_at) / DAY
-        path = escape_controls(file.path, kept="")
-        show(f"{file.size / 2**20:10.1f} MiB  {days:6.1f} days  {path}{note}")
+        show(f"{file.size / 2**20:10.1f} MiB  {days:6.1f} days  {escape_controls(file.path, kept='')}{note}")
     echo(f"{len(files)} files, {sum(file.size for file in files) / 2**20:.1f} MiB")
 
 

@@ -99,10 +99,9 @@ class LocalTask:
         self, application_id: str, round_number: int, cluster: Mapping[str, Sequence[str]]
     ) -> dict[str, str]:
         """Return the command's variables: those of this process, replaced by the job's, replaced by the task's."""
-        job = build_runtime_job(self._job, JobContext())
         env = task_environment(
-            job, TASK, cluster, {**os.environ, **self._job.env}, application_id=application_id,
-            round_number=round_number, address="", folder=str(self._folder),
+            build_runtime_job(self._job, JobContext()), TASK, cluster, {**os.environ, **self._job.env},
+            application_id=application_id, round_number=round_number, address="", folder=str(self._folder),
         )  # fmt: skip
         del env["YTF_RESULT_FILE"]  # the report's metrics come from the chief
         return {**env, "DTF_TASK_PROGRAM": self._command, "YTF_PYTHON": self._interpreter, "OLDPWD": os.getcwd()}

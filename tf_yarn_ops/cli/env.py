@@ -59,8 +59,10 @@ def pack_command(source: Path | None, out: Path, python: str, node_python: str, 
 
     began = time.monotonic()
     pack_environment(source, out, Packing(nodes, python, node_python, echo))
-    size = out.stat().st_size / 2**20
-    echo(f"{out} has {size:.0f} MiB, made in {time.monotonic() - began:.0f} s; next: ytf env check {out}")
+    echo(
+        f"{out} has {out.stat().st_size / 2**20:.0f} MiB, made in {time.monotonic() - began:.0f} s; "
+        f"next: ytf env check {out}"
+    )
 
 
 @env_group.command("check")

@@ -55,8 +55,7 @@ def exec_command(application_id: str, task: str, words: tuple[str, ...], call: C
         raise SpecInvalid(
             f"{application_id} belongs to {application['user']}, who alone may use ytf exec; you are {user}"
         )
-    job = read_job_file(session.staging(), application_id)
-    if job is None:
+    if (job := read_job_file(session.staging(), application_id)) is None:
         raise SubmissionRejected(f"{session.cluster.directory(application_id)} has no job file of this version")
     size = os.get_terminal_size(1) if os.isatty(0) and os.isatty(1) else None
     rows, columns = (size.lines, size.columns) if size else (0, 0)

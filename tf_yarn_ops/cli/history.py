@@ -40,9 +40,12 @@ def _read_states(ctx: click.Context, option: click.Parameter, value: tuple[str, 
 
 def _read_keys(ctx: click.Context, option: click.Parameter, value: str | None) -> tuple[str, ...]:
     keys = tuple(part.strip().lower() for part in (value or "").split(",") if part.strip())
-    for unknown in [key for key in keys if key not in GROUPS]:
-        allowed = f"give one or more of {', '.join(GROUPS)}"
-        raise click.BadParameter(f"{unknown!r} is no key{did_you_mean(unknown, GROUPS)}; {allowed}", ctx, option)
+    if unknown := next((key for key in keys if key not in GROUPS), ""):
+        raise click.BadParameter(
+            f"{unknown!r} is no key{did_you_mean(unknown, GROUPS)}; give one or more of {', '.join(GROUPS)}",
+            ctx,
+            option,
+        )
     return tuple(dict.fromkeys(keys))
 
 
@@ -127,28 +130,51 @@ def table(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
     several = len({summary.get("user") for summary in summaries}) > 1
     costs = [describe_cost(summary) for summary in summaries]
     units = [unit for unit, _ in COSTS.values() if any(cost[unit] for cost in costs)]
-    heads = ["APPLICATION", "ENDED", "REASON", "TOOK", "QUEUED", *map(str.upper, units)]
-    rows = [[*heads, *(["USER"] if several else []), "NAME", "METRICS"]]
-    for summary, cost in zip(summaries, costs, strict=True):
-        rows.append([
+    rows = [
+        [
+            "APPLICATION",
+            "ENDED",
+            "REASON",
+            "TOOK",
+            "QUEUED",
+            *map(str.upper, units),
+            *(["USER"] if several else []),
+            "NAME",
+            "METRICS",
+        ]
+    ]
+    rows += [
+        [
             summary["application_id"],
             local_time(summary.get("finished_at")),
-            str(summary.get("reason") or "-"), duration(run_seconds(summary)),
-            duration(summary.get("queue_seconds")), *(cost[unit] or "-" for unit in units),
+            str(summary.get("reason") or "-"),
+            duration(run_seconds(summary)),
+            duration(summary.get("queue_seconds")),
+            *(cost[unit] or "-" for unit in units),
             *([str(summary.get("user"))] if several else []),
             str(summary.get("name") or ""),
-            ", ".join(f"{name} {value:.4g}" for name, value in
-                      itertools.islice((summary.get("metrics") or {}).items(), _METRICS)),
-        ])  # fmt: skip
+            ", ".join(
+                f"{name} {value:.4g}"
+                for name, value in itertools.islice((summary.get("metrics") or {}).items(), _METRICS)
+            ),
+        ]
+        for summary, cost in zip(summaries, costs, strict=True)
+    ]
     return align(rows)
 
 
 def cost_table(totals: Sequence[Mapping[str, Any]], by: Sequence[str]) -> list[str]:
     """Return the lines of a table of `total_costs`."""
     rows = [[*map(str.upper, by), "JOBS", "TOOK", *(unit.upper() for unit, _ in COSTS.values())]] if totals else []
-    for total in totals:
-        values = (value or "-" for value in describe_cost(total).values())
-        rows.append([*(total[key] for key in by), str(total["jobs"]), duration(total["run_seconds"]), *values])
+    rows += [
+        [
+            *(total[key] for key in by),
+            str(total["jobs"]),
+            duration(total["run_seconds"]),
+            *(value or "-" for value in describe_cost(total).values()),
+        ]
+        for total in totals
+    ]
     return align(rows)
 
 
@@ -166,8 +192,7 @@ def compare_command(application_ids: tuple[str, ...], everything: bool, call: Cl
     histories = Histories(call.discover(), "*")
     records = []
     for application_id in application_ids:
-        record = histories.read(application_id)
-        if record is None:
+        if (record := histories.read(application_id)) is None:
             raise ApplicationNotFound(
                 f"there is no record of {application_id} in the history that you may read; ytf "
                 f"history{call.next_options} lists those of your jobs"
@@ -198,8 +223,7 @@ def comparison(
     for title, block in blocks[1:]:
         lines.append([f"-- {title}", *([""] * len(records))])
         lines += [[row.name, *(_short(value) for value in row.values)] for row in block]
-    more = [f"{len(equal)} values are equal; --all prints them"] if equal and not everything else []
-    return [*align(lines), *more]
+    return [*align(lines), *([f"{len(equal)} values are equal; --all prints them"] if equal and not everything else [])]
 
 
 def _short(value: Any) -> str:

@@ -60,37 +60,34 @@ def logs(
     if follow and tail:
         raise click.UsageError("--tail and -f exclude each other")
     launcher = call.launcher()
-    code = 0
     if not follow:
         _print(launcher, application_id, tasks, tail, call.as_json)
-    else:
-        ended = False
-        try:
-            with obj.raised():
-                progress = Lines()
+        return 0
+    progress, ended = Lines(), False
 
-                def on_change(report: JobReport) -> None:
-                    nonlocal ended
-                    ended = report.reason is not None
-                    progress.show(report)
+    def on_change(report: JobReport) -> None:
+        nonlocal ended
+        ended = report.reason is not None
+        progress.show(report)
 
-                final = launcher.wait(
-                    application_id,
-                    on_change=on_change,
-                    poll_interval=1.0,
-                    ours=False,
-                    on_line=lambda line: _show(line, call.as_json),
-                    tasks=tasks or _ALL,
-                    agent_lines=True,
-                )
-        except Interrupted as interrupted:
-            how = "has ended" if ended else "goes on"
-            echo(f"{application_id} {how}; next: ytf logs -f {application_id}{call.next_options}")
-            return interrupted.exit_code
-        reason = final.reason.value if final.reason else final.state
-        echo(f"{application_id} {reason}{f': {indent_message(final)}' if final.message else ''}")
-        code = final.exit_code
-    return code
+    try:
+        with obj.raised():
+            final = launcher.wait(
+                application_id,
+                on_change=on_change,
+                poll_interval=1.0,
+                ours=False,
+                on_line=lambda line: _show(line, call.as_json),
+                tasks=tasks or _ALL,
+                agent_lines=True,
+            )
+    except Interrupted as interrupted:
+        how = "has ended" if ended else "goes on"
+        echo(f"{application_id} {how}; next: ytf logs -f {application_id}{call.next_options}")
+        return interrupted.exit_code
+    reason = final.reason.value if final.reason else final.state
+    echo(f"{application_id} {reason}{f': {indent_message(final)}' if final.message else ''}")
+    return final.exit_code
 
 
 def _show(line: LogLine, as_json: bool) -> None:
@@ -111,8 +108,7 @@ def _print(launcher: Launcher, application_id: str, tasks: tuple[str, ...], tail
     """Print the logs as they are now, one task after the other."""
     names: list[str | None] = [None]
     if any(sign in name for name in tasks for sign in "*?"):
-        report = launcher.report(application_id)
-        names = list(choose_tasks(report, tasks)) or [None]
+        names = list(choose_tasks(launcher.report(application_id), tasks)) or [None]
     elif tasks:
         names = list(tasks)
     missing: list[TfYarnError] = []

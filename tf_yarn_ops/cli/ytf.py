@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -57,8 +57,7 @@ class _Group(click.Group):
         if ctx.obj is not None:
             # These commands end what they have started when an exception interrupts them.
             ctx.with_resource(ctx.obj.raised())
-        command: click.Command = getattr(import_module(module, __package__), attribute)
-        return command
+        return cast(click.Command, getattr(import_module(module, __package__), attribute))
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         known = self.list_commands(ctx)
@@ -91,8 +90,7 @@ def ytf() -> None:
 
 def _command(function: Callable[..., Any]) -> click.Command:
     """Add a command to `ytf`, named by the first word of the function's name."""
-    command: click.Command = ytf.command(name=function.__name__.partition("_")[0])(cluster_options(function))
-    return command
+    return ytf.command(name=function.__name__.partition("_")[0])(cluster_options(function))
 
 
 _application = click.argument("application_id", metavar="APP", callback=application_ids_only)
