@@ -1,6 +1,7 @@
 """The checks of what jobs run: the archive that is their environment, and a tiny application."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 from ..environments.check import check_archive
@@ -100,21 +101,14 @@ def _failed(report: JobReport) -> Finding:
         follow = f"To try another Python: ytf doctor --submit --environment venv:///FOLDER. {follow}"
     finding = ill(
         Symptom.APPLICATION_FAILED,
+        {"application_id": report.application_id},
         application=report.application_id,
         reason=reason.value,
         message=report.message,
         hint=reason.hint,
         next=follow,
     )
-    return Finding(
-        finding.outcome,
-        finding.message,
-        finding.advice,
-        finding.symptom,
-        reason,
-        finding.facts,
-        {"application_id": report.application_id},
-    )
+    return replace(finding, reason=reason)
 
 
 def _read_finding(report: JobReport, question: Question) -> Finding:

@@ -45,8 +45,7 @@ class Right(enum.Enum):
 
 def check_submission(known: KnownFacts) -> Finding:
     """Reserve an application id over HTTP, which costs nothing; look for Skein's Java client where it is needed."""
-    cluster = known.session.cluster
-    way = cluster.site.submit_with
+    way = known.session.cluster.site.submit_with
     if way == "skein":
         return _with_skein(known, "submit_with is skein")
     if not known.http_storage:
@@ -58,8 +57,7 @@ def check_submission(known: KnownFacts) -> Finding:
     except RestUnavailable as error:
         if way == "rest":
             return ill(Symptom.REST_NEEDED, error=error)
-        missing = known.missing_for_skein
-        if missing:
+        if missing := known.missing_for_skein:
             return ill(Symptom.SKEIN_UNUSABLE, why=f"HTTP is closed: {error}", missing=missing)
         return ill(Symptom.REST_CLOSED, error=error)
     return well(
@@ -70,8 +68,7 @@ def check_submission(known: KnownFacts) -> Finding:
 
 
 def _with_skein(known: KnownFacts, why: str) -> Finding:
-    missing = known.missing_for_skein
-    if missing:
+    if missing := known.missing_for_skein:
         return ill(Symptom.SKEIN_UNUSABLE, why=why, missing=missing)
     return well(f"with Skein's Java client, because {why}", way="skein")
 
@@ -83,8 +80,7 @@ def check_queue(known: KnownFacts) -> Finding:
     scheduler = resourcemanager.scheduler()
     learned = {"scheduler": scheduler}
     queues = read_queues(scheduler)
-    fault = fault_of(queue, queues) if queues else None
-    if fault:
+    if queues and (fault := fault_of(queue, queues)):
         return ill(
             Symptom.QUEUE_MAPPED if queue in MAPPED else Symptom.QUEUE_CLOSED,
             learned,
@@ -213,8 +209,7 @@ def check_queue_acl(known: KnownFacts) -> Finding:
 def examine_nodes(known: KnownFacts) -> Finding:
     """Count the running nodes, and ask some NodeManagers."""
     cluster = known.session.cluster
-    nodes = known.session.yarn.nodes()
-    if not nodes:
+    if not (nodes := known.session.yarn.nodes()):
         return ill(Symptom.NO_NODES)
     versions = sorted({str(node["version"]) for node in nodes if node.get("version")})
     learned = {"nodes": tuple(nodes)}
@@ -225,8 +220,7 @@ def examine_nodes(known: KnownFacts) -> Finding:
     facts = {"running": len(nodes), "asked": len(urls), "versions": versions}
     answers = probe_all(urls, "/ws/v1/node/info", cluster.authentication, known.site, cluster.resourcemanagers)
     # A NodeManager that asks for a ticket, or knows no such page, can be reached.
-    silent = {url: answer.why for url, answer in answers.items() if answer.status is None}
-    if silent:
+    if silent := {url: answer.why for url, answer in answers.items() if answer.status is None}:
         return ill(
             Symptom.NODE_UNREACHABLE,
             learned,

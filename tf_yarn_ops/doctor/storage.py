@@ -48,8 +48,12 @@ def check_filesystem(known: KnownFacts) -> Finding:
     )
     states = {url: _state(answer) for url, answer in answers.items()}
     shown = ", ".join(f"{url} {state}" for url, state in states.items())
-    ahead = {url: answer.ahead for url, answer in answers.items() if answer.ahead is not None}
-    learned = {"clocks": {**known.clocks, **ahead}}
+    learned = {
+        "clocks": {
+            **known.clocks,
+            **{url: answer.ahead for url, answer in answers.items() if answer.ahead is not None},
+        }
+    }
     facts = {"filesystem": cluster.storage.filesystem, "states": states}
     known_states = [state for state in states.values() if state in ("ACTIVE", "STANDBY")]
     if not known_states:
@@ -148,11 +152,13 @@ def check_rights(known: KnownFacts) -> Finding:
     if wrong:
         shown = ", ".join(f"{path} ({_describe(status)})" for path, status in wrong.items())
         return ill(Symptom.STAGING_OPEN, facts=facts, user=cluster.user, places=shown, paths=" ".join(wrong))
-    parents = [str(parent) for parent in PurePosixPath(staging.cache).parents]
-    closed = [path for path in parents if (status := staging.filesystem.status(path)) and not status.permission & 0o001]
+    closed = [
+        path
+        for path in map(str, PurePosixPath(staging.cache).parents)
+        if (status := staging.filesystem.status(path)) and not status.permission & 0o001
+    ]
     note = f"; other users may not enter {closed[0]}, so each user's jobs bring their own skein.jar" if closed else ""
-    own = places[cluster.staging]
-    return well(f"{cluster.staging}: {_describe(own)}{note}", **facts)
+    return well(f"{cluster.staging}: {_describe(places[cluster.staging])}{note}", **facts)
 
 
 def _describe(status: FileStatus | None) -> str:

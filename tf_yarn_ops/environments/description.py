@@ -27,11 +27,10 @@ def describe_distribution(found: Any, prefix: str) -> dict[str, Any]:
 
 def describe_environment() -> dict[str, Any]:
     """Return the interpreter, its folders and its distributions."""
-    base = getattr(sys, "_base_executable", sys.executable)
     return {
         "version": platform.python_version(),
         "prefix": sys.prefix,
-        "interpreter": os.path.realpath(base),
+        "interpreter": os.path.realpath(getattr(sys, "_base_executable", sys.executable)),
         "library": sysconfig.get_path("stdlib"),
         "packages": sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}),
         "distributions": [describe_distribution(found, sys.prefix) for found in metadata.distributions()],

@@ -76,7 +76,7 @@ class Packing:
     node_python : str, optional
         An interpreter that every node has, ``/usr/bin/python3.11``; the archive links to it. Default: the archive
         brings its own.
-    say : callable, optional
+    echo : callable, optional
         Called with each line of progress. Default: nobody reads them.
     checkpoint : callable, optional
         Called several times a second; an error that it raises ends the packing. Default: nothing.
@@ -202,8 +202,7 @@ def _find_tool(name: str) -> str:
 def _describe(python: str | Path) -> dict[str, Any]:
     program = Path(__file__).with_name("description.py")
     ran = subprocess.run([python, "-I", program], capture_output=True, text=True, check=True, timeout=300)
-    found: dict[str, Any] = json.loads(ran.stdout)
-    return found
+    return dict(json.loads(ran.stdout))
 
 
 def _fill(stage: Path, source: Path | None, packing: Packing) -> None:
@@ -312,8 +311,7 @@ def _copy_packages(installed: Mapping[str, Any], base: Mapping[str, Any], stage:
 
 
 def _relocate_script(script: Path, prefix: str) -> None:
-    content = script.read_bytes()
-    first, _, rest = content.partition(b"\n")
+    first, _, rest = script.read_bytes().partition(b"\n")
     if first.startswith(b"#!" + prefix.encode()) and b"python" in first:
         script.write_bytes(_RELOCATABLE.encode() + rest)
 
@@ -334,8 +332,9 @@ def _place_interpreter(uv: str, stage: Path, base: Mapping[str, Any], packing: P
     library, program = Path(base["library"]), Path(base["interpreter"])
     if packing.is_foreign:
         found = stage.parent / "pythons"
-        request = f"cpython-{short}-{packing.platform}-gnu"
-        packing.run(uv, "python", "install", "--no-bin", "--install-dir", found, request)
+        packing.run(
+            uv, "python", "install", "--no-bin", "--install-dir", found, f"cpython-{short}-{packing.platform}-gnu"
+        )
         home = next(path for path in found.glob("cpython-*") if not path.is_symlink())
         library, program = home / "lib" / name, home / "bin" / name
     shutil.copytree(
@@ -377,8 +376,13 @@ def _bring_libraries(stage: Path, program: Path, packing: Packing) -> None:
 
 def _link_packages(stage: Path, program: Path, name: str) -> None:
     """Lead an interpreter of Debian, which looks for packages elsewhere, to the packages."""
-    asked = [str(program), "-I", "-c", "import site; print(site.getsitepackages()[0])"]
-    ran = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run(
+        [program, "-I", "-c", "import site; print(site.getsitepackages()[0])"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     place, packages = Path(ran.stdout.strip()), stage / "lib" / name / "site-packages"
     if place != packages:
         place.parent.mkdir(parents=True, exist_ok=True)

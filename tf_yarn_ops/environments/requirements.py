@@ -71,8 +71,7 @@ def with_built_environment(
         if environment.scheme == "requirements":
             with noting(faults, where):
                 cache, file = Path(folder) if folder else _own_cache(), Path(expand_home(environment.location))
-                archive = _build(file, cache, checkpoint)
-                built[where] = Environment("archive", str(archive))
+                built[where] = Environment("archive", str(_build(file, cache, checkpoint)))
     check_faults(faults)
     return spec.with_environments(built)
 

@@ -45,9 +45,8 @@ def outputs_of(report: JobReport, **others: str | None) -> dict[str, str]:
         Without the values that are not known. ``status`` is SUCCEEDED, FAILED or KILLED. ``exit_code`` is that of
         the reason. Metrics are ``metric.<name>``; the names of nested metrics are joined by dots.
     """
-    status = report.final_status if report.final_status in ("SUCCEEDED", "FAILED", "KILLED") else "FAILED"
     known = {
-        "status": status,
+        "status": report.final_status if report.final_status in ("SUCCEEDED", "FAILED", "KILLED") else "FAILED",
         "reason": report.reason.value if report.reason else None,
         "application_id": report.application_id,
         "exit_code": str(report.exit_code),

@@ -79,8 +79,7 @@ class Lines:
     def changes(self, report: JobReport, now: float) -> list[str]:
         """Return the lines for the changes since the last report; `now` is a monotonic clock in seconds."""
         self._began = now if self._began is None else self._began
-        lines = self._changes(report, now - self._began)
-        if lines:
+        if lines := self._changes(report, now - self._began):
             self._printed_at = now
         elif now - self._printed_at >= SILENCE_SECONDS and report.reason is None:
             self._printed_at = now
@@ -208,8 +207,7 @@ class Table:
         from rich.table import Table as Grid
         from rich.text import Text
 
-        report = self._report
-        if report is None:
+        if (report := self._report) is None:
             return Text("submitting", style="dim")
         now = time.time()
         head = Text.assemble(

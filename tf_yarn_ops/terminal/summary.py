@@ -145,9 +145,8 @@ def timeline(report: JobReport, now: float, columns: int = COLUMNS) -> Iterator[
     """
     tasks = {task.task: task for task in report.tasks}
     groups = group_report(report)
-    starts = [task.started_at for task in report.tasks if task.started_at]
-    begin = min(starts, default=now)
-    end = max([task.finished_at or now for task in report.tasks if task.started_at], default=now)
+    begin = min((task.started_at for task in report.tasks if task.started_at), default=now)
+    end = max((task.finished_at or now for task in report.tasks if task.started_at), default=now)
     span = max(end - begin, 1e-6)
     rows = []
     for group in groups:
@@ -205,8 +204,7 @@ def failure(
     if first:
         where = f" on {_one_line(first.host)}" if first.host else ""
         yield f"{first.task} failed first: {ending(first) or first.state}{where}"
-        lines = first.log_tail.splitlines()[-log_lines:] if log_lines else []
-        if lines:
+        if lines := first.log_tail.splitlines()[-log_lines:] if log_lines else []:
             yield f"--- last lines of {first.task}"
             yield from (f"    {line}" for line in lines)
             yield "---"

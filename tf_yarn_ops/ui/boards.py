@@ -84,8 +84,13 @@ class Boards:
             if len(self._boards) >= _MOST:
                 oldest = min(self._boards, key=lambda key: self._boards[key].seen_at)
                 threading.Thread(target=self._boards.pop(oldest).local.end, daemon=True).start()
-            words = ["--path_prefix", prefix]
-            local = LocalBoard([Shown(application_id, place)], cluster.open_path, 0, words, plugins=not self._team)
+            local = LocalBoard(
+                [Shown(application_id, place)],
+                cluster.open_path,
+                0,
+                ["--path_prefix", prefix],
+                plugins=not self._team,
+            )
             board = self._boards[application_id] = Board(local, time.monotonic())
         threading.Thread(target=self._keep, args=(application_id, board), daemon=True).start()
 
@@ -109,8 +114,7 @@ class Boards:
     def find(self, application_id: str) -> Board | None:
         """Return the TensorBoard of a job; None if it does not run."""
         with self._changing:
-            found = self._boards.get(application_id)
-            if found:
+            if found := self._boards.get(application_id):
                 found.seen_at = time.monotonic()
             return found
 

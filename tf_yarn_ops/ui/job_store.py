@@ -118,8 +118,7 @@ class JobStore:
         TfYarnError
             The file system does not answer.
         """
-        application = self._application(application_id)
-        if application is None:
+        if (application := self._application(application_id)) is None:
             return self._without_dead_links(self.record(application_id))
         found = self._status(application) or self.record(application_id, str(application.get("user")))
         return self._without_dead_links(self._seen(found or _short(application)))
@@ -129,8 +128,7 @@ class JobStore:
 
         The history is searched once only, when the job has ended. Raise as `document`.
         """
-        application = self._application(application_id)
-        if application is None:
+        if (application := self._application(application_id)) is None:
             return None
         if application.get("state") == "RUNNING":
             return self._seen(self._status(application))
@@ -156,16 +154,14 @@ class JobStore:
 
     def _application(self, application_id: str) -> Mapping[str, Any] | None:
         try:
-            found: Mapping[str, Any] = self._session.resourcemanager.get(application_id)
-            return found
+            return self._session.resourcemanager.get(application_id)
         except TfYarnError as error:
             logger.debug("no report of %s: %s", application_id, error)
             return None
 
     def _status(self, application: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return the coordinator's status, with what YARN itself knows: the page is the application's own."""
-        found = self._session.live.fetch_document(application)
-        if found is None:
+        if (found := self._session.live.fetch_document(application)) is None:
             return None
         try:
             seen = read_yarn_report(application, JobReport.from_dict(found))

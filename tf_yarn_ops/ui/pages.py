@@ -5,7 +5,7 @@ import functools
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timezone
 from importlib.resources import files
 from typing import Any
@@ -63,6 +63,8 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 
+
+_Answer = Callable[[Request], Awaitable[Response]]
 
 #: One user, perhaps with a realm.
 _READER = re.compile(r"[^\s,;@]+(@[^\s,;@]+)?")
@@ -168,22 +170,23 @@ def build_application(
             Route(place + "/{path:path}", _with_body(_page(store, _forward_to_board)), methods=["GET", "POST"]),
         ]
     # A page of another site must not read jobs by a name of its own for this address.
-    hosts = ["127.0.0.1", "localhost", "[::1]"]
     gate = (
         [Middleware(BaseHTTPMiddleware, dispatch=_admit_by_header(user_header, realms))]
         if user_header
         else [
-            Middleware(TrustedHostMiddleware, allowed_hosts=hosts),
+            Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]"]),
             Middleware(BaseHTTPMiddleware, dispatch=_admit_by_key(key, folder)),
         ]
     )
-    middleware = [Middleware(BaseHTTPMiddleware, dispatch=_with_headers), *gate, Middleware(GZipMiddleware)]
-    application = Starlette(routes=routes, middleware=middleware)
+    application = Starlette(
+        routes=routes,
+        middleware=[Middleware(BaseHTTPMiddleware, dispatch=_with_headers), *gate, Middleware(GZipMiddleware)],
+    )
     application.state.boards = boards
     return application
 
 
-def _page(store: JobStore, build: Callable[[JobStore, Request], Response]) -> Callable[[Request], Any]:
+def _page(store: JobStore, build: Callable[[JobStore, Request], Response]) -> _Answer:
     async def answer(request: Request) -> Response:
         try:
             return await run_in_threadpool(build, store.seen_by(request.scope.get("reader", "")), request)
@@ -195,14 +198,13 @@ def _page(store: JobStore, build: Callable[[JobStore, Request], Response]) -> Ca
     return answer
 
 
-def _with_body(page: Callable[[Request], Any]) -> Callable[[Request], Any]:
+def _with_body(page: _Answer) -> _Answer:
     async def answer(request: Request) -> Response:
         # The cookie comes with requests of other servers on 127.0.0.1, too: for SameSite they are the same site.
         if request.method == "POST" and request.headers.get("sec-fetch-site") != "same-origin":
             return _render("error.html", 403, text="Only a page of this address may ask for that.")
         request.state.body = await request.body()
-        found: Response = await page(request)
-        return found
+        return await page(request)
 
     return answer
 
@@ -210,8 +212,9 @@ def _with_body(page: Callable[[Request], Any]) -> Callable[[Request], Any]:
 async def _file(name: str, request: Request) -> Response:
     script = name.endswith(".js")
     text = asset(name) if script else asset("page.css") + (files(__package__) / "templates" / name).read_text("utf-8")
-    kind = "text/javascript" if script else "text/css"
-    return Response(text, media_type=kind, headers={"Cache-Control": "max-age=60"})
+    return Response(
+        text, media_type="text/javascript" if script else "text/css", headers={"Cache-Control": "max-age=60"}
+    )
 
 
 @functools.lru_cache(maxsize=1)
@@ -292,19 +295,16 @@ def _list(store: JobStore, request: Request) -> Response:
 
 def _job(store: JobStore, request: Request) -> Response:
     application_id = request.path_params["application_id"]
-    document = store.document(application_id)
-    if document is None:
+    if (document := store.document(application_id)) is None:
         return _render("error.html", 404, text=f"Neither the history nor YARN knows {application_id}.")
     links = _environment().get_template("links.html").render()
     place = f"{_FOLDER.get()}/jobs/{quote(application_id, safe='')}/"
     page = render_page(document, live=_is_live(document), before=links, place=place, board=_board(document, request))
-    policy = f"{page_policy()}; frame-ancestors 'none'"
-    return HTMLResponse(page, headers={"Content-Security-Policy": policy})
+    return HTMLResponse(page, headers={"Content-Security-Policy": f"{page_policy()}; frame-ancestors 'none'"})
 
 
 def _updates(store: JobStore, request: Request) -> Response:
-    document = store.updates(request.path_params["application_id"])
-    if document is None:
+    if (document := store.updates(request.path_params["application_id"])) is None:
         return PlainTextResponse("The job does not answer.\n", 503)
     query = request.query_params
     parts = render_parts(document, live=_is_live(document), board=_board(document, request), find=query.get("find", ""))
