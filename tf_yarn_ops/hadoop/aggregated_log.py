@@ -163,8 +163,7 @@ class _Bytes:
     def at_end(self) -> bool:
         """Return whether there are no more bytes."""
         while not self._buffer:
-            chunk = next(self._chunks, None)
-            if chunk is None:
+            if (chunk := next(self._chunks, None)) is None:
                 return True
             self._buffer = memoryview(chunk)
         return False

@@ -63,11 +63,9 @@ class Configuration:
     def from_directory(cls, directory: str | Path, environ: Mapping[str, str] | None = None) -> "Configuration":
         """Read the ``*-site.xml`` files of a HADOOP_CONF_DIR; raise ValueError for a broken file."""
         values: dict[str, str] = {}
-        for name in _FILES:
-            path = Path(directory) / name
-            if not path.is_file():
-                continue
-            values |= read_configuration_file(path)
+        for path in (Path(directory) / name for name in _FILES):
+            if path.is_file():
+                values |= read_configuration_file(path)
         return cls(values, environ)
 
     @classmethod
@@ -87,10 +85,7 @@ class Configuration:
         value = self._values.get(name, "")
         for _ in range(_DEPTH):
             match = _VARIABLE.search(value)
-            if match is None:
-                break
-            found = self._variable(match[1])
-            if found is None:
+            if match is None or (found := self._variable(match[1])) is None:
                 break
             value = value[: match.start()] + found + value[match.end() :]
         return value.strip() or default
@@ -158,8 +153,7 @@ class Configuration:
         found = []
         for suffix in [f".{rm}" for rm in self.list("yarn.resourcemanager.ha.rm-ids")] or [""]:
             host = self.get(f"yarn.resourcemanager.hostname{suffix}")
-            address = self.get(f"yarn.resourcemanager.address{suffix}") or host
-            if address:
+            if address := self.get(f"yarn.resourcemanager.address{suffix}") or host:
                 name, _, port = address.partition(":")
                 found.append(f"{_with_host(f'{name}:{port or CLIENT_PORT}', known_as)}".lower())
         return tuple(found)
@@ -241,8 +235,7 @@ class Configuration:
         Hadoop, ViewFs guide: ``fs.viewfs.mounttable.<table>.link.<path>`` and ``.linkMergeSlash``.
         """
         prefix = f"fs.viewfs.mounttable.{urlsplit(filesystem).netloc or 'default'}."
-        merged = self.get(f"{prefix}linkMergeSlash")
-        if merged:
+        if merged := self.get(f"{prefix}linkMergeSlash"):
             return merged.rstrip("/") + path
         for name in sorted(self.names(f"{prefix}link."), key=len, reverse=True):
             mount = name[len(prefix) + len("link.") :].rstrip("/")

@@ -63,8 +63,9 @@ class KeyServer:
 
     def cancel_token(self, token: str) -> None:
         """Cancel a token, given as its text."""
-        response = self._request("PUT", op="CANCELDELEGATIONTOKEN", token=token)
-        check_response(response, "cancelling a token of the KMS", _SERVICE)
+        check_response(
+            self._request("PUT", op="CANCELDELEGATIONTOKEN", token=token), "cancelling a token of the KMS", _SERVICE
+        )
 
     def _request(self, method: str, **parameters: str) -> Any:
         failover = Failover(self._addresses, patience=0.0)

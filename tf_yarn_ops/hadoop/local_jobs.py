@@ -128,8 +128,7 @@ class LocalJobs(Backend):
         state = str(self.get(application_id)["state"])
         if not (folder / KILL_FILE).exists():
             write_whole(str(folder / KILL_FILE), diagnostics)
-        process = running_coordinator(str(folder))
-        if process:
+        if process := running_coordinator(str(folder)):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGTERM)
         return state

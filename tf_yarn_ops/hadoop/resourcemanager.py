@@ -75,9 +75,8 @@ class Allocation:
     def read(cls, document: Mapping[str, Any]) -> "Allocation":
         """Read a ``resource`` object of the REST interface."""
         details = (document.get("resourceInformations") or {}).get("resourceInformation") or []
-        values = {item["name"]: int(item["value"]) for item in details}
-        others = {name: value for name, value in values.items() if name not in ("memory-mb", "vcores", GPU)}
-        return cls(int(document["memory"]), int(document["vCores"]), values.get(GPU, 0), others)
+        others = {item["name"]: int(item["value"]) for item in details if item["name"] not in ("memory-mb", "vcores")}
+        return cls(int(document["memory"]), int(document["vCores"]), others.pop(GPU, 0), others)
 
     def contains(self, other: "Allocation") -> bool:
         """Return whether ``other`` fits into this amount."""
@@ -398,8 +397,7 @@ class ResourceManager(Backend):
 
     def resource_requests(self, application_id: str) -> list[dict[str, Any]]:
         """Return the containers that an application has asked for and not got; some versions of YARN list none."""
-        found = self._get(f"{CLUSTER_PATH}/apps/{application_id}", f"asking for {application_id}", "app")
-        return list(found.get("resourceRequests") or [])
+        return list(self._get_application(application_id).get("resourceRequests") or [])
 
     def master_container(self, application_id: str) -> str:
         """Return the id of the container of the last application master; empty if there was none."""
@@ -429,18 +427,14 @@ class ResourceManager(Backend):
         ClusterUnreachable
             No ResourceManager answers, or the one that does is not active.
         """
+        found = self._of_one(
+            lambda: parse_application(self._get_application(application_id, deSelects="resourceRequests")), patience
+        )
+        return from_outside(found, self.address)
 
-        def send() -> dict[str, Any]:
-            return parse_application(
-                self._get(
-                    f"{CLUSTER_PATH}/apps/{application_id}",
-                    f"asking for {application_id}",
-                    "app",
-                    params={"deSelects": "resourceRequests"},
-                )
-            )
-
-        return from_outside(self._of_one(send, patience), self.address)
+    def _get_application(self, application_id: str, **parameters: str) -> Any:
+        what = f"asking for {application_id}"
+        return self._get(f"{CLUSTER_PATH}/apps/{application_id}", what, "app", params=parameters)
 
     def find(
         self, tags: Iterable[str] = (), states: Iterable[str] = (), user: str | None = None, finished_since: float = 0.0
@@ -514,12 +508,8 @@ class ResourceManager(Backend):
             The user may not kill it.
         """
         body = {"state": "KILLED", "diagnostics": diagnostics}
-
-        def send() -> str:
-            response = self.request("PUT", f"{CLUSTER_PATH}/apps/{application_id}/state", json=body)
-            return str(read_json(response, f"killing {application_id}", "state"))
-
-        return self._of_one(send, patience)
+        path, what = f"{CLUSTER_PATH}/apps/{application_id}/state", f"killing {application_id}"
+        return self._of_one(lambda: str(read_json(self.request("PUT", path, json=body), what, "state")), patience)
 
     def set_lifetime(self, application_id: str, ends_at: float, leased: bool = False) -> None:
         """Let YARN end an application at a time, even if no client runs then.

@@ -233,10 +233,8 @@ class Site(Part):
     @property
     def credentials(self) -> HttpCredentials | None:
         """Where the login for a gateway comes from; None if no gateway asks for one."""
-        for setting, file in ((PASSWORD_FILE, self.gateway_password_file), (TOKEN_FILE, self.gateway_token_file)):
-            if file:
-                return HttpCredentials(setting, file)
-        return None
+        files = ((PASSWORD_FILE, self.gateway_password_file), (TOKEN_FILE, self.gateway_token_file))
+        return next((HttpCredentials(setting, file) for setting, file in files if file), None)
 
     @property
     def tickets(self) -> Tickets:
@@ -246,8 +244,7 @@ class Site(Part):
     def base_port(self, seed: int) -> int:
         """Return the first of 16 consecutive ports for one job, chosen by ``seed``, the job's number."""
         low, high = map(int, self.coordinator_ports.split("-"))
-        blocks = (high - low + 1) // PORTS
-        return low + (seed % blocks) * PORTS
+        return low + seed % ((high - low + 1) // PORTS) * PORTS
 
 
 def read_site(path: str | Path) -> Site:
@@ -334,7 +331,5 @@ def find_site_file(environ: Mapping[str, str]) -> Path | None:
     if environ.get("YTF_SITE"):
         return Path(environ["YTF_SITE"])
     home = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")
-    for path in (Path(home, "tf_yarn_ops", "site.yaml"), Path("/etc/tf_yarn_ops/site.yaml")):
-        if os.path.isfile(path):  # also where no file can have such a name
-            return path
-    return None
+    files = (Path(home, "tf_yarn_ops", "site.yaml"), Path("/etc/tf_yarn_ops/site.yaml"))
+    return next(filter(os.path.isfile, files), None)  # Path.is_file raises where no file can have such a name

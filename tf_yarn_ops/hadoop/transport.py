@@ -282,8 +282,9 @@ class Failover:
             cause = explain_failure(why) if address == self.address else str(why) or type(why).__name__
             # With one address the message has named it.
             whys.append(cause if len(self._addresses.urls) == 1 else f"{address}: {cause}")
-        causes = "; ".join(whys)
-        return ClusterUnreachable(f"no {service.name} answers at {self._addresses}: {causes}. {service.advice}")
+        return ClusterUnreachable(
+            f"no {service.name} answers at {self._addresses}: {'; '.join(whys)}. {service.advice}"
+        )
 
     def answered(self, response: "httpx.Response") -> float | None:
         """Return None if a response is the answer of the active daemon, else the seconds to wait before the next try.
@@ -317,8 +318,7 @@ class Failover:
         return None
 
     def _refused(self, why: str) -> float:
-        delay = self.failed(why)
-        if delay is None:
+        if (delay := self.failed(why)) is None:
             raise self.unreachable()
         return delay
 
@@ -648,7 +648,6 @@ def client_options(
     if limits is None:
         return found
     size = limits.size
-
     found["headers"] = HEADERS | _UNCOMPRESSED
     found["event_hooks"]["response"].append(lambda response: limit_bytes(response, size))
     return {**found, "transport": DeadlineTransport(verify, limits.timeouts * timeout)}

@@ -101,8 +101,9 @@ class WebHdfs(WebHdfsCalls):
         self._request("SETTIMES", path, {"modificationtime": modified})
 
     def delegation_token(self, renewer: str) -> str | None:
-        parameters = {"renewer": renewer}
-        return self._query("GETDELEGATIONTOKEN", "/", lambda document: str(document["Token"]["urlString"]), parameters)
+        return self._query(
+            "GETDELEGATIONTOKEN", "/", lambda document: str(document["Token"]["urlString"]), {"renewer": renewer}
+        )
 
     def key_provider(self) -> str:
         try:

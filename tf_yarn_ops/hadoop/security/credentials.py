@@ -165,8 +165,8 @@ def explain_refusal(request: "httpx.Request") -> str:
     if value.startswith(_BASIC):
         return f"it does not accept the user and password; correct the file that {PASSWORD_FILE} names"
     ends = _claims(value.removeprefix(_BEARER)).get("exp")
-    over = isinstance(ends, (int, float)) and ends < time.time()
-    when = f", which ended at {local_time(ends)}" if over and ends else ""
+    over = isinstance(ends, (int, float)) and 0 < ends < time.time()
+    when = f", which ended at {local_time(ends)}" if over else ""
     return f"it does not accept the token{when}; write a new one into the file that {TOKEN_FILE} names"
 
 

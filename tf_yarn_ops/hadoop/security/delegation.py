@@ -147,8 +147,7 @@ def obtain(
                 continue
             seen.add(root)
             try:
-                other = credentials.opened(cluster.open_namenodes(root))
-                _from_filesystem(credentials, cluster, root, other, renewer)
+                _from_filesystem(credentials, cluster, root, credentials.opened(cluster.open_namenodes(root)), renewer)
             except (SubmissionRejected, ClusterUnreachable) as error:
                 if must:
                     raise

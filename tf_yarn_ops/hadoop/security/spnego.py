@@ -51,7 +51,7 @@ class Negotiator:
     """
 
     def __init__(self, urls: Iterable[str], tickets: Tickets = PROCESS_TICKETS):
-        self._origins = frozenset(origin_of(url) for url in urls)
+        self._origins = frozenset(map(origin_of, urls))
         self._tickets = tickets
         self._cookies: dict[str, str] = {}
         self._lock = threading.Lock()

@@ -241,10 +241,9 @@ class Tickets:
             "kinit": f"kinit{at}{whose}",
             "klist": f"klist{at}",
         }
-        if keytab and cause in (_NO_TICKET, _EXPIRED_TICKET):
-            useless = keytab_fault(keytab, self.principal)
-            if useless:
-                return _with_command(KerberosRefused(useless), values["klist"])
+        is_missing = cause in (_NO_TICKET, _EXPIRED_TICKET)
+        if keytab and is_missing and (useless := keytab_fault(keytab, self.principal)):
+            return _with_command(KerberosRefused(useless), values["klist"])
         crossing = _CROSSING.search(str(error))
         if crossing and cause is _NO_SERVICE and crossing["realm"] != crossing["theirs"]:
             cause, values = _OTHER_REALM, values | crossing.groupdict()
