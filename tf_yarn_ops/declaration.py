@@ -179,8 +179,7 @@ class Part:
                 for kind in [one.metadata["option"].kind]
             },
         )
-        wrong = {fault.path.partition(".")[0] for fault in faults}
-        check_faults([*faults, *self._faults(wrong)])
+        check_faults([*faults, *self._faults({fault.path.partition(".")[0] for fault in faults})])
 
     def _faults(self, wrong: set[str]) -> Iterable[Fault]:
         """Yield the faults of several values together; ``wrong`` has the names of the fields that have faults."""

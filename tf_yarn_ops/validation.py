@@ -147,8 +147,7 @@ def parse_memory(value: int | str) -> int:
     SpecInvalid
         The value is not a positive amount in a known unit.
     """
-    text = _text_of_number(value)
-    match = _MEMORY.match(text)
+    match = _MEMORY.match(_text_of_number(value))
     scale = _MIB.get(match["unit"].lower()) if match else None
     if match is None or scale is None or isinstance(value, bool):
         raise invalid(ValueFault.NOT_MEMORY, given=value)
@@ -205,8 +204,7 @@ def parse_since(text: str, now: float, zone: tzinfo | None = None) -> float:
 
 def check_faults(faults: Iterable[Fault]) -> None:
     """Raise `SpecInvalid` with all faults, if there are any."""
-    found = tuple(faults)
-    if found:
+    if found := tuple(faults):
         raise SpecInvalid(found)
 
 
@@ -381,10 +379,9 @@ def read_exit_codes(value: object) -> tuple[int, ...]:
     """Return exit codes from 1 to 255."""
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
         value = (value,)
-    codes = tuple(read_count(1)(code) for code in value)
-    for code in codes:
-        if code > 255:
-            raise invalid(ValueFault.NOT_AN_EXIT_CODE, given=code)
+    codes = tuple(map(read_count(1), value))
+    if large := [code for code in codes if code > 255]:
+        raise invalid(ValueFault.NOT_AN_EXIT_CODE, given=large[0])
     return codes
 
 

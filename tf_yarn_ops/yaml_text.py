@@ -148,8 +148,9 @@ class _Loader(yaml.SafeLoader):
         except (yaml.YAMLError, SpecInvalid):
             raise
         except (IndexError, KeyError, AttributeError, ValueError, TypeError):
-            problem = "a value does not fit its tag"
-            raise SpecInvalid(_fault(YamlFault.NOT_YAML, node.start_mark, problem=problem)) from None
+            raise SpecInvalid(
+                _fault(YamlFault.NOT_YAML, node.start_mark, problem="a value does not fit its tag")
+            ) from None
 
 
 def _as_written(node: Any) -> Any:

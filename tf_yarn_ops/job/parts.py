@@ -351,8 +351,7 @@ class Environment:
     location: str
 
     def __post_init__(self) -> None:
-        faults = normalise(self, {"scheme": read_choice(*ENVIRONMENT_SCHEMES, "archive"), "location": read_text})
-        check_faults(faults)
+        check_faults(normalise(self, {"scheme": read_choice(*ENVIRONMENT_SCHEMES, "archive"), "location": read_text}))
         if not self.location:
             raise invalid(PartFault.NO_LOCATION, scheme=self.scheme, advice=_ADVICE)
         if self.scheme in ("python", "venv", "conda") and not self.location.startswith("/"):
@@ -390,8 +389,7 @@ def mounted_path(path: str) -> str | None:
     local = re.sub("^file:(//)?(?=/)", "", path)
     if not local.startswith("/"):
         return None
-    fixed = takewhile(lambda part: not set("*?[{") & {*part}, local.split("/"))
-    return "/".join(fixed) or "/"
+    return "/".join(takewhile(lambda part: not set("*?[{") & {*part}, local.split("/"))) or "/"
 
 
 def read_environment(value: Any) -> Environment:

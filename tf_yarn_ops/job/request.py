@@ -200,8 +200,7 @@ def _apply_tasks(job: dict[str, Any], given: Mapping[str, Any], faults: list[Fau
         field = option.path[-1]
         overrides = parse_overrides(option.name, _texts(given.get(option.name)), instances, option.kind.read, faults)
         for name in instances:
-            value = overrides.by_type.get(name, overrides.general)
-            if value is not None:
+            if (value := overrides.by_type.get(name, overrides.general)) is not None:
                 tasks[name][field] = value
                 for own in _mapping(tasks[name].get("indices")).values():
                     _mapping(own).pop(field, None)
@@ -347,8 +346,9 @@ def _present(document: Mapping[Any, Any], key: Any, faults: list[Fault], where: 
     """Return the mapping under a key. Another value is a fault, whose text shows only its type: it may hold secrets."""
     value = document.get(key)
     if value is not None and not isinstance(value, dict):
-        shown = {"given": kind_of(value), "what": "keys to values"}
-        faults.append(Fault(f"{where}{key}", ValueFault.NOT_A_MAPPING, shown))
+        faults.append(
+            Fault(f"{where}{key}", ValueFault.NOT_A_MAPPING, {"given": kind_of(value), "what": "keys to values"})
+        )
     return _mapping(value)
 
 

@@ -30,8 +30,7 @@ def hiding_end(command: str) -> str:
         tokens.pop()
     if tokens and tokens[-1] == "&":
         return "&"
-    heads = [at for at in range(len(tokens)) if at == 0 or tokens[at - 1] in _SEPARATORS]
-    *earlier, last = heads or [0]
+    *earlier, last = [at for at in range(len(tokens)) if at == 0 or tokens[at - 1] in _SEPARATORS] or [0]
     if all(tokens[at] in _HARMLESS for at in earlier) or tokens[last] not in _HARMLESS:
         return ""
     separator, words = tokens[last - 1], tokens[last:]

@@ -673,8 +673,7 @@ def _gpu_faults(job: JobSpec) -> Iterator[Fault]:
 def _type_faults(job: JobSpec) -> Iterator[Fault]:
     """Yield the task types that look misspelt and are not in custom_types."""
     for name in job.tasks:
-        meant = misspelt_type(name)
-        if meant and name not in job.custom_types:
+        if name not in job.custom_types and (meant := misspelt_type(name)):
             yield Fault(
                 f"tasks.{name}", JobFault.MISSPELT_TYPE, {"given": name, "meant": meant, "other": "custom_types"}
             )
@@ -701,8 +700,11 @@ def _order_faults(job: JobSpec) -> Iterator[Fault]:
 def _budget_faults(job: JobSpec) -> Iterator[Fault]:
     for name, task in job.tasks.items():
         if task.max_restarts and job.restart.mode == "never":
-            values = {"given": task.max_restarts, "other": "restart"}
-            yield Fault(f"tasks.{name}.max_restarts", PartFault.NEEDS_RESTARTS, values)
+            yield Fault(
+                f"tasks.{name}.max_restarts",
+                PartFault.NEEDS_RESTARTS,
+                {"given": task.max_restarts, "other": "restart"},
+            )
 
 
 def _success_faults(job: JobSpec) -> Iterator[Fault]:
@@ -732,8 +734,7 @@ def _commit_faults(job: JobSpec) -> Iterator[Fault]:
     if job.commit == OFF:
         return
     given = job.output or ""
-    place = split_location(given)
-    if place is None:
+    if (place := split_location(given)) is None:
         yield Fault("commit", JobFault.NO_ATOMIC_RENAME, {"other": "output", "given": given})
         return
     path = place[1]
@@ -784,8 +785,11 @@ def _lease_faults(job: JobSpec) -> Iterator[Fault]:
 def _archive_faults(job: JobSpec) -> Iterator[Fault]:
     for name, source in job.archives.items():
         if not source.endswith(ARCHIVE_SUFFIXES):
-            suffixes = " or ".join(ARCHIVE_SUFFIXES)
-            yield Fault(f"archives.{name}", JobFault.NOT_AN_ARCHIVE, {"given": source, "suffixes": suffixes})
+            yield Fault(
+                f"archives.{name}",
+                JobFault.NOT_AN_ARCHIVE,
+                {"given": source, "suffixes": " or ".join(ARCHIVE_SUFFIXES)},
+            )
 
 
 def _name_faults(job: JobSpec) -> Iterator[Fault]:

@@ -205,10 +205,8 @@ def context_of(cluster: Cluster, spec: JobSpec, number: int, tags: Iterable[str]
     tags : iterable of str, optional
         Those of the application's identity. Default: it has none.
     """
-    site, resourcemanagers = (
-        cluster.site,
-        cluster.resourcemanagers if cluster.nodes.resourcemanagers is None else cluster.nodes.resourcemanagers,
-    )
+    site, inside = cluster.site, cluster.nodes.resourcemanagers
+    resourcemanagers = cluster.resourcemanagers if inside is None else inside
     places = (
         "hdfs://",
         cluster.storage.default,
@@ -292,8 +290,7 @@ def plan_commit(cluster: Cluster, spec: JobSpec, tags: Iterable[str] = ()) -> Co
     namenodes = cluster.namenodes_of(spec.output or "")
     faults = []
     if location and not namenodes:
-        needs = {"other": "an HDFS with a name", "given": spec.output}
-        faults.append(Fault("commit", JobFault.NEEDS_LOCATION, needs))
+        faults.append(Fault("commit", JobFault.NEEDS_LOCATION, {"other": "an HDFS with a name", "given": spec.output}))
     if f"{cluster.staging}/".startswith(f"{path}/") or f"{path}/".startswith(f"{cluster.staging}/"):
         faults.append(Fault("output", JobFault.SHARED_FOLDER, {"given": spec.output}))
     check_faults(faults or list(overlap_faults(spec, cluster.storage.default)))
@@ -390,10 +387,14 @@ def place_environments(spec: JobSpec, folders: Sequence[str] = ()) -> dict[str, 
 
     ``folders`` are those of the nodes to mount into Docker containers.
     """
-    given = {"": (spec.environment, ENVIRONMENT_FOLDER)}
-    for name, task in spec.tasks.items():
-        if task.environment:
-            given[name] = task.environment, f"{ENVIRONMENT_FOLDER}.{name}"
+    given = {
+        "": (spec.environment, ENVIRONMENT_FOLDER),
+        **{
+            name: (task.environment, f"{ENVIRONMENT_FOLDER}.{name}")
+            for name, task in spec.tasks.items()
+            if task.environment
+        },
+    }
     return {
         name: build_container_environment(environment, _mounted(spec), folders, folder, spec.docker)
         for name, (environment, folder) in given.items()

@@ -73,8 +73,9 @@ def build_container_environment(
     if environment.scheme in ("archive", "requirements"):  # the latter only where nothing is submitted
         binaries = f"{folder}/bin"
         return ContainerEnvironment(interpreter=f"{binaries}/python", path=(binaries,), archives={folder: location})
-    variables = docker_variables(location, paths, folders, docker or DockerSettings())
-    return ContainerEnvironment(docker_image=location, variables=variables)
+    return ContainerEnvironment(
+        docker_image=location, variables=docker_variables(location, paths, folders, docker or DockerSettings())
+    )
 
 
 def docker_variables(
@@ -85,10 +86,11 @@ def docker_variables(
     Agents announce the name of their node, which leads to a container only in the network ``host``. Folders and the
     input path are mounted read-only, the output path writable, if they are paths of the nodes.
     """
-    mounts = dict.fromkeys(folders, "ro")  # Docker refuses a path that is mounted twice
-    for path, mode in zip(paths, ("ro", "rw"), strict=False):
-        if path and (mounted := mounted_path(path)):
-            mounts[mounted] = mode
+    mounts = dict.fromkeys(folders, "ro") | {  # Docker refuses a path that is mounted twice
+        mounted: mode
+        for path, mode in zip(paths, ("ro", "rw"), strict=False)
+        if path and (mounted := mounted_path(path))
+    }
     wanted = {
         "IMAGE": image,
         "CONTAINER_NETWORK": "host",

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -172,11 +173,9 @@ class LocalSubmitter:
                 shutil.rmtree(self._jobs.folder(ended["id"]), ignore_errors=True)
         for number in itertools.count(1):
             application_id = f"{jobs.name.rpartition('_')[0]}_{number}"
-            try:
+            with suppress(FileExistsError):
                 self._jobs.folder(application_id).mkdir(mode=0o700)
                 return application_id
-            except FileExistsError:
-                continue
         raise AssertionError("there is always a free number")
 
     def submit(self, spec: JobSpec, application_id: str, tags: Iterable[str] = ()) -> str:

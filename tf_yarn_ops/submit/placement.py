@@ -160,10 +160,9 @@ def warn_about_nodes(spec: JobSpec, around: Surroundings, strict: bool) -> None:
         ]
     if not problems:
         return
-    text = "; ".join(problems)
     if strict:
-        raise ResourcesImpossible(text)
-    logger.warning("%s; the job waits until the cluster has room for it", text)
+        raise ResourcesImpossible("; ".join(problems))
+    logger.warning("%s; the job waits until the cluster has room for it", "; ".join(problems))
 
 
 def _by_label(spec: JobSpec, around: Surroundings) -> dict[str | None, list[tuple[str, Allocation]]]:
@@ -201,8 +200,7 @@ def _too_large(wanted: list[tuple[str, Allocation]], totals: list[Allocation], l
         return []
     labelled = f" with label {label!r}" if label else ""
     if not totals:
-        names = ", ".join(above)
-        return [f"the cluster has no running node{labelled or ' without a label'} now, for {names}"]
+        return [f"the cluster has no running node{labelled or ' without a label'} now, for {', '.join(above)}"]
     others = {name: max(total.others.get(name, 0) for total in totals) for total in totals for name in total.others}
     largest = Allocation(*(max(getattr(total, field) for total in totals) for field in ("memory", "vcores", "gpus")))
     largest = replace(largest, others=others)
@@ -244,9 +242,11 @@ def _requests(names: list[str]) -> str:
 
 def _askers(spec: JobSpec) -> dict[str, list[str]]:
     """Return the labels of a job, each with the task types (or the job) that name it."""
-    named = [("the job", spec.node_label), *((name, task.node_label) for name, task in spec.tasks.items())]
     found: dict[str, list[str]] = {}
-    for name, label in named:
+    for name, label in (
+        ("the job", spec.node_label),
+        *((name, task.node_label) for name, task in spec.tasks.items()),
+    ):
         if label:
             found.setdefault(label, []).append(name)
     return found

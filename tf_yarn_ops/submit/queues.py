@@ -53,8 +53,7 @@ def fault_of(queue: str, found: Mapping[str, Queue]) -> str | None:
     """Return why a queue takes no applications: it is unknown, stopped, or not a leaf. Return None if it takes them."""
     leaves = leaves_of(found)
     has = f"the cluster has {', '.join(sorted(leaves))}"
-    item = find_queue(queue, found)
-    if item is None:
+    if (item := find_queue(queue, found)) is None:
         if _is_made(queue, found):
             return None
         return f"there is no queue {queue!r}{did_you_mean(queue, leaves)}; {has}"

@@ -270,8 +270,7 @@ class RestSubmitter:
     ) -> LocalResource:
         if source == RUNTIME_SOURCE:
             return replace(self._staging.store(directory, runtime, "runtime.zip", public=True), type=kind)
-        path = local_path(source)
-        if path is None:
+        if (path := local_path(source)) is None:
             return self._staging.locate(source, kind)
         checkpoint()
         if not path.is_dir():

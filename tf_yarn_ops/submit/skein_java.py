@@ -302,14 +302,12 @@ class SkeinJavaSubmitter:
         if word in ("refused", "broken"):
             failure = ClusterUnreachable if word == "broken" else _failure(answer)
             self._uncertain = failure is ClusterUnreachable
-            hidden = _hidden_cause(answer + everything)
-            if hidden:
+            if hidden := _hidden_cause(answer + everything):
                 raise HadoopClientUnfit(f"Skein's Java client could not submit ({answer}): {hidden}")
             raise failure(f"Skein's Java client could not submit: {answer}")
         last = " | ".join(everything.strip().splitlines()[-3:])
         logger.debug("the end of the log of Skein's Java client: %s", last)
-        hidden = _hidden_cause(everything)
-        if hidden:
+        if hidden := _hidden_cause(everything):
             raise HadoopClientUnfit(f"Skein's Java client could not start: {hidden}")
         if child.returncode < 0:
             raise ClusterUnreachable(f"Skein's Java client was ended by signal {-child.returncode}: {last}")
@@ -344,9 +342,9 @@ class SkeinJavaSubmitter:
                 return
             except subprocess.TimeoutExpired:
                 self._checkpoint()
-            stuck = _hidden_cause(_read(log)) if _STUCK.search(_read(log)) else ""
-            if stuck:  # Hadoop's client would go on for minutes
-                raise HadoopClientUnfit(f"Skein's Java client can't submit: {stuck}")
+            text = _read(log)
+            if _STUCK.search(text) and (hidden := _hidden_cause(text)):  # Hadoop's client would go on for minutes
+                raise HadoopClientUnfit(f"Skein's Java client can't submit: {hidden}")
             if time.monotonic() >= until:
                 raise ClusterUnreachable(f"submitting with Skein took longer than {SUBMIT_TIMEOUT:g} s")
 
@@ -382,8 +380,7 @@ class SkeinJavaSubmitter:
         application.tags = {*application.tags, *tags, verdict_tag(verdict_secret)}
         credentials = mint()
         application.master.security = skein.Security(cert_bytes=credentials.certificate, key_bytes=credentials.key)
-        cluster = self._cluster.acting_for(spec.user or self._cluster.user)
-        _secret(folder / CLUSTER, pickle.dumps(cluster))
+        _secret(folder / CLUSTER, pickle.dumps(self._cluster.acting_for(spec.user or self._cluster.user)))
         _secret(folder / PROTO, application.to_protobuf().SerializeToString())
         client = mint()
         _secret(folder / CERTIFICATE, client.certificate)
@@ -514,8 +511,7 @@ def _end_with_input(source: int, wake: int, folder: Path, launcher: int, seconds
     _child_ends.set()
     try:
         send_signal(descendants(), signal.SIGKILL)
-        left = _delete_unfinished(folder, seconds)
-        if left:
+        if left := _delete_unfinished(folder, seconds):
             os.write(1, f"left {left}\n".encode())
     finally:
         if os.getppid() != launcher:
@@ -563,8 +559,7 @@ def _delete(cluster: Cluster, url: str, application_id: str) -> None:
             return
         except RestUnavailable as error:
             refusal = error
-    hadoop = shutil.which("hadoop")
-    if hadoop is None:
+    if (hadoop := shutil.which("hadoop")) is None:
         raise refusal
     subprocess.run(
         [hadoop, "fs", "-rm", "-r", "-f", "-skipTrash", url],
