@@ -53,8 +53,7 @@ class YarnHook(BaseHook):
         from ..hadoop.cluster import discover
 
         quieten()
-        found = self._settings()
-        if found is None:
+        if (found := self._settings()) is None:
             try:
                 return discover()
             except ResourceManagerUnknown as error:
@@ -70,8 +69,7 @@ class YarnHook(BaseHook):
         """Return a `Launcher` for the cluster; it submits, follows and kills applications."""
         from ..launch.launcher import Launcher
 
-        cluster = self.get_conn()  # completes `environ`
-        return Launcher(cluster, environ=self.environ)
+        return Launcher(self.get_conn(), environ=self.environ)  # `get_conn` completes `environ`
 
     def submit(self, spec: "Mapping[str, Any] | JobSpec | str") -> str:
         """Submit a job and return its application id. Nobody waits for it, and a repeated call submits again.
@@ -145,8 +143,7 @@ class YarnHook(BaseHook):
         """Return the addresses and the site of the connection, and complete `environ`; None without a connection."""
         from ..errors import SpecInvalid
 
-        connection = self._connection()
-        if connection is None:
+        if (connection := self._connection()) is None:
             return None
         environ = self.environ
         extra = dict(connection.extra_dejson)
@@ -195,8 +192,7 @@ class YarnHook(BaseHook):
             return False, str(error)
         resourcemanager, site = found or (None, None)
         diagnosis = examine(Question(self.environ, resourcemanager, site=site))
-        fault = diagnosis.first_fault
-        if fault is not None:
+        if (fault := diagnosis.first_fault) is not None:
             return False, f"{fault.check}: {fault.finding.message}. What to do: {fault.finding.advice}"
         facts = {result.check: result.finding.facts for result in diagnosis.results}
         known, where = facts["identity"], ", ".join(facts["configuration"]["resourcemanagers"])
@@ -242,8 +238,7 @@ def _site(extra: dict[str, Any], environ: dict[str, str]) -> "Site":
         environ["YTF_SITE"] = str(extra["site_file"])
     site = find_site(environ)
     known = [field.name for field in fields(Site)]
-    unknown = [name for name in extra if name not in (*known, *_OWN_EXTRAS)]
-    if unknown:
+    if unknown := [name for name in extra if name not in (*known, *_OWN_EXTRAS)]:
         raise SpecInvalid(
             f"connection: unknown extra {name!r}{did_you_mean(name, [*known, *_OWN_EXTRAS])}" for name in unknown
         )

@@ -62,8 +62,9 @@ def operator_job(
     if limit is None:
         return job
     own = job.deadlines
-    deadlines = replace(own, total=min(own.total or limit, limit), queue=min(own.queue or limit, limit))
-    return replace(job, deadlines=deadlines)
+    return replace(
+        job, deadlines=replace(own, total=min(own.total or limit, limit), queue=min(own.queue or limit, limit))
+    )
 
 
 def _document(spec: Any, faults: list[Fault]) -> Mapping[str, Any] | None:

@@ -28,8 +28,7 @@ class _Link(BaseOperatorLink):
         that the task has pushed, in this process or before it was deferred. Airflow logs an error for an XCom that is
         not there.
         """
-        known = getattr(operator, "tf_yarn_links", None)
-        if known is not None:
+        if (known := getattr(operator, "tf_yarn_links", None)) is not None:
             return str(known.get(self.xcom_key, ""))
         from .versions import XCom
 
@@ -79,15 +78,15 @@ def urls_of(resourcemanager: str, application_id: str, tensorboard: bool) -> dic
     attempt = f"{application_id.replace('application_', 'appattempt_')}_000001"
     from ..hadoop import gateway
 
-    if not gateway.tracking_page(resourcemanager, application_id):
+    own = gateway.tracking_page(resourcemanager, application_id)
+    if not own:
         return _NO_LINKS
     pages = gateway.pages(resourcemanager)
-    board = f"{gateway.tracking_page(resourcemanager, application_id)}pages/tensorboard/" if tensorboard else ""
     return {
-        TrainingLink().xcom_key: f"{gateway.tracking_page(resourcemanager, application_id)}pages/ytf/",
+        TrainingLink().xcom_key: f"{own}pages/ytf/",
         YarnApplicationLink().xcom_key: f"{pages}/cluster/app/{application_id}",
         YarnLogsLink().xcom_key: f"{pages}/cluster/appattempt/{attempt}",
-        TensorBoardLink().xcom_key: board,
+        TensorBoardLink().xcom_key: f"{own}pages/tensorboard/" if tensorboard else "",
     }
 
 

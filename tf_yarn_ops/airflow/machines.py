@@ -88,8 +88,10 @@ def record_machine(connection: str, cluster: Cluster) -> Machines:
 
 def differences(connection: str, machines: Machines) -> list[str]:
     """Return a sentence for each fact in which machines differ, with its values and the machines that have them."""
-    found = differing_facts(machines).items()
-    return [f"machines of this Airflow differ in {name} of {connection}: {values}" for name, values in found]
+    return [
+        f"machines of this Airflow differ in {name} of {connection}: {values}"
+        for name, values in differing_facts(machines).items()
+    ]
 
 
 def check_other_clusters(cluster: Cluster, user: str, identity: Identity, machines: Machines) -> None:

@@ -86,8 +86,7 @@ def read(cluster: Cluster, path: str) -> list[str]:
     TfYarnError
         The file is not there any more, or can't be read.
     """
-    content = cluster.open_filesystem().read(path)
-    if content is None:
+    if (content := cluster.open_filesystem().read(path)) is None:
         raise SubmissionRejected(f"{path} is not there any more")
     try:
         return [str(secret) for secret in json.loads(content)]

@@ -270,8 +270,7 @@ class TensorFlowYarnOperator(BaseOperator):
         if self._execution is not None:
             self._execution.kill(confirmed=self._kill_confirmed)
         else:  # for an execution that does not exist yet: its imports alone take a second
-            signal = TaskSignal(self.kill_policy == "leave", has_application=False)
-            self.kill_state = self.kill_state.on_signal(signal)
+            self.kill_state = self.kill_state.on_signal(TaskSignal(self.kill_policy == "leave", has_application=False))
 
     def get_openlineage_facets_on_start(self) -> Any:
         """Return the input and the output path as datasets; called by Airflow's provider for OpenLineage."""

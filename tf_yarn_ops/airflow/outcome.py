@@ -57,20 +57,24 @@ def mask_with(value: Any, mask: Callable[[str], Any]) -> Any:
 
 def masked(report: JobReport, mask: Callable[[str], Any]) -> JobReport:
     """Return a report with the texts masked that the program may have written."""
-    rounds = tuple(replace(item, cause=mask(item.cause)) for item in report.rounds)
-    tasks = tuple(replace(task, log_tail=mask(task.log_tail)) for task in report.tasks)
     return replace(
-        report, message=mask(report.message), metrics=mask_with(report.metrics, mask), rounds=rounds, tasks=tasks
+        report,
+        message=mask(report.message),
+        metrics=mask_with(report.metrics, mask),
+        rounds=tuple(replace(item, cause=mask(item.cause)) for item in report.rounds),
+        tasks=tuple(replace(task, log_tail=mask(task.log_tail)) for task in report.tasks),
     )
 
 
 def without_texts(report: JobReport) -> JobReport:
     """Return a report without the texts of the program: log tails, quotes of them, and metrics that have a text."""
-    rounds = tuple(replace(item, cause=item.cause.partition(": ")[0]) for item in report.rounds)
-    message = report.message.partition(": ")[0] if report.first_failure else report.message
-    tasks = tuple(replace(task, log_tail="") for task in report.tasks)
-    metrics = report.metrics and {name: value for name, value in report.metrics.items() if not _has_text(value)}
-    return replace(report, message=message, metrics=metrics, rounds=rounds, tasks=tasks)
+    return replace(
+        report,
+        message=report.message.partition(": ")[0] if report.first_failure else report.message,
+        metrics=report.metrics and {name: value for name, value in report.metrics.items() if not _has_text(value)},
+        rounds=tuple(replace(item, cause=item.cause.partition(": ")[0]) for item in report.rounds),
+        tasks=tuple(replace(task, log_tail="") for task in report.tasks),
+    )
 
 
 def _has_text(value: Any) -> bool:
@@ -166,8 +170,11 @@ def build_event(application_id: str, report: JobReport) -> dict[str, str]:
     dict
         ``application_id``; ``ended``, the application that ended; and the ``reason``.
     """
-    reason = report.reason or Reason.LOST
-    return {"application_id": application_id, "ended": report.application_id, "reason": reason.value}
+    return {
+        "application_id": application_id,
+        "ended": report.application_id,
+        "reason": (report.reason or Reason.LOST).value,
+    }
 
 
 def read_report_of_event(

@@ -82,6 +82,5 @@ def pauses() -> Pauses:
     """Return the pauses of the running event loop."""
     loop = asyncio.get_running_loop()
     if loop not in _pauses:
-        threshold = conf.getfloat("triggerer", "triggerer_health_check_threshold", fallback=30.0)
-        _pauses[loop] = Pauses(threshold)
+        _pauses[loop] = Pauses(conf.getfloat("triggerer", "triggerer_health_check_threshold", fallback=30.0))
     return _pauses[loop]

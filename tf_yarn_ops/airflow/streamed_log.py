@@ -162,8 +162,7 @@ class ProgramLines:
                 return [], Counter()
             chosen = {_ALL: "*:*", _CHIEF: default_task(report)}
             self._stream = LogStream(self._logs, [chosen.get(name, name) for name in self._tasks])
-        lines: deque[LogLine] = deque()
-        left_out: Counter[str] = Counter()
+        lines, left_out = deque[LogLine](), Counter[str]()
         for line in self._stream.poll(application, report):
             lines.append(line)
             if len(lines) > MOST_LINES:  # the end of a log says why the job failed

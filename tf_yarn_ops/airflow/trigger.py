@@ -135,9 +135,12 @@ class TensorFlowYarnTrigger(BaseTrigger):
         followed, until = self._followed(), time.monotonic() + _KILLED
         if ask and self._may_continue():
             return
-        left = until - time.monotonic()
         kill_now(
-            followed.cluster, self._followed_id, KILLED_BY_AIRFLOW, patience=left, attempt=followed.identity.attempt
+            followed.cluster,
+            self._followed_id,
+            KILLED_BY_AIRFLOW,
+            patience=until - time.monotonic(),
+            attempt=followed.identity.attempt,
         )
 
     def _may_continue(self) -> bool:
@@ -205,8 +208,7 @@ def _has_unread_bytes() -> bool:
         import fcntl
         import termios
 
-        lines = Path("/proc/net/unix").read_text().splitlines()[1:]
-        ours = {f"socket:[{line.split()[6]}]" for line in lines}
+        ours = {f"socket:[{line.split()[6]}]" for line in Path("/proc/net/unix").read_text().splitlines()[1:]}
         numbers = os.listdir("/proc/self/fd")
     except (ImportError, OSError):
         return False

@@ -14,8 +14,7 @@ def main() -> NoReturn:
     console = Console()
     console.install()
     with Interruption() as interruption:
-        jobtype = import_module("tf_yarn_ops.azkaban.jobtype")
-        code = jobtype.run_job(console, interruption, sys.argv[1:], os.environ)
+        code = import_module("tf_yarn_ops.azkaban.jobtype").run_job(console, interruption, sys.argv[1:], os.environ)
     sys.exit(code)
 
 

@@ -44,10 +44,7 @@ def _command(request: AzkabanRequest) -> str | None:
     if entry_point is None:
         return None
     python = shlex.quote(request.text("tf.python") or "python3")
-    if entry_point.startswith("/"):
-        return f"{python} {shlex.quote(entry_point)}"
-    folder = entry_point.removeprefix("./").partition("/")[0]
-    if folder in _shipped(request):
+    if entry_point.startswith("/") or entry_point.removeprefix("./").partition("/")[0] in _shipped(request):
         return f"{python} {shlex.quote(entry_point)}"
     if not request.may_read("tf.entry_point", entry_point):
         request.refuse(request.values["tf.entry_point"].key, AzkabanJobFault.OUTSIDE, given=shown(entry_point))
@@ -79,8 +76,7 @@ def _arguments(request: AzkabanRequest) -> str:
 
 def _add_source(request: AzkabanRequest) -> str:
     """Add the content of tf.source to the files of the job; return the shell text to run before the command."""
-    path = request.text("tf.source")
-    if path is None:
+    if (path := request.text("tf.source")) is None:
         return ""
     if "://" in path or path.endswith(ARCHIVE_SUFFIXES):
         request.ship("archive", f"{SOURCE_FOLDER}={path}", request.values["tf.source"].key)

@@ -123,16 +123,14 @@ def write_jobtype(
         notes.append(f"kept --limits {old_limits} of the earlier installation; --limits '' ends it")
     secure = was_secure if secure is None else secure
     limits = old_limits if limits is None else limits or None
-    faults = _faults(directory, name, python, limits)
-    if faults:
+    if faults := _faults(directory, name, python, limits):
         raise SpecInvalid(faults)
     folder = directory / name
     files = render(python, secure=secure, limits=limits, folder=folder.absolute())
     folder.mkdir(exist_ok=True)
     written = []
     for file in JOBTYPE_FILES:
-        there = _read(folder / file)
-        content = files[file] + _kept(there or {}, parse_properties(files[file]), file, notes)
+        content = files[file] + _kept(_read(folder / file), parse_properties(files[file]), file, notes)
         if not (folder / file).is_file() or (folder / file).read_bytes() != content:
             _replace(folder / file, content)
             written.append(file)
@@ -171,9 +169,8 @@ def _faults(directory: Path, name: str, python: str, limits: str | None) -> list
                 f"{option}: {path!r} has a quote, a '$', a backslash or a character beyond ASCII, which "
                 "Azkaban's command line does not allow"
             )
-    if not faults:
-        why = _fault_of_interpreter(python)
-        faults += [f"--python: {why}"] if why else []
+    if not faults and (why := _fault_of_interpreter(python)):
+        faults.append(f"--python: {why}")
     if not faults and _owner(directory / name) == "other":
         faults.append(f"--name: {directory / name} is another plugin; give another --name, or remove that folder")
     return faults
@@ -199,16 +196,16 @@ def _fault_of_interpreter(python: str) -> str:
     return f"{shlex.quote(python)} -I can't import {MODULE}: {last}; install tf-yarn-ops for this interpreter"
 
 
-def _read(path: Path) -> dict[str, str] | None:
+def _read(path: Path) -> dict[str, str]:
     try:
         return parse_properties(path.read_bytes())
     except (OSError, SpecInvalid):
-        return None
+        return {}
 
 
 def _owner(folder: Path) -> str:
     """Return ``ours``, ``other`` or ``none``: the folder has our plugin, another plugin, or no complete plugin."""
-    plugin, private = (_read(folder / file) or {} for file in JOBTYPE_FILES)
+    plugin, private = (_read(folder / file) for file in JOBTYPE_FILES)
     if MODULE in plugin.get("command", "").split():
         return "ours"
     return "other" if private.get("jobtype.class") or any(folder.glob("*.jar")) else "none"
@@ -216,7 +213,7 @@ def _owner(folder: Path) -> str:
 
 def _restrictions(folder: Path) -> tuple[bool, str | None]:
     """Return whether an installed plugin is secure, and the site's limits that its command names."""
-    plugin, private = (_read(folder / file) or {} for file in JOBTYPE_FILES)
+    plugin, private = (_read(folder / file) for file in JOBTYPE_FILES)
     if _owner(folder) != "ours":
         return False, None
     words = shlex.split(plugin["command"])

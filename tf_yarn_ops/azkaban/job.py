@@ -75,8 +75,7 @@ def read_azkaban_job(
         request.previous = read_choice(*PREVIOUS)((request.text("tf.previous") or IGNORE).lower())
     if not request.says("name") and (name := ".".join(filter(None, map(properties.get, _NAMES)))):
         request.give("name", name, "tf.name")
-    job = _build(request)
-    if job is not None:
+    if (job := _build(request)) is not None:
         try:
             job = complete(job, request)
         except SpecInvalid as error:
@@ -126,8 +125,7 @@ def _build(request: AzkabanRequest) -> JobSpec | None:
 
 
 def _read_document(request: AzkabanRequest) -> None:
-    path = request.text("tf.spec")
-    if path is None:
+    if (path := request.text("tf.spec")) is None:
         return
     if not request.may_read("tf.spec", path):
         request.refuse(request.values["tf.spec"].key, AzkabanJobFault.OUTSIDE, given=shown(path))

@@ -168,10 +168,8 @@ def with_tags(job: JobSpec, execution: JobExecution, request: AzkabanRequest) ->
         faults.append(Fault(key, TagFault.TOO_MANY_TAGS, {"given": len(own), "free": free}))
     if key != "tony.application.tags":
         check_faults(faults)
-    left_out = (foreign, own[free:])
-    request.warnings += [
-        f"{fault}; left out: {', '.join(out)}" for fault, out in zip(faults, filter(None, left_out), strict=True)
-    ]
+    left_out = filter(None, (foreign, own[free:]))
+    request.warnings += [f"{fault}; left out: {', '.join(out)}" for fault, out in zip(faults, left_out, strict=True)]
     return replace(job, tags=(*tags, *own[:free]))
 
 

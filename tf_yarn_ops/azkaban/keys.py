@@ -124,10 +124,9 @@ KEY_OF_OPTION = {
 
 def find_key(name: str) -> FoundKey | None:
     """Return the row of a name, or None for an unknown one."""
-    for key, pattern in _PATTERNS:
-        if match := pattern.match(name):
-            return FoundKey(key, match.groupdict())
-    return None
+    return next(
+        (FoundKey(key, match.groupdict()) for key, pattern in _PATTERNS if (match := pattern.match(name))), None
+    )
 
 
 def unknown_key(name: str, types: Iterable[str]) -> Fault:

@@ -79,9 +79,10 @@ def _read_environ(value: object) -> dict[str, str]:
 
 
 def _read_keytab(value: object) -> str:
-    if not read_text(value).startswith("/"):
+    keytab = read_text(value)
+    if not keytab.startswith("/"):
         raise invalid(LimitFault.NOT_ABSOLUTE, given=value)
-    return read_text(value)
+    return keytab
 
 
 @dataclass(frozen=True)
@@ -234,6 +235,5 @@ def read_limits(path: str | None = None) -> Limits:
 
 def check_owner(status: os.stat_result) -> None:
     """Raise SpecInvalid for a file that users other than root, or the user who installed this package, can write."""
-    trusted = {0, os.stat(__file__).st_uid}
-    if status.st_uid not in trusted or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if status.st_uid not in (0, os.stat(__file__).st_uid) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise invalid(LimitFault.OTHERS_CAN_WRITE)

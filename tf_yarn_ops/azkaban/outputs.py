@@ -63,11 +63,10 @@ def output_properties(report: JobReport) -> dict[str, str]:
 
 def write_job_outputs(path: str, properties: Mapping[str, str]) -> None:
     """Write the output properties into the file that Azkaban has made; log a failure as an error."""
-    content = json.dumps(dict(properties), indent=1).encode("ascii")
     try:
-        with open(path, "r+b") as file:
+        with open(path, "r+", encoding="ascii") as file:
             file.truncate()
-            file.write(content)
+            json.dump(dict(properties), file, indent=1)
     except OSError as error:
         logger.error("cannot write the output properties, so jobs downstream do not get them: %s", error)
 

@@ -79,5 +79,6 @@ def _attempt(attempt: int, report: JobReport) -> str:
     reason = report.reason.value if report.reason else report.state
     message = " ".join(report.message.split())[:_LONGEST].rstrip(".")
     ending = f"{reason}: {message}" if message else reason
-    again = "" if final else ". This attempt trains again"
-    return f"attempt {attempt} ended as {ending} ({report.application_id}){again}"
+    return (
+        f"attempt {attempt} ended as {ending} ({report.application_id}){'' if final else '. This attempt trains again'}"
+    )

@@ -7,6 +7,7 @@
 import os
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -161,8 +162,7 @@ class AzkabanRequest:
 
     def with_job_keys(self, fault: Fault) -> Fault:
         """Return a fault of a job or of its options with the keys of the ``.job`` as paths."""
-        item = fault.values.get("item")
-        if key := self.items.get((fault.path, str(item))):
+        if key := self.items.get((fault.path, str(fault.values.get("item")))):
             # The key says which of the values it is.
             values = {name: value for name, value in fault.values.items() if name != "item"}
             return replace(fault, path=key, values=values)
@@ -196,8 +196,7 @@ def merge(
     """Return a job's own values with those of aliases; add a fault for each alias with another value."""
     merged = dict(own)
     for name, value in aliases:
-        there = merged.get(name)
-        if there is None:
+        if (there := merged.get(name)) is None:
             merged[name] = value
         elif not same(there.text, value.text):
             variable = variable_of(name)
@@ -214,10 +213,8 @@ def same(one: str, other: str) -> bool:
     """Return whether two texts mean the same: as texts, as numbers or as amounts of memory."""
     one, other = one.strip(), other.strip()
     for read in (float, parse_memory):
-        try:
+        with suppress(ValueError):
             return read(one) == read(other)
-        except ValueError:
-            continue
     return one == other
 
 
@@ -238,8 +235,7 @@ def check_letters(values: Mapping[str, Property]) -> list[Fault]:
     for name, value in values.items():
         variable = variable_of(name)
         what = shown(value.text) if variable is None else f"the value of {variable}"
-        meant = repair_mojibake(value.text)
-        if meant is not None:
+        if (meant := repair_mojibake(value.text)) is not None:
             advice = (
                 f"{escape_letters(meant[:200])} for {shown(meant)}"
                 if variable is None

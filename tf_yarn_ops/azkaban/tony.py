@@ -254,8 +254,7 @@ def _bits(given: Mapping[str, str]) -> str:
 
 def _heartbeat(given: Mapping[str, str], found: Translated) -> None:
     interval, missed = (given.get(name, default).strip() for name, default in zip(BEATS, ("1000", "25"), strict=True))
-    brought = [name for name in BEATS if name in given]
-    if brought:
+    if brought := [name for name in BEATS if name in given]:
         try:
             found.add("tf.heartbeat_timeout", f"{max(5.0, float(interval) * float(missed) / 1000):g}", brought[0])
         except ValueError:

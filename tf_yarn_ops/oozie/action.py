@@ -113,12 +113,11 @@ class ActionRun:
         assert self._cluster is not None
         folder = f"{self._cluster.staging}/{REPORTS_FOLDER}"
         path = f"{folder}/{report.application_id}.json"
-        content = json.dumps(report.to_dict(), indent=1).encode()
         try:
             staging = StagingDirectory(self._cluster)
             with closing(staging.filesystem):
                 staging.filesystem.makedirs(folder, 0o700)
-                staging.filesystem.replace(path, content, 0o600)
+                staging.filesystem.replace(path, json.dumps(report.to_dict(), indent=1).encode(), 0o600)
                 sweep_old(staging, REPORTS_FOLDER, self._cluster.site.history_days or OLD_DAYS)
         except (TfYarnError, OSError) as error:
             logger.warning("the report can't be stored at %s: %s", path, error)
@@ -147,8 +146,7 @@ def run_action(environ: Mapping[str, str], interruption: Interruption, outputs: 
     except Cancelled as error:
         echo_with_time(str(error))
         return Reason.KILLED.exit_code  # as when the wait sees the end before the signal
-    first = environ.get(FIRST_OUTPUTS, "").split()
-    text = format_outputs(outputs_of(report, report_path=path), first=first).encode()
+    text = format_outputs(outputs_of(report, report_path=path), first=environ.get(FIRST_OUTPUTS, "").split()).encode()
     try:
         Path(CHILD_IDS).write_bytes(f"{report.application_id}\n".encode() + text)
     except OSError as error:

@@ -342,21 +342,19 @@ def job_properties(request: OozieRequest, path: str, name_node: str, resource_ma
         ``hdfs://host:8020``, ``host:8032``.
     """
     schedule = request.schedule
-    times = {"start": schedule.start, "end": schedule.end} if schedule else {}
     return {
         "nameNode": name_node,
         "resourceManager": resource_manager,
         APP_PATH: path,
         COORDINATOR_PATH if schedule else WORKFLOW_PATH: path,
         "oozie.use.system.libpath": "true",
-        **times,
+        **({"start": schedule.start, "end": schedule.end} if schedule else {}),
         **request.properties,
     }
 
 
 def _root(namespace: str, tag: str, prefixes: Mapping[str | None, str] = {}, **attributes: str) -> Any:
-    namespaces: dict[str | None, str] = {None: namespace, **prefixes}
-    return lxml().Element(f"{{{namespace}}}{tag}", attributes, nsmap=namespaces)
+    return lxml().Element(f"{{{namespace}}}{tag}", attributes, nsmap={None: namespace, **prefixes})
 
 
 def _add(parent: Any, tag: str, text: str | None = None, **attributes: str) -> Any:

@@ -116,13 +116,14 @@ def documents_of(request: OozieRequest, place: Place) -> dict[str, str]:
     SchemasMissing
         The library that checks them is not installed.
     """
-    pairs = job_properties(request, place.path, place.name_node, place.resource_manager)
     roots = {WORKFLOW: fill_workflow(request) if request.flow else build_workflow(request)}
     if request.schedule:
         roots[COORDINATOR] = build_coordinator(request, request.schedule)
     check_faults([*document_faults(roots), *function_faults(roots[WORKFLOW])])
     texts = {name: to_text(root) for name, root in roots.items()}
-    texts[PROPERTIES] = format_oozie_properties(pairs)
+    texts[PROPERTIES] = format_oozie_properties(
+        job_properties(request, place.path, place.name_node, place.resource_manager)
+    )
     texts |= {one.document_file: format_yaml(one.document) for one in request.trainings}
     texts[LAUNCH] = (Path(__file__).parent / LAUNCH).read_text(encoding="utf-8")
     return texts

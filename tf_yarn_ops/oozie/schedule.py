@@ -225,8 +225,9 @@ def utc_days(schedule: Schedule) -> set[int]:
 def moving_day_faults(schedule: Schedule, path: str) -> Iterator[Fault]:
     """Yield the fault of daily data for a schedule whose day in UTC changes with the clock."""
     if len(utc_days(schedule)) > 1:
-        values = {"time": f"{local_start(schedule):%H:%M}", "zone": schedule.timezone}
-        yield Fault(path, ScheduleFault.MOVING_DAY, values)
+        yield Fault(
+            path, ScheduleFault.MOVING_DAY, {"time": f"{local_start(schedule):%H:%M}", "zone": schedule.timezone}
+        )
 
 
 class _Field(NamedTuple):
@@ -278,8 +279,7 @@ def _field_faults(value: str, field: _Field) -> Iterator[Fault]:
         if field.names == DAYS and re.search(r"\d", item.partition("#")[0].partition("/")[0]):
             yield Fault("", ScheduleFault.NUMBERED_DAY, {"given": item})
         elif _values(item, field) is None:
-            values = {"given": item, "field": field.name, "allowed": field.allowed}
-            yield Fault("", ScheduleFault.NOT_IN_FIELD, values)
+            yield Fault("", ScheduleFault.NOT_IN_FIELD, {"given": item, "field": field.name, "allowed": field.allowed})
 
 
 def _values(item: str, field: _Field) -> set[int] | None:
@@ -288,9 +288,8 @@ def _values(item: str, field: _Field) -> set[int] | None:
         return set()
     span, slash, step = item.partition("/")
     ends = [field.least, field.most] if span == "*" else [_number(end, field) for end in span.split("-")]
-    if len(ends) > 2 or not all(field.least <= end <= field.most for end in ends):
-        return None
-    if slash and not (_NUMBER.match(step) and 1 <= int(step) <= field.most):
+    in_range = len(ends) <= 2 and all(field.least <= end <= field.most for end in ends)
+    if not in_range or (slash and not (_NUMBER.match(step) and 1 <= int(step) <= field.most)):
         return None
     begin, end = ends[0], field.most if slash and len(ends) == 1 else ends[-1]
     count = field.most - field.least + 1
