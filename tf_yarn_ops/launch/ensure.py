@@ -141,7 +141,7 @@ class _Ensuring:
     def _old_tasks_run(self, found: Sequence[Mapping[str, Any]]) -> bool:
         """Return whether tasks of an earlier attempt may still train on nodes that YARN has lost."""
         own = [a for a in found if self._identity.previous != IGNORE or generation_of(a) == self._identity.generation]
-        old = old_tasks_end(own, self._user, self._spec.deadlines, self._resourcemanager.now())
+        old = old_tasks_end(own, self._user, self._spec.deadlines, self._session.resourcemanager.now())
         if old is not None:
             self._log_once(
                 f"waiting until {local_time(old[1])}: tasks of '{old[0]}' may still run on nodes that YARN has lost"
