@@ -3,6 +3,7 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -55,8 +56,9 @@ def test_the_claim_of_another_user_is_refused(place):
     claims_of(place).make(0, number(1))
     cluster = place.cluster()
     other = StagingDirectory(staged_at(replace(cluster, user="bob"), cluster.staging))
+    session = SimpleNamespace(staging=lambda user: other, resourcemanager=place.launcher().session.resourcemanager)
     with pytest.raises(SubmissionRejected, match=rf"/0 belongs to {USER}, not to bob"):
-        Claims(other, ME).latest()
+        Claims(session, "bob", ME).latest()
 
 
 @pytest.mark.parametrize(
@@ -95,6 +97,23 @@ def test_the_caller_that_watches_an_application_is_named_by_its_claim(place):
     assert watching_caller(staging, mine(1)) == ME.key
     assert watching_caller(staging, mine(2)) is None
     assert watching_caller(staging, {**mine(1), "applicationTags": ""}) is None
+
+
+@pytest.mark.parametrize("ahead", [600, -600])
+@pytest.mark.parametrize("newer_differs", [False, True])
+def test_patience_for_an_older_run_ends_by_the_resourcemanagers_clock(place, monkeypatch, ahead, newer_differs):
+    """One of two executors has a clock that is so many seconds ahead."""
+    began, right = time.time(), time.time
+
+    def client(generation, differs):
+        place.yarn.ahead = -ahead if differs else 0
+        monkeypatch.setattr(time, "time", lambda: right() + (ahead if differs else 0))
+        session = place.launcher().session
+        session.resourcemanager.find(user=USER)
+        return Claims(session, USER, Identity(ME.key, generation, 0, ME.deployment, run=Run(0, 60.0)))
+
+    client(1, not newer_differs).start_run()
+    assert client(2, newer_differs).older_runs([]) == {1: pytest.approx(began + 60, abs=30)}
 
 
 def test_end_of_a_run_leaves_the_runs_of_other_generations(place):

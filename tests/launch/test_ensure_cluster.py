@@ -143,7 +143,7 @@ def outage(hadoop, tmp_path_factory):
     reserved, running, middle = (Identity(f"{name} {time.time()}") for name in ("reserved", "running", "middle"))
     launcher = new_launcher(hadoop)
     seen.claimed = launcher.session.resourcemanager.new_application()[0]
-    Claims(launcher.session.staging(launcher.cluster.user), reserved).make(0, seen.claimed)
+    Claims(launcher.session, None, reserved).make(0, seen.claimed)
     seen.before = launcher.ensure(job("sleep 600"), running).application_id
     ending = launcher.submit(job(f"while [ ! -e {mark} ]; do sleep 0.1; done"))
     for one in (seen.before, ending):

@@ -31,7 +31,7 @@ def live(launcher, identity):
 
 def claimed(launcher, identity):
     """Return the applications that clients have claimed for an identity."""
-    claim = Claims(launcher.session.staging(launcher.cluster.user), identity).latest()
+    claim = Claims(launcher.session, None, identity).latest()
     return {claim.application_id} if claim else set()
 
 
@@ -94,7 +94,7 @@ def killed_in_a_gap_and_called_again_trains_once(access, launcher, gap):
     assert before in ([], [report.application_id])
     assert len(found(launcher, identity)) == 1
     if gap in ("claimed", "staging"):  # what the dead client had claimed was submitted, not something else
-        assert Claims(launcher.session.staging(launcher.cluster.user), identity).latest().number == 0
+        assert Claims(launcher.session, None, identity).latest().number == 0
     assert launcher.kill(report.application_id, "enough").reason is Reason.KILLED
     until(lambda: report.application_id not in directories(launcher))
 

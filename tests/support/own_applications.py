@@ -25,4 +25,4 @@ def mine(at, state="RUNNING", generation=1, attempt=2, reason=None, **fields):
 
 
 def claims_of(place, identity=ME):
-    return Claims(place.launcher().session.staging(USER), identity)
+    return Claims(place.launcher().session, USER, identity)

@@ -161,7 +161,7 @@ class JobRun:
                 raise
             finally:
                 with suppress(TfYarnError):  # A newer execution that waits then waits until the lease runs out.
-                    claims = Claims(launcher.session.staging(job.user), identity)
+                    claims = Claims(launcher.session, job.user, identity)
                     (claims.end_run if over or self._ending.why else claims.renew_run)()
         path = self._environ.get("JOB_OUTPUT_PROP_FILE")
         if path and report.reason is Reason.SUCCEEDED:

@@ -14,7 +14,6 @@ import json
 import logging
 import re
 import socket
-import time
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SubmissionRejected
+from ..follow.session import Session
 from ..follow.yarn_report import read_yarn_report
 from ..hadoop.resourcemanager import ENDED
 from ..runtime.common.file_storage import FileStatus
@@ -63,11 +63,16 @@ class Claims:
 
     Parameters
     ----------
-    staging : StagingDirectory
+    session : Session
+        Runs have the times of the ResourceManager's clock, because two machines need not agree on theirs.
+    user : str or None
+        Whose staging directory has the claims. None: the user of the cluster.
     identity : Identity
     """
 
-    def __init__(self, staging: StagingDirectory, identity: Identity):
+    def __init__(self, session: Session, user: str | None, identity: Identity):
+        staging = session.staging(user)
+        self._now = session.resourcemanager.now
         self._files = staging.filesystem
         self._owner = staging.cluster.user
         self._staging = staging.cluster.staging
@@ -168,7 +173,7 @@ class Claims:
     def renew_run(self) -> None:
         """Record that this attempt still runs."""
         if self._run:
-            self._files.set_modified(f"{self._folder}/{self._run}", int(time.time() * 1000))
+            self._files.set_modified(f"{self._folder}/{self._run}", int(self._now() * 1000))
 
     def end_run(self, keep: str | None = None) -> None:
         """Record that no further attempt of this generation follows."""
@@ -198,7 +203,7 @@ class Claims:
             times = [status.modified, *(int(one.get("finishedTime") or 0) for one in ended)]
             if generation < self._identity.generation and not over and goes_on:
                 at = max(times) / 1000 + patience
-                if at > time.time() and not self._folder_is_deleted(name):
+                if at > self._now() and not self._folder_is_deleted(name):
                     until[generation] = at
         return until
 

@@ -121,7 +121,7 @@ class _Ensuring:
         )
 
     def _claims(self) -> Claims:
-        return Claims(self._session.staging(self._user), self._identity)
+        return Claims(self._session, self._user, self._identity)
 
     def _decide(self) -> SubmissionDecision:
         found = self._session.resourcemanager.find(tags=[self._identity.tag], user=self._user)
