@@ -17,6 +17,7 @@ from support.fake_yarn import STAMP
 from support.waiting import until
 from tf_yarn_ops.airflow import TfYarnInfrastructureError, TfYarnJobFailed
 from tf_yarn_ops.airflow.outcome import build_event
+from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 pytestmark = pytest.mark.slow
@@ -107,10 +108,21 @@ def test_a_trigger_that_failed_is_replaced_by_the_worker(site):
     assert (value["reason"], value["application_id"], site.submissions()) == ("SUCCEEDED", ID, 1)
 
 
-def test_allocation_timeout_is_submitted_again_where_the_job_asks_for_it(site, monkeypatch):
+@pytest.mark.parametrize("at_once", [False, True])
+def test_allocation_timeout_is_submitted_again_where_the_job_asks_for_it(site, monkeypatch, at_once):
+    """It may have ended when the call that submits it returns."""
+    ensure = Launcher.ensure
+
+    def ended(launcher, *arguments):
+        report = ensure(launcher, *arguments)
+        if at_once:
+            site.end(ID, Reason.ALLOCATION_TIMEOUT)
+        return launcher.report(report.application_id)
+
+    monkeypatch.setattr(Launcher, "ensure", ended)
     spec = {"tasks": {"worker": {"memory": 256}}, "command": "true", "restart": {"allocation_retries": 1}}
     operator = site.operator(spec=spec, task_command=None, cluster_requirement=None, task_memory=None)
-    with site.ending(reason=Reason.ALLOCATION_TIMEOUT), site.ending(SECOND):
+    with nullcontext() if at_once else site.ending(looks=3, reason=Reason.ALLOCATION_TIMEOUT), site.ending(SECOND):
         value, ti, _ = run(operator)
     assert value["application_id"] == ti.xcoms["tf_yarn"]["application_id"] == SECOND
 

@@ -155,7 +155,8 @@ class TaskExecution:
             program = self._program() if outcome.error is None else None
             if program is not None:  # nobody has shown them in this try
                 run_in_thread(partial(program.show, report.application_id), self._check_killed)
-            return self._conclude(report)
+            waits = outcome.error is None and self.operator.wait_for_completion
+            return self._conclude(self._try_again(report) if waits else report)
         self._check_killed()
         self._end_abandoned(report.application_id)
         if not self.operator.wait_for_completion:
