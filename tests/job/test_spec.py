@@ -114,8 +114,8 @@ def test_roles_come_from_the_table_unless_the_task_sets_them():
                     "y": {"after": "x"}}},
          ["tasks.worker.after: there is no task type 'prepar' in the request, which has worker, prepare, ps, x, y (did "
           "you mean 'prepare'?)", "tasks.prepare.after: prepare would wait for itself",
-          "tasks.x.after: ps can't come first: its tasks must end by themselves (awaited) and stay outside the cluster "
-          "spec (in_cluster: false)", "tasks.x.after: x would wait for itself", "tasks.y.after: y would wait for itself"]),
+          "tasks.x.after: ps can't come first: its tasks must end by themselves (awaited), matter (fatal) and stay "
+          "outside the cluster spec (in_cluster: false)", "tasks.x.after: x would wait for itself", "tasks.y.after: y would wait for itself"]),
         ({"tasks": {"worker": {"after": "master"}, "chief": 1}, "success": "chief"},
          ["tasks.worker.after: success: chief ends the job before these tasks start; leave it out"]),
         ({"tags": ["a"] * 7}, ["tags: 7 given, at most 6 allowed"]),

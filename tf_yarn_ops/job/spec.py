@@ -114,8 +114,8 @@ class JobFault(FaultCode):
         "ask for {given}; Skein's application master requests at most {most} resources besides memory and vcores"
     )
     NEVER_BEFORE = (
-        "{given} can't come first: its tasks must end by themselves (awaited) and stay outside the cluster spec "
-        "(in_cluster: false)"
+        "{given} can't come first: its tasks must end by themselves (awaited), matter (fatal) and stay outside the "
+        "cluster spec (in_cluster: false)"
     )
     ENDS_BEFORE = "success: chief ends the job before these tasks start; leave it out"
     CIRCLE = "{given} would wait for itself"
@@ -685,7 +685,7 @@ def _order_faults(job: JobSpec) -> Iterator[Fault]:
         for before in task.after:
             if before not in job.tasks:
                 yield Fault(path, NotationFault.NO_SUCH_TYPE, {"given": before, "allowed": tuple(job.tasks)})
-            elif not job.role_of(before).awaited or job.role_of(before).in_cluster:
+            elif job.role_of(before) != (False, True, True):
                 yield Fault(path, JobFault.NEVER_BEFORE, {"given": before})
             elif before == CHIEF and job.success == "chief":
                 yield Fault(path, JobFault.ENDS_BEFORE)

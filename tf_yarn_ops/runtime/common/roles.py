@@ -11,9 +11,9 @@ class Role(NamedTuple):
     in_cluster : bool
         Whether the task is part of the cluster spec.
     awaited : bool
-        Whether success needs its exit code 0. A task that is not awaited is ended with the job.
+        Whether the job waits for its end. A task that is not awaited is ended with the job.
     fatal : bool
-        Whether its failure fails the job.
+        Whether its failure fails the job. Without a success of any awaited task the job fails, too.
     """
 
     in_cluster: bool

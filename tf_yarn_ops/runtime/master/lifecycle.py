@@ -287,15 +287,11 @@ def _exited(rules: Rules, state: State, event: Exited) -> Tuple[State, Decision]
     if state.phases[event.task] != RUNNING:
         return state, NOTHING
     if event.code == 0:
-        state = _with(state, event.task, SUCCEEDED)
-        if not _succeeded(rules, state):
-            return _release(rules, state)
-        who = "The chief" if rules.success == "chief" else "All awaited tasks"
-        return _finish(state, Verdict(Reason.SUCCEEDED, f"{who} ended with exit code 0."))
+        return _go_on(rules, _with(state, event.task, SUCCEEDED))
+    what = "%s %s" % (event.task, event.cause or "failed with exit code %d" % event.code)
     state = _with(state, event.task, FAILED)
     if not rules.roles[event.task.type].fatal:
-        return state, NOTHING
-    what = "%s %s" % (event.task, event.cause or "failed with exit code %d" % event.code)
+        return _go_on(rules, state, Verdict(event.reason, what, event.task))
     state = _count(state, event, Reason.TASK_FAILED, what)
     leaves = event.node in excluded_nodes(rules, state)
     whose = event.task if rules.mode == "task" else None
@@ -324,14 +320,39 @@ def _exited(rules: Rules, state: State, event: Exited) -> Tuple[State, Decision]
     return state, decision._replace(replaced_task=event.task)
 
 
+def _go_on(rules: Rules, state: State, failure: Optional[Verdict] = None) -> Tuple[State, Decision]:
+    """Finish after an end that fails no job if it was the last awaited one; else start what has waited for it.
+
+    FAILED are only tasks that are not fatal. One success is enough; without any the job ends with the last failure.
+    """
+    by_chief = rules.success == "chief"
+    awaited = [
+        phase
+        for task, phase in state.phases.items()
+        if (task.type == CHIEF if by_chief else rules.roles[task.type].awaited)
+    ]
+    if not all(phase in (SUCCEEDED, FAILED) for phase in awaited):
+        return _release(rules, state) if state.published else (state, NOTHING)
+    failed = awaited.count(FAILED)
+    if failure and SUCCEEDED not in awaited:
+        return _finish(state, failure._replace(message=failure.message + "; no awaited task has succeeded"))
+    message = "%s ended with exit code 0." % ("The chief" if by_chief else "All awaited tasks")
+    if failed:
+        message = "All awaited tasks have ended; %d of them failed, which fatal: false allows." % failed
+    return _finish(state, Verdict(Reason.SUCCEEDED, message))
+
+
 def _lost(rules: Rules, state: State, event: Lost) -> Tuple[State, Decision]:
     if state.phases[event.task] in (SUCCEEDED, FAILED):
         return state, NOTHING
-    if not needed(rules, event.task.type):
-        # Another container of the same size would be ended, too.
-        return _with(state, event.task, FAILED if event.reason is Reason.OUT_OF_MEMORY else LOST), NOTHING
-    state = _with(state, event.task, LOST)
     what = "%s was lost: %s" % (event.task, event.cause)
+    # Another container of the same size would be ended, too.
+    harmless = state.published and not rules.roles[event.task.type].fatal
+    if event.reason is Reason.OUT_OF_MEMORY and (harmless or not needed(rules, event.task.type)):
+        return _go_on(rules, _with(state, event.task, FAILED), Verdict(event.reason, what, event.task))
+    state = _with(state, event.task, LOST)
+    if not needed(rules, event.task.type):
+        return state, NOTHING
     if event.reason in (Reason.CONTAINER_LOST, Reason.HEARTBEAT_LOST):  # the others say nothing about the node
         state = _count(state, event, event.reason, what)
     left = _spend(state.losses_left, event.task)
@@ -364,12 +385,6 @@ def _is_retryable(rules: Rules, code: int) -> bool:
     if rules.mode == "never" or code in rules.fatal_exit_codes:
         return False
     return not rules.retry_exit_codes or code in rules.retry_exit_codes
-
-
-def _succeeded(rules: Rules, state: State) -> bool:
-    if rules.success == "chief":
-        return any(task.type == CHIEF and phase == SUCCEEDED for task, phase in state.phases.items())
-    return all(phase == SUCCEEDED for task, phase in state.phases.items() if rules.roles[task.type].awaited)
 
 
 def _restart(rules: Rules, state: State, cause: str, delay: float) -> Tuple[State, Decision]:
