@@ -24,6 +24,10 @@ def away(method, path):
     return 503, {}, "starting"
 
 
+def silent(method, path):
+    raise ConnectionResetError
+
+
 @pytest.fixture
 def yarn():
     made = FakeYarn()
@@ -41,11 +45,17 @@ def training(tmp_path, url):
 
 
 @pytest.mark.slow
-def test_a_verdict_waits_until_a_resourcemanager_answers(yarn, tmp_path):
+@pytest.mark.parametrize("at_start", ["it answers", "it recovers"])
+def test_a_verdict_waits_until_a_resourcemanager_answers(yarn, tmp_path, at_start):
     """Skein would give up after 30 s, and YARN would call a training that succeeded AM_FAILED."""
+    if at_start == "it recovers":
+        yarn.faults.append(away)
     with serving(yarn) as url, training(tmp_path, url) as (am, mark):
         until(lambda: yarn.count("GET", STATE))
-        yarn.faults.append(away)
+        looks = yarn.count("GET", STATE) if yarn.faults else 0
+        yarn.faults.clear()
+        until(lambda: yarn.count("GET", STATE) > looks)
+        yarn.faults.append(silent)
         mark.touch()
         until(lambda: "the verdict waits for it" in am.coordinator_log.read_text())
         seen = yarn.count("GET", STATE)

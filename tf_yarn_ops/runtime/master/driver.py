@@ -12,6 +12,8 @@ import select
 import signal
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import List, Optional
 
 from ..common.contract import VERDICT_SECRET, Job, read_job
@@ -24,7 +26,7 @@ from .containers import SkeinContainers
 from .coordinator import Coordinator
 from .lifecycle import Verdict
 from .listener import PortsTaken, listen_on_first_free
-from .partition import await_loss
+from .partition import POLL_SECONDS, await_loss
 from .verdict import (
     FIRST_CONTACT_SECONDS,
     RESOURCEMANAGER_SECONDS,
@@ -87,7 +89,7 @@ async def send_heartbeats(descriptor: int) -> None:
 
 async def coordinate(coordinator: Coordinator, secret: str) -> None:
     """Coordinate the job and end the application with its verdict, which the secret proves; see `verdict_tag`."""
-    began, loop = time.monotonic(), asyncio.get_running_loop()
+    began = time.monotonic()
     job, application_id, containers = coordinator.state.job, coordinator.state.application_id, coordinator.containers
     listener = None
     try:
@@ -96,13 +98,13 @@ async def coordinate(coordinator: Coordinator, secret: str) -> None:
     except PortsTaken as error:
         coordinator.apply(Verdict(Reason.AM_FAILED, f"the coordinator cannot listen: {error}"))
     await containers.connect()
-    reachable = loop.run_in_executor(None, resourcemanager_knows, job.resourcemanagers, application_id, job.authorities)
-    reachable.add_done_callback(lambda known: warn_unless(known.result(), job))
+    finding = asyncio.ensure_future(find_resourcemanager(job, application_id))
     snapshots = history.Snapshots(job, application_id, lambda: coordinator.state.lifecycle, coordinator.status)
-    await coordinator.run(listener, snapshots.leave(), end_when_lost(coordinator, reachable))
+    await coordinator.run(listener, snapshots.leave(), end_when_lost(coordinator, finding))
     report = coordinator.report()
     keeping = history.begin_record(job, application_id, coordinator.status(live=False), snapshots)
-    seen = bool(await reachable)
+    seen = finding.done()
+    finding.cancel()
     left = RESOURCEMANAGER_SECONDS if seen else max(0.0, FIRST_CONTACT_SECONDS - (time.monotonic() - began))
     await wait_for_resourcemanager(job.resourcemanagers, application_id, job.authorities, left, seen)
     await asyncio.wait([keeping], timeout=history.RECORD_HOLD_SECONDS)
@@ -111,11 +113,22 @@ async def coordinate(coordinator: Coordinator, secret: str) -> None:
     logger.info("Ended after %.1f s", time.monotonic() - began)
 
 
-async def end_when_lost(coordinator: Coordinator, reachable: "asyncio.Future[Optional[bool]]") -> None:
-    """End the job when this node is cut off from YARN, if a ResourceManager was ever reached from it."""
+async def find_resourcemanager(job: Job, application_id: str) -> None:
+    """Return when a ResourceManager has shown the application; it may be away when the coordinator starts."""
+    loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1)  # a name service may be silent for long
+    look = partial(resourcemanager_knows, job.resourcemanagers, application_id, job.authorities)
+    known = await loop.run_in_executor(thread, look)
+    warn_unless(known, job)
+    while not known:
+        await asyncio.sleep(POLL_SECONDS)
+        known = await loop.run_in_executor(thread, look)
+
+
+async def end_when_lost(coordinator: Coordinator, finding: "asyncio.Future[None]") -> None:
+    """End the job when this node is cut off from YARN, if a ResourceManager was ever found from it."""
+    await asyncio.shield(finding)
     job = coordinator.state.job
-    if await reachable is not None:
-        coordinator.apply(await await_loss(job.resourcemanagers, job.authorities))
+    coordinator.apply(await await_loss(job.resourcemanagers, job.authorities))
 
 
 def warn_unless(known: Optional[bool], job: Job) -> None:
