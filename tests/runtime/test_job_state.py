@@ -294,6 +294,16 @@ def test_worker_that_rejoins_takes_another_port_when_its_own_was_taken(contact):
     assert state.lifecycle.round == 1 and state.lifecycle.verdict is None
 
 
+def test_two_ports_that_are_taken_at_once_cost_one_loss():
+    """The second news comes when a new round, with new ports, has begun already."""
+    state, peers = published(restart=RestartPolicy("never", max_container_losses=1))
+    for name, now in (("worker_0", 110.0), ("worker_1", 110.1)):
+        receive(state, peers[name], exited(code=1, port_taken=True), now)
+    assert state.lifecycle.verdict is None and state.lifecycle.losses_left == {"": 0}
+    effects = renew(state, peers, 111.0)
+    assert [effect.kind for effect in effects] == ["start"] * 3 and state.lifecycle.round == 2
+
+
 @pytest.mark.parametrize("renewed, delay", [(103.0, 5.0), (110.0, 0.0)])
 def test_new_round_waits_for_the_rest_of_the_back_off(renewed, delay):
     state, peers = published(restart=CLUSTER)

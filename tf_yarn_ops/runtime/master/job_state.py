@@ -406,7 +406,8 @@ class JobState:
             return
         self.registry.ended(peer, message)
         if isinstance(event, Lost):
-            self._decide(event, now)
+            if self.lifecycle.phases[peer.task] == RUNNING:  # else a new round gives it another port anyway
+                self._decide(event, now)
             if self._needs_port(peer) and self.lifecycle.verdict is None:
                 self._send_renew(peer)
             return
