@@ -17,7 +17,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -183,9 +182,8 @@ def launch_docker(docker, user, application, container, folder, script, tokens, 
         pid = docker.inspect(container, "Pid")
         if pid not in ("", "0"):
             write(pid_file, pid)
-        while docker.inspect(container, "Running") == "true":
-            time.sleep(0.2)
-        code = int(docker.inspect(container, "ExitCode") or -1)
+        waited = subprocess.run([*docker.program, "wait", container], capture_output=True, text=True)
+        code = int(waited.stdout.strip() or -1)
     write(f"{pid_file}.exitcode", code)
     sys.exit(code & 255)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tf_yarn_ops.minicluster import artefacts, health
-from tf_yarn_ops.minicluster.daemon_settings import OPENS, Daemon, Settings, file_of, render_xml
+from tf_yarn_ops.minicluster.daemon_settings import JVM_FLAGS, OPENS, Daemon, Settings, file_of, render_xml
 
 from . import high_availability, kms, knox_server, throwaway_keys
 from .additions import LOCAL_FILES
@@ -327,6 +327,10 @@ class HadoopSettings(Settings):
         yarn |= {
             "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "500",
             "yarn.nodemanager.container-monitor.interval-ms": "10000",
+            # Where containers run by a program of YARN's, each application has a localizer of its own: a JVM.
+            "yarn.nodemanager.container-localizer.java.opts": " ".join(
+                ("-Xmx256m", *JVM_FLAGS, *use_archive(self.classes, DAEMONS))
+            ),
         }
         yarn["yarn.application.classpath"] = ",".join((*jars, str(self.configuration)))
         if self.ha:
