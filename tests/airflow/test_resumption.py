@@ -15,10 +15,11 @@ from support import airflow_setup
 from support.airflow_task import ID, SECOND, Running, deferral, first_event, report_of, resume, run, task_log
 from support.fake_yarn import STAMP
 from support.waiting import until
-from tf_yarn_ops.airflow import TfYarnInfrastructureError, TfYarnJobFailed
+from tf_yarn_ops.airflow import TfYarnInfrastructureError, TfYarnJobFailed, execution
 from tf_yarn_ops.airflow.outcome import build_event
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.terminal.progress import Lines
 
 pytestmark = pytest.mark.slow
 
@@ -142,6 +143,20 @@ def test_unlaunched_job_of_a_deferred_task_is_submitted_again(site, capsys):
         value = site.operator(deferrable=True).execute_complete(context, event)
     assert f"{SECOND} FINISHED" in task_log(capsys), "the progress of the second application"
     assert (value["application_id"], value["reason"], site.submissions()) == (SECOND, "SUCCEEDED", 2)
+
+
+def test_secret_with_a_control_character_is_masked_in_lines_of_progress(site, monkeypatch, capsys):
+    monkeypatch.setattr(Lines, "changes", lambda *_: ["its login is hush\u200ehush"])
+    monkeypatch.setattr(
+        execution, "redact", lambda value: value.replace("hush\u200ehush", "***") if isinstance(value, str) else value
+    )
+    with site.not_launching():
+        deferred, context = deferral(site.operator(deferrable=True))
+        event = asyncio.run(first_event(deferred.trigger))
+    with site.ending(SECOND, looks=3):
+        site.operator(deferrable=True).execute_complete(context, event)
+    log = task_log(capsys)
+    assert "its login is ***" in log and "hush" not in log
 
 
 def test_nothing_is_submitted_again_after_the_deadline(site):

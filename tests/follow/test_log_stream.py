@@ -1,5 +1,6 @@
 """New lines of growing logs, look by look; the nodes are on the wire and answer as Hadoop's NodeManagers do."""
 
+import itertools
 import socket
 import time
 from contextlib import closing
@@ -12,7 +13,7 @@ import tf_yarn_ops.follow.log_stream
 from support.fake_yarn import STAMP, application
 from support.node_logs import serve_logs
 from tf_yarn_ops.errors import SpecInvalid
-from tf_yarn_ops.follow.log_reader import Logs
+from tf_yarn_ops.follow.log_reader import Logs, _begin_of_page
 from tf_yarn_ops.follow.log_stream import LogStream, choose_tasks
 from tf_yarn_ops.hadoop.cluster import Cluster, StorageFacts
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -79,6 +80,12 @@ def test_more_than_one_answer_holds_is_read_in_several(yarn, nodes, stream, monk
         assert len(new) <= 100_000 / 7 + 1
         found += [text for _, _, text in new]
     assert found == [f"{number:06d}" for number in range(50_000)]
+
+
+def test_look_at_a_gateways_page_reads_no_more_than_it_takes(monkeypatch):
+    monkeypatch.setattr(tf_yarn_ops.follow.log_reader, "_AT_ONCE", 100_000)
+    endless = itertools.chain([b"<html><pre>"], itertools.repeat(b"x" * 8192))
+    assert b"".join(_begin_of_page(endless)) == b"x" * 100_000
 
 
 def test_a_line_without_an_end_is_cut(yarn, nodes, stream):

@@ -6,6 +6,7 @@ import struct
 import threading
 import time
 
+import httpx
 import pytest
 
 from support.fake_webhdfs import serving_files
@@ -14,7 +15,7 @@ from support.hadoop_clients import client
 from support.waiting import until
 from tf_yarn_ops.errors import ClusterUnreachable, KerberosRefused, SubmissionRejected
 from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
-from tf_yarn_ops.hadoop.transport import Addresses, Failover, explain_body
+from tf_yarn_ops.hadoop.transport import Addresses, Failover, explain_body, seconds_ahead
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.runtime.common import container_http, webhdfs_calls
 from tf_yarn_ops.runtime.common.hdfs import Hdfs
@@ -387,3 +388,21 @@ def test_kept_connection_that_is_reset_is_replaced_once():
         assert made.info()["state"] == made.info()["state"] == "STARTED" and len(accepted) == 2
         with pytest.raises(ClusterUnreachable, match="reset by peer"):
             made.info()
+
+
+@pytest.mark.parametrize(
+    "date, ahead",
+    [
+        ("Thu, 01 Jan 1970 00:16:40 GMT", 0.5),
+        ("Thu, 01 Jan 1970 00:26:40 GMT, Thu, 01 Jan 1970 00:26:40 GMT", 600.5),
+        (None, None),
+        ("", None),
+        ("soon", None),
+        ("Thu, 32 Jan 1970 00:00:00 GMT", None),
+        ("Thu, 01 Jan 99999999999999999999 00:00:00 GMT", None),
+        ("Thu, 01 Jan 1970 99999999999999999999:00:00 GMT", None),
+    ],
+)
+def test_clock_of_a_server_is_read_from_its_answer_if_it_has_one(date, ahead):
+    answer = httpx.Response(200, headers={} if date is None else {"Date": date})
+    assert seconds_ahead(answer, 1000.0) == ahead

@@ -209,8 +209,8 @@ CUT_OFF = (
         ([mine(1, reason=Reason.NODE_LOST)], 75, None),
         ([mine(1, reason=Reason.NODE_LOST, generation=0)], 0, (number(1), 75)),
         ([mine(1, reason=Reason.NODE_LOST), mine(2, reason=Reason.NODE_LOST)], 0, (number(2), 75)),
-        ([mine(1, reason=Reason.NODE_LOST)], -50, (number(1), 75)),
-        ([mine(1, reason=Reason.NODE_LOST)], -61, None),
+        ([mine(1, reason=Reason.NODE_LOST)], -600, (number(1), 75)),  # after a failover, by another clock
+        ([mine(1, reason=Reason.NODE_LOST)], -661, None),
         ([mine(1, reason=Reason.NODE_LOST, user="stranger")], 0, None),
         ([mine(1, "FAILED", diagnostics=CUT_OFF)], 0, (number(1), 75)),
         ([mine(1, reason=Reason.TASK_FAILED)], 0, None),

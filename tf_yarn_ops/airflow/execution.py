@@ -26,6 +26,7 @@ from ..launch.run import EngineRun
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
+from ..terminal.progress import Lines
 from .cleanup import kill_abandoned
 from .exceptions import TfYarnInfrastructureError
 from .fast_kill import KILL_LIMIT, kill_now
@@ -470,8 +471,14 @@ class TaskExecution:
             spec, launcher = self._prepared()
             self._echo(sentence_of(report))
             limit = None if deadline is None else max(0.0, deadline - time.time())
+            lines = Lines()
+
+            def show(changed: JobReport) -> None:
+                for line in lines.changes(changed, time.monotonic()):
+                    self._echo(line)  # as it is: a secret with escapes is not found
+
             try:
-                return self._run.train(launcher, spec, self.identity, after=report, timeout=limit)
+                return self._run.train(launcher, spec, self.identity, show, after=report, timeout=limit)
             except WaitTimeout:
                 return self._end_latest("The task's execution_timeout is over")
 

@@ -190,6 +190,11 @@ def _slice(chunks: Iterable[bytes], begin: int, length: int) -> Iterator[bytes]:
             return
 
 
+def _begin_of_page(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield what one look takes of the log in a gateway's page, and read no more."""
+    return _slice(gateway.read_log_page(chunks), 0, _AT_ONCE)
+
+
 def _begun(chunks: Iterator[LogPart]) -> Iterator[LogPart] | None:
     """Return the chunks of a source after the first has come; None if it has none."""
     first = next(chunks, None)
@@ -376,8 +381,8 @@ class Logs:
         address = self._resourcemanager.address
         if gateway.is_gateway(address):
             url = gateway.log_page(address, file.node, f"{file.container_id}/{file.user}/{file.name}", offset)
-            page = list(self._fetch(url, "text/html", gateway.read_log_page, file.node, limits=_POLL_LIMITS))
-            return b"".join(page)[:_AT_ONCE] if page else None
+            page = list(self._fetch(url, "text/html", _begin_of_page, file.node, limits=_POLL_LIMITS))
+            return b"".join(page) if page else None
         trusted = file.node if known.lists(file.node) else None
         window = _WINDOW
         for _ in range(_POLL_ATTEMPTS):

@@ -35,7 +35,11 @@ class PendingContainers:
     def complete(self, report: JobReport) -> JobReport:
         """Return the report of a running job with a sentence about its missing containers, if it waits for any."""
         waits = any(task.state == PENDING and task.host is None for task in report.tasks)
-        if not waits or report.state != "RUNNING" or time.time() - (report.started_at or 0.0) < _PATIENCE:
+        if (
+            not waits
+            or report.state != "RUNNING"
+            or self._resourcemanager.now() - (report.started_at or 0.0) < _PATIENCE
+        ):
             self._known.pop(report.application_id, None)
             return report
         asked, text = self._known.get(report.application_id, (float("-inf"), ""))

@@ -334,7 +334,7 @@ def seconds_ahead(response: "httpx.Response", now: float) -> float | None:
         # The date has whole seconds. Servers behind Jetty may name the same one twice.
         date = parsedate_to_datetime(response.headers.get("date", "").split("GMT")[0] + "GMT")
         return date.timestamp() + 0.5 - now
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 

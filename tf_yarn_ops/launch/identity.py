@@ -33,8 +33,8 @@ from .growth import outgrew_memory
 LAUNCH_RETRIES = 2
 #: Seconds in which an application master learns from its ResourceManager that YARN has ended it.
 NOTICE_SECONDS = 10.0
-#: Seconds by which the clocks of two ResourceManagers may differ.
-CLOCKS_DIFFER = 60.0
+#: Seconds by which the clocks of two ResourceManagers may differ; above 600 NodeManagers start no container of theirs.
+CLOCKS_DIFFER = 660.0
 #: How the tags of an identity begin; YARN keeps all tags in lower case.
 PREFIXES = ("tfy-", "tfyg-", "tfyd-", VERDICT_TAG)
 #: The tag of generation and attempt.

@@ -158,7 +158,9 @@ class Registry:
         Those of `taken` are not free.
         """
         service, _, instance = container.rpartition("_")
-        plan = self._job.services[service]
+        plan = self._job.services.get(service)
+        if plan is None:
+            return None
         busy = {*self.serving, *taken}
         free = [index for index in plan.indices if TaskId(plan.type, index) not in busy]
         own = plan.indices[int(instance)] if instance.isdigit() and int(instance) < len(plan.indices) else -1
