@@ -1,7 +1,8 @@
 """The coordinator: gather the agents, publish the cluster spec, watch the exits, decide once.
 
 It runs in the application master. `JobState` decides what follows from an event; the parts around it make events of
-messages (`AgentServer`) and of Skein's containers (`ContainerMonitor`). A verdict is final, and needs no client.
+messages (`AgentServer`) and of Skein's containers (`ContainerMonitor`). A verdict needs no client. It is final, except
+that a commit that fails, or an abort while commands linger, replaces a success.
 """
 
 import asyncio
@@ -107,7 +108,10 @@ class Coordinator:
         self.agents.perform(self.state.abort(end, time.monotonic()))
 
     def _on_error(self, error: BaseException) -> None:
-        """End the job after an error in the coordinator itself; otherwise the job would hang."""
+        """End the job after an error in one of the parts; otherwise the job would hang.
+
+        An error in a request to a page, in a snapshot or in the query for YARN's times is at most logged.
+        """
         self.apply(Verdict(Reason.AM_FAILED, f"the coordinator failed: {error!r}"))
 
     # -- the output -------------------------------------------------------------------------

@@ -63,7 +63,8 @@ class DeferredFailures:
     def _is_undecided(self, peers: Collection[Peer], now: float) -> bool:
         """Return whether a task may be lost for which the others restart: its agent has not answered yet.
 
-        The heartbeat's deadline bounds the wait; where there is none, `ANSWER_SECONDS` do.
+        The heartbeat's deadline bounds the wait; where there is none, `ANSWER_SECONDS` do. An agent whose container
+        YARN ends (``terminated``) is awaited until it is lost.
         """
         may_answer = self._heartbeat or now - self._pinged_at <= ANSWER_SECONDS
         return any(

@@ -83,7 +83,7 @@ class JobState:
     published_at : float or None
         When the first cluster spec was published.
     restarts_at : float
-        When the commands of this round may start at the earliest; 0 in the first round.
+        When the commands that the publication of this round starts may do so at the earliest; 0 in the first round.
     cluster : dict
         The cluster spec of this round.
     stopping : bool
@@ -281,7 +281,11 @@ class JobState:
     # -- the shutdown -----------------------------------------------------------------------
 
     def begin_grace(self) -> List[Peer]:
-        """Let the awaited commands that run after the chief's success linger, if they have time for it; return them."""
+        """Let the awaited commands that run after the chief's success linger, if they have time for it; return them.
+
+        Their agents get no message, except ``trained`` after a lost connection. `begin_shutdown` sends it to evaluators
+        and TensorBoard.
+        """
         if self.has_succeeded and self.job.deadlines["success_grace"]:
             peers = self.registry.peers.values()
             self.lingering = [peer for peer in peers if peer.running and self.rules.roles[peer.task.type].awaited]

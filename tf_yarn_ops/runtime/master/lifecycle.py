@@ -1,7 +1,8 @@
 """The lifecycle of a job: `decide`, a pure function from events to decisions.
 
 The coordinator passes an event (an agent registered, a command exited, a container was lost, a deadline passed);
-`decide` returns the next state and the next action. A job has one verdict, and no event after it changes anything.
+`decide` returns the next state and the next action. After the verdict it changes nothing; only a commit that fails, and
+`JobState.abort` while commands linger, replace a success.
 """
 
 from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
@@ -65,6 +66,7 @@ class State(NamedTuple):
     phases : mapping of TaskId to str
     restarts_left, losses_left : mapping of str to int
         The two budgets, never below 0: the job's under `SHARED`, and those of the task types that have their own.
+        Failures of fatal types spend the first, losses of `needed` types the second.
     restarts : int
         The number of failures that led to a restart, for the back-off.
     quick_failures : mapping of TaskId or None to int

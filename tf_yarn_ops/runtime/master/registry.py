@@ -75,7 +75,7 @@ class Peer:
 
     @property
     def address(self) -> str:
-        """``host:port`` in the cluster spec."""
+        """``host:port`` of its task, as in the cluster spec; of TensorBoard that of the front."""
         return f"{self.host}:{self.port}"
 
     def begin(self, round_number: int, at: float) -> None:

@@ -1,7 +1,8 @@
 """The coordinator's end of the way to TensorBoard: a loopback port behind YARN's proxy, connected to the task's front.
 
 Between the machines the bytes travel over mutual TLS with the job's certificate, so nobody reaches TensorBoard except
-the job's viewers through YARN's proxy.
+the job's viewers through YARN's proxy. With `TensorBoardPlan.direct` they travel without TLS, and the front is
+open to all.
 """
 
 import asyncio

@@ -36,7 +36,7 @@ RESOURCEMANAGER_SECONDS = 900.0
 FIRST_CONTACT_SECONDS = 120.0
 #: Seconds between two looks, and between two kills.
 RESOURCEMANAGER_POLL_SECONDS = 1.0
-#: The number of kills over REST after Skein has failed.
+#: The number of kills over REST after Skein has failed; `driver` then sends one more.
 KILLS = 5
 #: Seconds in which YARN ends the coordinator after it has accepted the kill.
 KILL_SECONDS = 20.0
