@@ -180,7 +180,7 @@ _LOCALISATION_FAULTS = (
         ),
     ),
 )
-_END_OF_WORDS = r".{0,400}?(?=\s(?:at|java\.\S+|org\.\S+|Caused by:)\s|\s*\Z)"
+_REST_OF_MESSAGE = r".{0,400}?(?=\s(?:at|java\.\S+|org\.\S+|Caused by:)\s|\s*\Z)"
 
 
 def find_localisation_fault(text: str) -> Optional[StartFault]:
@@ -198,6 +198,6 @@ def find_localisation_fault(text: str) -> Optional[StartFault]:
     if "container-launch" in text:  # it was started; the text may have words of its programs
         return None
     for words, fault in _LOCALISATION_FAULTS:
-        if found := re.search(f"(?:{words}){_END_OF_WORDS}", text, re.S):
+        if found := re.search(f"(?:{words}){_REST_OF_MESSAGE}", text, re.S):
             return fault._replace(words=" ".join(found[0].split()))
     return None
