@@ -150,10 +150,10 @@ def test_secret_with_a_control_character_is_masked_in_lines_of_progress(site, mo
     monkeypatch.setattr(
         execution, "redact", lambda value: value.replace("hush\u200ehush", "***") if isinstance(value, str) else value
     )
+    deferred, context = deferral(site.operator(deferrable=True))
     with site.not_launching():
-        deferred, context = deferral(site.operator(deferrable=True))
         event = asyncio.run(first_event(deferred.trigger))
-    with site.ending(SECOND, looks=3):
+    with site.ending(SECOND, looks=12):
         site.operator(deferrable=True).execute_complete(context, event)
     log = task_log(capsys)
     assert "its login is ***" in log and "hush" not in log
