@@ -2,17 +2,14 @@
 
 import contextlib
 import ctypes
-import functools
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import ssl
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from support.faults import FOREVER, Matrix, Rig, check, job, kill
+from support.faults import FOREVER, Matrix, Rig, check, job, kill, once
 from support.waiting import until
 from tf_yarn_ops.hadoop.site import PORTS
 from tf_yarn_ops.job.parts import Deadlines, Environment, RestartPolicy
@@ -47,10 +44,16 @@ def says(*words):
 # -- containers -----------------------------------------------------------------------------------
 
 
-@MATRIX.row("the agent of a ps gets SIGKILL, only workers may be lost", Reason.CONTAINER_LOST, 90)
-def agent_sigkill(rig):
+@MATRIX.row("YARN kills the container of a ps, only workers may be lost", Reason.CONTAINER_LOST, 90)
+def killed_by_yarn(rig):
+    def blow(application):
+        container = rig.container(application, "ps:0")
+        path = f"/ws/v1/cluster/containers/{container}/signal/FORCEFUL_SHUTDOWN"
+        answer = rig.launcher.session.resourcemanager.request("POST", path)
+        assert answer.status_code == 200, answer.text
+
     spec = job(losses=3, tasks={"worker": TaskSpec(**SMALL), "ps": TaskSpec(**SMALL, max_container_losses=0)})
-    return rig.strike(spec, lambda application: kill(rig.agents(application, "ps")), expect=says("ps:0 was lost"))
+    return rig.strike(spec, blow, expect=says("ps:0 was lost"))
 
 
 @MATRIX.row("an agent gets SIGKILL, one loss allowed", Reason.SUCCEEDED, 120)
@@ -72,35 +75,32 @@ def agent_sigstop(rig):
 HOG = "python -c \"b = bytearray(700 << 20); b[::4096] = b'x' * len(b[::4096]); import time; time.sleep(600)\""
 
 
-@MATRIX.row("a container grows over its memory", Reason.OUT_OF_MEMORY, 180)
+@once
+def grown(rig):
+    """Run a training that needs a second application with more memory; return the ids of both."""
+    ids = []
+    begun = rig.folder / "memory"
+    command = f"if mkdir {begun}; then exec {HOG}; fi; exec {HOG.replace('600', '5')}"
+    spec = job(command, restart=RestartPolicy(max_container_losses=3, memory_growth=4))
+    ended = rig.launcher.run(spec, Identity("grows"), on_reserved=ids.append, poll_interval=0.4, timeout=230)
+    assert (len(ids), ended.memory_mib) == (2, {"worker": 1024}), ended
+    return ids
+
+
+@MATRIX.row("a container grows over its memory", Reason.OUT_OF_MEMORY, 240)
 def over_memory(rig):
+    """No container is replaced, although three may be lost."""
+
     def expect(report):
+        assert len(report.rounds) == 1, report
         assert re.search(r"[\d.]+ ?[MG]B of 256 ?MB physical memory", report.message), report.message
 
-    return rig.run(job(HOG, losses=3), expect)
+    return rig.end(grown(rig)[0], expect=expect)
 
 
 @MATRIX.row("a container grows over its memory, with memory_growth", Reason.SUCCEEDED, 240)
 def over_memory_with_growth(rig):
-    ids = []
-    begun = rig.folder / "memory"
-    command = f"if mkdir {begun}; then exec {HOG}; fi; exec {HOG.replace('600', '5')}"
-    spec = job(command, restart=RestartPolicy(max_container_losses=0, memory_growth=4))
-    ended = rig.launcher.run(spec, Identity("grows"), on_reserved=ids.append, poll_interval=0.4, timeout=230)
-    assert (len(ids), ended.memory_mib) == (2, {"worker": 1024}), ended
-    assert rig.launcher.report(ids[0]).reason is Reason.OUT_OF_MEMORY
-    return rig.end(ended.application_id)
-
-
-@MATRIX.row("YARN kills a container", Reason.CONTAINER_LOST, 90)
-def killed_by_yarn(rig):
-    def blow(application):
-        container = rig.container(application)
-        path = f"/ws/v1/cluster/containers/{container}/signal/FORCEFUL_SHUTDOWN"
-        answer = rig.launcher.session.resourcemanager.request("POST", path)
-        assert answer.status_code == 200, answer.text
-
-    return rig.strike(job(), blow, expect=says("worker:0 was lost"))
+    return rig.end(grown(rig)[1])
 
 
 @MATRIX.row("YARN's kill while a task ignores SIGTERM", Reason.KILLED, 60)
@@ -113,11 +113,11 @@ def killed_while_ignoring(rig):
 
 @MATRIX.row("containers are preempted by the other queue", Reason.PREEMPTED, 90, alone=True)
 def preempted(rig):
-    hungry = {"worker": TaskSpec(instances=7, memory=2048)}
+    hungry = {"worker": TaskSpec(instances=3, memory=4800)}
     other = []
 
     def blow(application):
-        tasks = {"worker": TaskSpec(instances=2, memory=3072)}
+        tasks = {"worker": TaskSpec(memory=6144)}
         other.append(rig.submit(job("true", tasks=tasks, losses=3, queue="default")))
 
     outcome = rig.strike(job(tasks=hungry, queue="low"), blow, expect=says("reempted"))
@@ -257,14 +257,49 @@ def registration(**change):
     return json.dumps(message | change).encode() + b"\n"
 
 
-def goes_on(rig, tmp_path, blow):
-    """Play a fault that a running job has to survive: one round, one start, success."""
-    gate = tmp_path / f"go-{time.monotonic_ns()}"
-    application = rig.submit(job(f"until [ -e {gate} ]; do sleep 0.1; done", losses=0))
+STRANGERS: dict[str, Callable[[Rig, str], None]] = {}
+RESET = "the connection of an agent is reset"
+
+
+def stranger(fault):
+    """Add the decorated function as a row: it gets a running application, which has to go on."""
+
+    def add(visit):
+        STRANGERS[fault] = visit
+        survived(fault)
+        return visit
+
+    return add
+
+
+def survived(fault):
+    """Add a row of the job that survives all these faults: one round, one start, success."""
+
+    @MATRIX.row(fault, Reason.SUCCEEDED, 90)
+    def play(rig):
+        outcome, failed = visited(rig)
+        if failed.get(fault):
+            raise failed[fault]
+        return outcome
+
+
+@once
+def visited(rig):
+    """Let all strangers come to a job at once, then reset its connection; return its outcome, and what failed.
+
+    Its Python has no packages.
+    """
+    home, gate, failed = rig.folder / "bare", rig.folder / "visited", {}
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", home], check=True)
+    command = f"until [ -e {gate} ]; do sleep 0.1; done"
+    application = rig.submit(job(command, losses=0, environment=Environment("venv", str(home))))
     rig.live(application)
     struck = time.time()
     try:
-        blow(application)
+        for visits in (STRANGERS, {RESET: reset_agent}):
+            with ThreadPoolExecutor(len(visits)) as pool:
+                played = {fault: pool.submit(visit, rig, application) for fault, visit in visits.items()}
+            failed |= {fault: done.exception() for fault, done in played.items()}
         assert rig.launcher.report(application).reason is None
     finally:
         gate.touch()
@@ -272,45 +307,10 @@ def goes_on(rig, tmp_path, blow):
     def expect(report):
         assert len(report.rounds) == 1 and report.tasks[0].starts == 1, report
 
-    return rig.end(application, struck, expect=expect)
+    return rig.end(application, struck, expect=expect), failed
 
 
-STRANGERS: dict[str, Callable[[Rig, str], None]] = {}
-VISIT = threading.Lock()
-
-
-def stranger(fault):
-    """Add the decorated function as a row: it gets a running application, which has to go on.
-
-    The strangers of all these rows come to one job, at once.
-    """
-
-    def add(visit):
-        def play(rig):
-            with VISIT:
-                outcome, failed = visited(rig)
-            if failed[fault]:
-                raise failed[fault]
-            return outcome
-
-        STRANGERS[fault] = visit
-        MATRIX.row(fault, Reason.SUCCEEDED, 90)(play)
-        return visit
-
-    return add
-
-
-@functools.cache
-def visited(rig):
-    """Let all strangers come to a job; give its outcome, and what went wrong with each of them."""
-    failed = {}
-
-    def blow(application):
-        with ThreadPoolExecutor(len(STRANGERS)) as pool:
-            visits = {fault: pool.submit(visit, rig, application) for fault, visit in STRANGERS.items()}
-        failed.update((fault, done.exception()) for fault, done in visits.items())
-
-    return goes_on(rig, rig.folder, blow), failed
+survived("the Python of the nodes has no packages")
 
 
 @pytest.fixture(scope="module")
@@ -388,15 +388,14 @@ def reset_connections(pid, port):
     return count
 
 
-@MATRIX.row("the connection of an agent is reset", Reason.SUCCEEDED, 90)
-def tcp_reset(rig):
-    def blow(application):
-        pid = rig.coordinator(application)
-        log = Path(os.readlink(f"/proc/{pid}/fd/1"))
-        assert reset_connections(pid, rig.coordinator_port(application)) == 1
-        until(lambda: "worker_0 is back as worker:0" in log.read_text(errors="replace"))
+survived(RESET)
 
-    return goes_on(rig, rig.folder, blow)
+
+def reset_agent(rig, application):
+    pid = rig.coordinator(application)
+    log = Path(os.readlink(f"/proc/{pid}/fd/1"))
+    assert reset_connections(pid, rig.coordinator_port(application)) == 1
+    until(lambda: "worker_0 is back as worker:0" in log.read_text(errors="replace"))
 
 
 # -- coordinator and application master -------------------------------------------------------------
@@ -438,16 +437,6 @@ def _free(base):
     except OSError:
         return False
     return True
-
-
-@MATRIX.row("the Python of the nodes has no packages", Reason.SUCCEEDED, 90)
-def bare_python(rig):
-    home = rig.folder / "bare"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", home], check=True)
-    submitted = time.time()
-    outcome = rig.end(rig.submit(job("true", environment=Environment("venv", str(home)))), submitted)
-    shutil.rmtree(home)
-    return outcome
 
 
 @pytest.mark.parametrize("row", MATRIX.rows, ids=str)

@@ -6,6 +6,7 @@ The rows of a file are played at once, a few at a time; those that need the whol
 """
 
 import contextlib
+import functools
 import os
 import re
 import signal
@@ -118,6 +119,25 @@ class Matrix:
             for future in played.values():
                 future.cancel()
         rig.close()
+
+
+def once(play):
+    """Return a function that plays on each rig once, for several rows, which get the same result or exception."""
+    played: dict[Rig, Future] = {}
+    lock = threading.Lock()
+
+    @functools.wraps(play)
+    def replay(rig):
+        with lock:
+            if rig not in played:
+                played[rig] = Future()
+                try:
+                    played[rig].set_result(play(rig))
+                except Exception as error:
+                    played[rig].set_exception(error)
+        return played[rig].result()
+
+    return replay
 
 
 def _play(row, rig):
