@@ -2,6 +2,7 @@
 
 import signal
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,27 @@ def port_taken(rig):
 
     with tempfile.TemporaryDirectory() as folder, taking_port(Path(folder)) as command:
         return rig.run(job(tasks={"worker": TaskSpec(command=command, hold_port=False, **SMALL)}, losses=1), expect)
+
+
+# -- deadlines: allocation and heartbeat are rows of test_container.py, queue and registration of test_client.py --
+
+
+def overdue(rig, words, **deadlines):
+    def expect(report):
+        assert all(word in report.message for word in words), report.message
+
+    submitted = time.time()
+    return rig.end(rig.submit(job(deadlines=Deadlines(stop_grace=1, **deadlines))), submitted, expect=expect)
+
+
+@MATRIX.row("the execution deadline passes", Reason.EXECUTION_TIMEOUT, 60)
+def execution_deadline(rig):
+    return overdue(rig, ["the training took longer than 2 s", "running: worker:0"], execution=2)
+
+
+@MATRIX.row("the total deadline passes", Reason.TOTAL_TIMEOUT, 60)
+def total_deadline(rig):
+    return overdue(rig, ["the job took longer than 6 s"], total=6)
 
 
 @pytest.fixture(scope="module")

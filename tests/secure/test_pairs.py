@@ -10,7 +10,7 @@ import pytest
 
 from support import failover_rows, identity_rows
 from support.access import by_keytab
-from support.client_rows import ON_SECURED, ROWS
+from support.client_rows import ROWS, SECURED_ROWS
 from support.faults import Matrix, Rig, check
 from support.two_nodes import launcher_by
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
 
 #: Fewer rows than by hand, ./dev test secure --all; tests/faults/test_client.py plays all without Kerberos.
 ALL = os.environ.get("YTF_TEST_SECURE") == "all"
-MATRIX = Matrix([row for row in ROWS if ALL or row.fault in ON_SECURED])
+MATRIX = Matrix(ROWS if ALL else SECURED_ROWS)
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,10 @@
 import shutil
 import signal
 import time
+from dataclasses import replace
 
 from support.client_process import Client
-from support.faults import FOREVER, Matrix, Outcome
+from support.faults import FOREVER, Matrix, Outcome, once
 from support.hadoop.hosts import set_by_clock
 from support.waiting import until
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -20,14 +21,6 @@ GAPS = {
     "during": "during the submission",
     "after": "just after the submission",
     "waiting": "while it waits",
-}
-#: What tickets or HTTPS change, of the rows below: a kill, an attach and the lease; files; proxies.
-ON_SECURED = {
-    "the client gets SIGTERM while it waits",
-    "the client gets SIGKILL while it waits and is called again",
-    "the client gets SIGKILL while it waits and is not called again, lease of 20 s",
-    "the disk of the client's working directory is full",
-    "http_proxy leads to nowhere",
 }
 BY_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
@@ -55,14 +48,17 @@ def signalled(number, gap):
     return play
 
 
-def killed(gap):
+def killed_in(*gaps):
+    """Return a row that kills a client in each of these gaps of one training; the client that comes after them ends it."""
+
     def play(rig):
         run_id, gate = unique("sigkill"), rig.folder / f"gate {time.monotonic_ns()}"
         command = f"until [ -e '{gate}' ]; do sleep 0.1; done"
-        client = Client(rig, run_id, command, gap)
         struck = time.monotonic()
-        client.process.kill()
-        client.process.communicate(timeout=60)
+        for gap in gaps:
+            client = Client(rig, run_id, command, gap)
+            client.process.kill()
+            client.process.communicate(timeout=60)
         again = Client(rig, run_id, command)
         gate.touch()
         code, report = again.end()
@@ -74,13 +70,16 @@ def killed(gap):
     return play
 
 
-for _gap, _when in GAPS.items():
-    for _number in BY_SIGNAL:
-        MATRIX.row(f"the client gets {_number.name} {_when}", Reason.KILLED, 60)(signalled(_number, _gap))
-    MATRIX.row(f"the client gets SIGKILL {_when} and is called again", Reason.SUCCEEDED, 240)(killed(_gap))
+killed = once(killed_in(*GAPS))
+for _number, (_gap, _when) in zip((*BY_SIGNAL, *BY_SIGNAL), GAPS.items(), strict=True):  # each signal in two gaps
+    MATRIX.row(f"the client gets {_number.name} {_when}", Reason.KILLED, 60)(signalled(_number, _gap))
+    MATRIX.row(f"the client gets SIGKILL {_when} and is called again", Reason.SUCCEEDED, 240)(killed)
 
 
-@MATRIX.row("the client gets SIGKILL while it waits and is not called again, lease of 20 s", Reason.LEASE_EXPIRED, 120)
+LEFT_ALONE = "the client gets SIGKILL while it waits and is not called again, lease of 20 s"
+
+
+@MATRIX.row(LEFT_ALONE, Reason.LEASE_EXPIRED, 120)
 def left_alone(rig, *options):
     """A client without a name for its training has a lease by default; here it is a short one."""
     tag = f"left-{time.monotonic_ns()}"
@@ -119,14 +118,30 @@ def racing(rig):
     )
 
 
-@MATRIX.row("the disk of the client's working directory is full", Reason.SUCCEEDED, 240)
-def disk_full(rig):
-    """No file of the client may grow by a byte, wherever it is."""
+@once
+def without_disk_and_proxy(rig):
+    """No file of the client may grow by a byte, wherever it is, and no proxy of its environment answers."""
     limit = [BASH, "-c", 'trap "" XFSZ; ulimit -f 0; ! echo x 2>/dev/null >probe && exec "$@"', BASH]
-    return succeeds(rig, Client(rig, unique("full"), "true", before=[ENV, "-C", str(rig.folder), *limit]))
-
-
-@MATRIX.row("http_proxy leads to nowhere", Reason.SUCCEEDED, 240)
-def proxy(rig):
     nowhere = dict.fromkeys(("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy"), "http://127.0.0.1:1")
-    return succeeds(rig, Client(rig, unique("proxy"), "true", **nowhere))
+    before = [ENV, "-C", str(rig.folder), *limit]
+    return succeeds(rig, Client(rig, unique("full"), "true", before=before, **nowhere))
+
+
+MATRIX.row("the disk of the client's working directory is full", Reason.SUCCEEDED, 240)(without_disk_and_proxy)
+MATRIX.row("http_proxy leads to nowhere", Reason.SUCCEEDED, 240)(without_disk_and_proxy)
+
+
+KILLED_WHILE_IT_WAITS = f"the client gets SIGKILL {GAPS['waiting']} and is called again"
+#: What tickets or HTTPS change, of the rows above: a kill, an attach and the lease; files; proxies.
+ON_SECURED = {
+    "the client gets SIGTERM while it waits",
+    KILLED_WHILE_IT_WAITS,
+    LEFT_ALONE,
+    "the disk of the client's working directory is full",
+    "http_proxy leads to nowhere",
+}
+SECURED_ROWS = [
+    replace(row, play=killed_in("waiting")) if row.fault == KILLED_WHILE_IT_WAITS else row
+    for row in ROWS
+    if row.fault in ON_SECURED
+]
