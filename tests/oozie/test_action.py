@@ -78,6 +78,14 @@ def test_forged_report_is_no_result(act, yarn, capfd, how):
     assert "evil" not in capfd.readouterr().err
 
 
+def test_a_request_with_faults_names_them_all(act, yarn, tmp_path):
+    with open(tmp_path / "job.yaml", "a", encoding="utf-8") as file:
+        file.write("memorry: 1\nqueue: 5\n")
+    code, outputs = act()
+    assert (code, outputs["reason"], outputs["status"]) == (2, "SPEC_INVALID", "FAILED")
+    assert "memorry" in outputs["message"] and "queue" in outputs["message"] and not yarn.apps
+
+
 def test_action_names_the_refusal_of_a_submission(act, capfd, tmp_path):
     with open(tmp_path / "job.yaml", "a", encoding="utf-8") as file:
         file.write("queue: nowhere\n")

@@ -5,7 +5,6 @@ The rows run side by side; those in which a server dies come behind them, one af
 
 import json
 import signal
-import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -76,12 +75,9 @@ BRANCH = """
 @pytest.mark.door
 @row
 def test_next_action_reads_the_outputs_and_a_branch_the_metric(site):
-    """The first try fails, so retry-max trains again."""
-    command = in_turn(site.folder / "tries", "exit 1", result(accuracy=0.93, odd=ODD, large="x" * 3000) + "\n")
-    run = site.run("success", command, more=BRANCH, ok="judge", retry=' retry-max="1" retry-interval="0"')
+    run = site.run("success", result(accuracy=0.93, odd=ODD, large="x" * 3000), more=BRANCH, ok="judge")
     run.wait("SUCCEEDED")
-    _, application_id = site.yarn.settled(run, FAILED, SUCCEEDED)
-    assert run.action()["userRetryCount"] == 1
+    (application_id,) = site.yarn.settled(run, SUCCEEDED)
     outputs = run.outputs()
     assert javaproperties.loads(run.action()["data"]) == {
         name: value for name, value in outputs.items() if name != "hadoopJobs"
@@ -140,7 +136,7 @@ def test_console_says_why_when_the_node_has_no_interpreter(site):
 
 @row
 def test_listed_jobs_train_in_their_order_and_only_failed_ones_again(site):
-    over, order = site.folder / "listed-over", site.folder / "order"
+    over, slow, order = site.folder / "listed-over", site.folder / "listed-slow-trains", site.folder / "order"
 
     def trains(name, needs=(), first="true", **others):
         command = f"{in_turn(site.folder / f'listed-{name}', first, 'true')} && echo {name} >> {order}"
@@ -150,38 +146,22 @@ def test_listed_jobs_train_in_their_order_and_only_failed_ones_again(site):
         return (site.server.action(run.workflow, name) or {}).get("status")
 
     folder = site.packed("listed", [
-        trains("features"), trains("deep", ["features"]),
+        trains("features"),
         trains("wide", ["features"], f"{until_there(over)}; exit 3"),
-        trains("slow", ["features"], until_there(site.folder / "never")),
-        trains("pick", ["wide", "deep", "slow"])])  # fmt: skip
+        trains("slow", ["features"], f"touch {slow}; {until_there(site.folder / 'never')}"),
+        trains("pick", ["wide", "slow"])])  # fmt: skip
     run = Run(site, "listed", site.ytf("run", "app", folder=folder)[0])
-    until(lambda: status("deep") == "OK" and len(site.yarn.ids(run)) == 4, WORKFLOW, 0.5)
+    until(lambda: slow.exists() and len(site.yarn.ids(run)) == 3, WORKFLOW, 0.5)
     over.touch()
     run.wait("KILLED")
     until(lambda: not site.yarn.live(run) and not alive(run), WORKFLOW)
     assert console(site, run.workflow).startswith("wide: TASK_FAILED application_")
-    assert (status("deep"), status("wide"), status("slow")) == ("OK", "ERROR", "KILLED")
+    assert [status(name) for name in ("features", "wide", "slow")] == ["OK", "ERROR", "KILLED"]
     site.server.change(run.workflow, "rerun", properties={"oozie.wf.rerun.failnodes": "true"})
     run.wait("SUCCEEDED")
-    features, deep, *again, pick = order.read_text().split()
-    assert (features, deep, sorted(again), pick) == ("features", "deep", ["slow", "wide"], "pick")
-    assert sorted(site.yarn.ending(one) for one in site.yarn.ids(run)) == [FAILED, *[SUCCEEDED] * 5, KILLED]
-
-
-REASON = """<decision name="judge"><switch>
-  <case to="told">${{wf:actionData('train')['status'] eq 'FAILED' and wf:actionData('train')['reason'] eq 'TASK_FAILED'}}</case>
-  <default to="failed"/>
-</switch></decision>
-<action name="told"><fs><mkdir path="{filesystem}/told"/></fs><ok to="end"/><error to="failed"/></action>"""
-
-
-@row
-def test_decision_reads_the_outputs_of_a_failed_training(site):
-    run = site.run("status", "exit 3", more=REASON, error="judge")
-    run.wait("SUCCEEDED")
-    (application_id,) = site.yarn.settled(run, FAILED)
-    assert (run.outputs()["exit_code"], run.outputs()["hadoopJobs"]) == ("1", application_id)
-    assert site.files.status("/told")
+    features, *again, pick = order.read_text().split()
+    assert (features, sorted(again), pick) == ("features", ["slow", "wide"], "pick")
+    assert sorted(site.yarn.ending(one) for one in site.yarn.ids(run)) == [FAILED, *[SUCCEEDED] * 4, KILLED]
 
 
 @row
@@ -191,20 +171,11 @@ def test_kill_between_tries_of_retry_max_ends_the_training(site):
     run = site.run("between", command, retry=' retry-max="1" retry-interval="0"')
     until(lambda: site.yarn.live(run) and len(site.yarn.ids(run)) == 2, WORKFLOW, 0.5)
     run.training()
+    assert run.action()["userRetryCount"] == 1
     run.kill()
     run.wait("KILLED")
     until(lambda: not site.yarn.live(run) and not alive(run), WORKFLOW)
     site.yarn.settled(run, FAILED, KILLED)
-
-
-@row
-def test_the_workflows_user_trains(site):
-    site.give_home("alice")
-    run = site.run("alices", "true", user="alice")
-    run.wait("SUCCEEDED")
-    (application,) = site.yarn.gone(run)
-    report = site.files.status(run.outputs()["report_path"].removeprefix(site.filesystem))
-    assert (application["user"], report.owner) == ("alice", "alice")
 
 
 @row
@@ -214,39 +185,9 @@ def test_example_retrains_the_earlier_model_and_promotes_by_metric(site):
 
 
 @row
-def test_each_nominal_time_trains_once_and_again_for_a_rerun(site):
-    coordinator, data = site.schedule("clicks", 'echo "{\\"when\\": \\"$nominalTime\\"}" > $YTF_RESULT_FILE', 2)
-    other, others_data = site.schedule("others", "true", 1, application="/apps/clicks")
-    for folder in (data[0], others_data[0]):
-        site.write(f"{folder}/_SUCCESS", "")
-
-    def ended(job, number, status="SUCCEEDED"):
-        def action():
-            found = next((item for item in site.server.info(job)["actions"] if item["actionNumber"] == number), None)
-            return found if found and found["status"] == status else None
-
-        return until(action, WORKFLOW, 0.5)
-
-    first = ended(coordinator, 1)
-    assert ended(coordinator, 2, "WAITING")["missingDependencies"]
-    site.write(f"{data[1]}/_SUCCESS", "")
-    workflows = [first["externalId"], ended(coordinator, 2)["externalId"], ended(other, 1)["externalId"]]
-    outputs = [Run(site, "clicks", workflow).outputs() for workflow in workflows]
-    assert outputs[0]["metric.when"] == outputs[2]["metric.when"] != outputs[1]["metric.when"]
-    site.server.change(coordinator, "coord-rerun", type="action", scope="1", refresh="true", nocleanup="true")
-    again = until(
-        lambda: (found := ended(coordinator, 1)) and found["externalId"] != workflows[0] and found, WORKFLOW, 0.5
-    )
-    outputs.append(Run(site, "clicks", again["externalId"]).outputs())
-    assert outputs[3]["metric.when"] == outputs[0]["metric.when"]
-    trained = site.yarn.settled(Run(site, "clicks", workflows[0]), *[SUCCEEDED] * 4)
-    assert sorted(trained) == sorted(item["application_id"] for item in outputs)
-
-
-@row
-def test_listed_jobs_train_for_each_nominal_time_and_again_for_a_rerun(site):
-    order, begin, data = site.folder / "nightly-order", site.began, "/data/nightly/%Y-%m-%d-%H-%M"
-    stamps = [time.strftime("%Y%m%d%H%M", time.gmtime(begin + 60 * number)) for number in range(2)]
+def test_listed_jobs_train_for_a_nominal_time_and_again_for_a_rerun(site):
+    order, time_of_run = site.folder / "nightly-order", time.gmtime(site.began)
+    when, data = (time.strftime(form, time_of_run) for form in ("%Y%m%d%H%M", "/data/nightly/%Y-%m-%d-%H-%M"))
 
     def trains(name, **others):
         return {"name": name, "job": {"command": f"echo {name} ${{nominalStamp}} ${{clicks}} >> {order}"}, **others}
@@ -257,11 +198,9 @@ def test_listed_jobs_train_for_each_nominal_time_and_again_for_a_rerun(site):
         "--frequency",
         "1m",
         "--start",
-        stamp(begin),
+        stamp(site.began),
         "--end",
-        stamp(begin + 120),
-        "--concurrency",
-        "2",
+        stamp(site.began + 60),
         "--sla-end",
         "3h",
         "--data",
@@ -269,33 +208,33 @@ def test_listed_jobs_train_for_each_nominal_time_and_again_for_a_rerun(site):
         "--output-data",
         "/models/nightly-${YEAR}${MONTH}${DAY}${HOUR}${MINUTE}",
     )
-    for number in range(2):
-        site.write(f"{time.strftime(data, time.gmtime(begin + 60 * number))}/_SUCCESS", "")
+    site.write(f"{data}/_SUCCESS", "")
     coordinator, _ = site.ytf("run", "app", folder=folder)
+
+    def rerun(nocleanup):
+        options = {"type": "action", "scope": "1", "refresh": "true", "nocleanup": nocleanup}
+        site.server.change(coordinator, "coord-rerun", **options)
+
     site.server.wait(coordinator, "SUCCEEDED", seconds=2 * WORKFLOW)
-    clicks = [f"{site.filesystem}{time.strftime(data, time.gmtime(begin + 60 * number))}" for number in range(2)]
-    for when, where in zip(stamps, clicks, strict=True):
-        mine = [line for line in order.read_text().splitlines() if when in line]
-        assert mine == [f"features {when} {where}", f"model {when} {where}"]
-        site.write(f"/models/nightly-{when}/model", "")
+    trained = [f"{name} {when} {site.filesystem}{data}" for name in ("features", "model")]
+    assert order.read_text().splitlines() == trained
+    site.write(f"/models/nightly-{when}/model", "")
     asked = {"timezone": "GMT", "filter": f"parent_id={coordinator}"}
     until(
-        lambda: (
-            [one["slaStatus"] for one in site.server.ask("GET", "sla", params=asked)["slaSummaryList"]]
-            == ["MET", "MET"]
-        ),
+        lambda: [one["slaStatus"] for one in site.server.ask("GET", "sla", params=asked)["slaSummaryList"]] == ["MET"],
         WORKFLOW,
         1,
     )
     # A rerun deletes the model first, unless it runs with -nocleanup.
-    for scope, nocleanup in ("1", "true"), ("2", "false"):
-        site.server.change(coordinator, "coord-rerun", type="action", scope=scope, refresh="true", nocleanup=nocleanup)
-    until(
-        lambda: sorted(order.read_text().splitlines()[4:]) == sorted(order.read_text().splitlines()[:4]), WORKFLOW, 0.5
-    )
+    rerun("true")
+    until(lambda: order.read_text().splitlines() == 2 * trained, WORKFLOW, 0.5)
     site.server.wait(coordinator, "SUCCEEDED", seconds=WORKFLOW)
-    assert [bool(site.files.status(f"/models/nightly-{when}/model")) for when in stamps] == [True, False]
-    site.yarn.settled(Run(site, "nightly", coordinator), *[SUCCEEDED] * 8)
+    assert site.files.status(f"/models/nightly-{when}/model")
+    site.files.delete(f"{data}/_SUCCESS")  # so that nothing trains
+    rerun("false")
+    until(lambda: not site.files.status(f"/models/nightly-{when}/model"), WORKFLOW, 0.5)
+    site.server.change(coordinator, "kill")
+    site.yarn.settled(Run(site, "nightly", coordinator), *[SUCCEEDED] * 4)
 
 
 @row
@@ -334,7 +273,12 @@ def test_training_that_waits_for_a_committed_output_reads_it_whole(site):
 
 DEPLOYED = """<workflow-app xmlns="uri:oozie:workflow:1.0" name="deployed">
   <start to="train"/>
-  <action name="train"><shell xmlns="uri:oozie:shell-action:1.0"/><ok to="end"/><error to="failed"/></action>
+  <action name="train"><shell xmlns="uri:oozie:shell-action:1.0"/><ok to="end"/><error to="judge"/></action>
+  <decision name="judge"><switch>
+    <case to="told">${wf:actionData('train')['status'] eq 'FAILED' and wf:actionData('train')['reason'] eq 'TASK_FAILED'}</case>
+    <default to="failed"/>
+  </switch></decision>
+  <action name="told"><fs><mkdir path="FILESYSTEM/told"/></fs><ok to="end"/><error to="failed"/></action>
   <kill name="failed"><message>it failed</message></kill>
   <end name="end"/>
 </workflow-app>"""
@@ -342,25 +286,26 @@ DEPLOYED = """<workflow-app xmlns="uri:oozie:workflow:1.0" name="deployed">
 
 @row
 def test_refused_deployment_leaves_a_running_coordinator_alone(site):
-    begin = site.began
+    """Another coordinator of the application trains for the same time; a decision reads the outputs of what has failed."""
     options = (
         "--frequency",
         "1m",
         "--start",
-        stamp(begin),
+        stamp(site.began),
         "--end",
-        stamp(begin + 60),
+        stamp(site.began + 60),
         "--app-path",
         "/apps/deployed",
         "--data",
         "/data/deployed/${YEAR}-${MONTH}-${DAY}-${HOUR}-${MINUTE}",
     )
-    folder = site.packed("deployed", {"command": "true"}, *options, flow=DEPLOYED)
+    flow = DEPLOYED.replace("FILESYSTEM", site.filesystem)
+    folder = site.packed("deployed", {"command": "exit 3"}, *options, flow=flow)
     with ThreadPoolExecutor(2) as pair:
         started = pair.map(lambda _: site.ytf("run", "app", folder=folder, code=None)[0], range(2))
         (coordinator,) = filter(None, started)
     before = site.listing("/apps/deployed")
-    bad = site.packed("faulty", {"command": "true"}, *options, flow=DEPLOYED.replace("it failed", "${nowhere}"))
+    bad = site.packed("faulty", {"command": "true"}, *options, flow=flow.replace("it failed", "${nowhere}"))
     refused = site.ytf("run", "app", folder=bad, code=3)[1]
     assert "E0803: IO error, variable [nowhere] cannot be resolved" in refused and "queue" not in refused
     assert (
@@ -372,10 +317,16 @@ def test_refused_deployment_leaves_a_running_coordinator_alone(site):
         in site.ytf("run", "app", folder=folder, code=2)[1]
     )
     assert site.listing("/apps/deployed") == before
-    second, _ = site.ytf("run", "app", "--again", folder=folder)
-    site.server.change(second, "kill")
-    site.write(time.strftime("/data/deployed/%Y-%m-%d-%H-%M/_SUCCESS", time.gmtime(begin)), "")
-    site.server.wait(coordinator, "SUCCEEDED", seconds=WORKFLOW)
+    other, _ = site.ytf("run", "app", "--again", folder=folder)
+    site.write(time.strftime("/data/deployed/%Y-%m-%d-%H-%M/_SUCCESS", time.gmtime(site.began)), "")
+    ended = [site.server.wait(one, "SUCCEEDED", seconds=WORKFLOW)["actions"][0] for one in (coordinator, other)]
+    outputs = [Run(site, "deployed", action["externalId"]).outputs() for action in ended]
+    assert [(one["exit_code"], one["hadoopJobs"]) for one in outputs] == [
+        ("1", one["application_id"]) for one in outputs
+    ]
+    trained = site.yarn.settled(Run(site, "deployed", coordinator), FAILED, FAILED)
+    assert sorted(one["application_id"] for one in outputs) == trained
+    assert site.files.status("/told")
 
 
 @row
@@ -398,15 +349,6 @@ def test_a_kill_ends_what_waits_in_a_queue(site):
 
 
 @row
-def test_a_kill_ends_what_trains(site):
-    run = site.run("training", until_there(site.folder / "never"))
-    run.training()
-    run.kill()
-    run.wait("KILLED")
-    killed(site, run)
-
-
-@row
 def test_killing_the_launchers_application_ends_the_training(site):
     run = site.run("launcher", until_there(site.folder / "never"))
     run.training()
@@ -415,56 +357,34 @@ def test_killing_the_launchers_application_ends_the_training(site):
     killed(site, run)
 
 
-def kill_jvm(run):
+def kill_jvm(run, attempt=1):
     """Send SIGKILL to the launcher's JVM alone, as a node's OOM killer does. YARN then sends SIGTERM to the action."""
-    run.launcher_processes()[0].kill()
+    run.launcher_processes(attempt)[0].kill()
 
 
-def kill_jvm_and_action(run):
-    jvm, action = run.launcher_processes()
+def kill_jvm_and_action(run, attempt=1):
+    jvm, action = run.launcher_processes(attempt)
     jvm.suspend()  # It must not see the end of the action, nor the action that of the JVM.
     action.kill()
     jvm.kill()
 
 
-def fail_attempt(run):
-    """Let YARN end the launcher's attempt, as a preemption does: the JVM and the action get SIGTERM."""
-    attempt = run.action()["externalId"].replace("application", "appattempt") + "_000001"
-    hadoop = run.site.hadoop
-    ran = subprocess.run(
-        [hadoop.directory / "bin" / "yarn", "applicationattempt", "-fail", attempt],
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=WORKFLOW,
-    )
-    assert ran.returncode == 0, ran.stdout
-
-
-def second_attempt_attaches(site, name, lose):
-    over = site.folder / name
-    run = site.run(name, until_there(over))
+@row
+def test_next_attempt_attaches_after_a_kill_of_the_jvm_or_of_both(site):
+    """Of the launcher's JVM alone, and of the JVM and the action; the training is that of the workflow's user."""
+    over = site.folder / "attached"
+    site.give_home("alice")
+    run = site.run("attached", until_there(over), user="alice", attempts=3)
     training = run.training()
-    lose(run)
-    run.second_attempt()
+    for attempt, lose in (1, kill_jvm), (2, kill_jvm_and_action):
+        lose(run, attempt)
+        run.follows(attempt + 1, training)
     over.touch()
     run.wait("SUCCEEDED")
-    assert site.yarn.settled(run, SUCCEEDED) == [training] == [run.outputs()["application_id"]]
-
-
-@row
-def test_second_attempt_attaches_after_a_kill_of_the_jvm(site):
-    second_attempt_attaches(site, "jvm", kill_jvm)
-
-
-@row
-def test_second_attempt_attaches_after_a_kill_of_jvm_and_action(site):
-    second_attempt_attaches(site, "both", kill_jvm_and_action)
-
-
-@row
-def test_second_attempt_attaches_after_yarn_ended_the_first(site):
-    second_attempt_attaches(site, "failed", fail_attempt)
+    outputs = run.outputs()
+    assert site.yarn.settled(run, SUCCEEDED) == [training] == [outputs["application_id"]]
+    report = site.files.status(outputs["report_path"].removeprefix(site.filesystem))
+    assert (site.yarn.report(training)["user"], report.owner) == ("alice", "alice")
 
 
 @row
@@ -478,15 +398,6 @@ def test_rerun_supersedes_the_training_of_a_lost_launcher(site):
     run.wait("SUCCEEDED")
     first, _ = site.yarn.settled(run, KILLED, SUCCEEDED)
     assert parse_diagnostics(site.yarn.report(first)["diagnostics"], first)[0].reason is Reason.SUPERSEDED
-
-
-@row
-def test_a_request_with_faults_names_them_all(site):
-    run = site.run("faults", "true", memorry=1, queue=5)
-    run.wait("KILLED")
-    outputs = run.outputs()
-    assert (outputs["status"], outputs["reason"]) == ("FAILED", "SPEC_INVALID")
-    assert "memorry" in outputs["message"] and "queue" in outputs["message"] and not site.yarn.applications(run)
 
 
 @pytest.fixture(scope="module")

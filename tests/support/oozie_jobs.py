@@ -20,7 +20,7 @@ from support.airflow_site import environments
 from support.programs import ROOT, YTF
 from support.waiting import until
 from tf_yarn_ops.hadoop.security.origin import closed_jar
-from tf_yarn_ops.oozie.packed_job import COORDINATOR_NAMES, WORKFLOW_NAMES
+from tf_yarn_ops.oozie.packed_job import WORKFLOW_NAMES
 
 #: Seconds for a workflow of one training on a busy machine.
 WORKFLOW = 240
@@ -28,6 +28,7 @@ WORKFLOW = 240
 CLOSED = "low"
 #: What the cluster of these tests needs; a launcher reports to YARN once a minute.
 PROPERTIES = {
+    "yarn.resourcemanager.am.max-attempts": "3",
     "hadoop.proxyuser.root.hosts": "*", "hadoop.proxyuser.root.groups": "*",
     "yarn.scheduler.capacity.root.low.capacity": "1", "yarn.scheduler.capacity.root.default.capacity": "99",
     "yarn.scheduler.capacity.root.low.maximum-capacity": "1",
@@ -49,15 +50,6 @@ WORKFLOW_XML = """<workflow-app xmlns="uri:oozie:workflow:1.0" name="{name}">
 <kill name="failed"><message>the training has failed</message></kill>
 <end name="end"/>
 </workflow-app>"""
-COORDINATOR_XML = """<coordinator-app xmlns="uri:oozie:coordinator:0.5" name="{name}" frequency="1" start="{start}" end="{end}"
-    timezone="UTC">
-<controls><concurrency>2</concurrency></controls>
-<datasets><dataset name="clicks" frequency="1" initial-instance="{start}" timezone="UTC">
-  <uri-template>{data}/${{YEAR}}${{MONTH}}${{DAY}}${{HOUR}}${{MINUTE}}</uri-template><done-flag>_SUCCESS</done-flag>
-</dataset></datasets>
-<input-events><data-in name="dataIn" dataset="clicks"><instance>${{coord:current(0)}}</instance></data-in></input-events>
-<action><workflow><app-path>{path}</app-path><configuration>{properties}</configuration></workflow></action>
-</coordinator-app>"""
 
 
 class Site:
@@ -153,7 +145,6 @@ class Site:
         error="failed",
         retry="",
         attempts=2,
-        names=WORKFLOW_NAMES,
         **job,
     ):
         """Write an application whose action ``train`` runs the command once; return its folder in HDFS."""
@@ -167,7 +158,7 @@ class Site:
             launcher="<configuration><property><name>oozie.launcher.max.attempts</name>"
                      f"<value>{attempts}</value></property></configuration>",
             arguments="".join(f"<argument>{escape(word)}</argument>" for word in words), folder=folder,
-            variables="".join(f"<env-var>{item.variable}={variable(item)}</env-var>" for item in names))  # fmt: skip
+            variables="".join(f"<env-var>{item.variable}={item.expression}</env-var>" for item in WORKFLOW_NAMES))  # fmt: skip
         self.write(
             f"{folder}/workflow.xml",
             WORKFLOW_XML.format(
@@ -187,32 +178,6 @@ class Site:
             ),
             user,
         )
-
-    def schedule(self, name, command, times, application=None):
-        """Package and start a coordinator of so many minutes that are over; return its id and the data's folders."""
-        folder = application or self.package(name, command, names=(*WORKFLOW_NAMES, *COORDINATOR_NAMES))
-        start = self.began
-        data = [
-            f"/data/{name}/{time.strftime('%Y%m%d%H%M', time.gmtime(start + 60 * number))}" for number in range(times)
-        ]
-        properties = "".join(
-            f"<property><name>{item.name}</name><value>{item.expression}</value></property>"
-            for item in COORDINATOR_NAMES
-        )
-        self.write(
-            f"{folder}/{name}/coordinator.xml",
-            COORDINATOR_XML.format(
-                name=name,
-                start=stamp(start),
-                end=stamp(start + 60 * times),
-                data=f"{self.filesystem}/data/{name}",
-                path=f"{self.filesystem}{folder}",
-                properties=properties,
-            ),
-        )
-        return self.server.submit(
-            {"oozie.coord.application.path": f"{self.filesystem}{folder}/{name}", "oozie.use.system.libpath": "true"}
-        ), data
 
 
 class Run:
@@ -246,13 +211,15 @@ class Run:
         """Wait until the program trains; return its application."""
         return self.site.yarn.training(self, WORKFLOW)
 
-    def action_process(self):
-        """Wait for the program of the action; return its process."""
-        wanted = f"YTF_OOZIE_workflowId={self.workflow}".encode()
+    def action_process(self, attempt=1):
+        """Wait for the program of the action in this attempt of the launcher; return its process."""
+        wanted, container = f"YTF_OOZIE_workflowId={self.workflow}".encode(), f"_{attempt:02}_000001".encode()
 
         def find():
             for pid, variables in environments():
-                if wanted in variables:
+                if wanted in variables and any(
+                    entry.startswith(b"CONTAINER_ID=") and entry.endswith(container) for entry in variables
+                ):
                     try:
                         process = psutil.Process(pid)
                         if "tf_yarn_ops.oozie.action" in process.cmdline():
@@ -260,16 +227,25 @@ class Run:
                     except psutil.Error:
                         continue
 
-        return until(find, WORKFLOW, 0.05)
+        return until(find, WORKFLOW, 0.2)
 
-    def launcher_processes(self):
-        """Return the JVM of the launcher's attempt that runs, and the program of the action in it."""
-        action = self.action_process()
+    def launcher_processes(self, attempt=1):
+        """Return the JVM of this attempt of the launcher, and the program of the action in it."""
+        action = self.action_process(attempt)
         return next(process for process in action.parents() if "java" in process.name()), action
 
-    def second_attempt(self):
-        """Wait for the program of the action in the launcher's second attempt."""
-        return until(lambda: "_02_" in self.action_process().environ()["CONTAINER_ID"], WORKFLOW, 0.2)
+    def follows(self, attempt, training):
+        """Wait until the program of the action follows a training in this attempt of the launcher."""
+        launcher = self.action()["externalId"]
+        logs = self.site.hadoop.directory / "nm" / "logs" / launcher
+        container = f"{launcher.replace('application', 'container')}_{attempt:02}_000001"
+        line = f"training in {training}"
+        until(
+            lambda: any(line.encode() in path.read_bytes() for path in (logs / container).glob("std*")),
+            WORKFLOW,
+            0.5,
+            what=lambda: f"{line} of {container}\n{self.log()}\nThat",
+        )
 
     def log(self):
         """Return what Oozie and the launchers say, for a person who reads a failure."""
@@ -280,11 +256,6 @@ class Run:
             if self.workflow.encode() in path.read_bytes() or f"{self.id}".encode() in path.read_bytes()
         ]
         return "\n".join([found, *(f"--- {path}\n{path.read_text(errors='replace')[-3000:]}" for path in sorted(logs))])
-
-
-def variable(item):
-    """Return the value of a variable: a coordinator's comes as a property of the workflow."""
-    return item.expression if item in WORKFLOW_NAMES else f"${{wf:conf('{item.name}')}}"
 
 
 def stamp(seconds):

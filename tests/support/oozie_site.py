@@ -292,7 +292,7 @@ class OozieServer:
         def said():
             return f"{job_id} is {last['status']}, not {states}\n{json.dumps(last, indent=1)}\nThat"
 
-        until(reached, seconds, what=said)
+        until(reached, seconds, 1, what=said)  # an answer costs Oozie's database some milliseconds of CPU
         return last
 
 
