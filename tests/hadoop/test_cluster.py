@@ -28,6 +28,7 @@ from tf_yarn_ops.hadoop.cluster import (
 from tf_yarn_ops.hadoop.configuration import Configuration
 from tf_yarn_ops.hadoop.security.authentication import KerberosAuthentication, SimpleAuthentication
 from tf_yarn_ops.hadoop.site import Site
+from tf_yarn_ops.hadoop.transport import RestUnavailable
 
 
 def test_everything_is_learned_from_the_resourcemanagers_url(yarn, tmp_path):
@@ -338,3 +339,11 @@ if __name__ == "__main__":
         recorded = json.loads(golden.read_text())
         recorded["cluster"] = facts_of(recorded)
         golden.write_text(json.dumps(recorded, indent=1) + "\n")
+
+
+def test_behind_a_gateway_a_job_can_not_name_who_gets_the_password(cluster, tmp_path):
+    (tmp_path / "password").write_text("ann:geheim\n")
+    (tmp_path / "password").chmod(0o600)
+    guarded = dataclasses.replace(cluster, site=Site(gateway_password_file=str(tmp_path / "password")))
+    with pytest.raises(RestUnavailable, match=r"has to be configured.*'namenodes: \{hdfs://evil: https"):
+        guarded.open_namenodes("hdfs://evil")

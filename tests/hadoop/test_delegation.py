@@ -12,7 +12,6 @@ from tf_yarn_ops.hadoop.configuration import Configuration
 from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
 from tf_yarn_ops.hadoop.security.delegation import TokensUnavailable, obtain, resourcemanager_services
 from tf_yarn_ops.hadoop.site import Site
-from tf_yarn_ops.hadoop.transport import RestUnavailable
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.runtime.common.tokens import decode_token
 
@@ -266,15 +265,6 @@ def test_an_httpfs_before_a_pair_of_namenodes_gives_tokens_for_itself_only(yarn,
 def test_urls_without_a_host_and_patterns_need_no_further_token(yarn, caplog, url):
     assert len(get(cluster_of(yarn), [url], [url]).texts()) == 2
     assert caplog.text == ""
-
-
-def test_behind_a_gateway_a_job_can_not_name_who_gets_the_password(yarn, tmp_path):
-    (tmp_path / "password").write_text("ann:geheim\n")
-    (tmp_path / "password").chmod(0o600)
-    cluster = cluster_of(yarn)
-    cluster = replace(cluster, site=Site(gateway_password_file=str(tmp_path / "password")))
-    with pytest.raises(RestUnavailable, match=r"has to be configured.*'namenodes: \{hdfs://evil: https"):
-        cluster.open_namenodes("hdfs://evil")
 
 
 def key_provider(yarn, hosts=""):

@@ -63,60 +63,6 @@ def test_a_failing_callback_ends_the_submission_before_anything_is_staged(place)
     assert place.directories() == [] and place.yarn.apps == {}
 
 
-REFUSED_LOOKS = pytest.mark.parametrize(
-    "refusal",
-    [
-        (401, {"WWW-Authenticate": "Basic"}, "Authentication required"),
-        (401, {"WWW-Authenticate": "Negotiate"}, "Authentication required"),
-        (403, {}, "user may not look"),
-    ],
-    ids=["login", "ticket", "forbidden"],
-)
-
-
-@pytest.mark.slow
-@REFUSED_LOOKS
-def test_a_refused_look_at_a_submitted_application_is_repeated(place, refusal):
-    looks = [refusal] * 3
-    place.yarn.faults.append(
-        lambda method, path: looks.pop() if method == "GET" and path.endswith(ID) and looks else None
-    )
-    assert place.launcher().submit(job()) == ID
-    assert place.yarn.apps[ID]["state"] == "ACCEPTED" and place.directories() == [ID] and not looks
-
-
-@pytest.mark.slow
-@REFUSED_LOOKS
-def test_looks_that_stay_refused_are_no_refusal_of_the_application(place, monkeypatch, refusal):
-    """YARN has accepted it: it needs its files, and another way to YARN would submit a second one."""
-    monkeypatch.setattr("tf_yarn_ops.submit.rest._ACCEPT_TIMEOUT", 0.2)
-    client = place.launcher()
-    place.yarn.faults.append(lambda method, path: refusal if method == "GET" and path.endswith(ID) else None)
-    with pytest.raises(
-        ClusterUnreachable, match=f"{ID} is in an unknown state .* s after it was submitted, .*ResourceManager's log"
-    ):
-        client.ensure(job(), Identity("a"))
-    assert place.yarn.apps[ID]["state"] == "ACCEPTED" and place.directories() == [ID]
-
-
-def test_a_resourcemanager_that_answers_may_take_longer_to_accept(place, monkeypatch, caplog):
-    """It renews the tokens first, and its NameNodes may be slow; seen on a loaded secured cluster for 30 s."""
-    monkeypatch.setattr("tf_yarn_ops.submit.rest._ACCEPT_TIMEOUT", 0.02)
-    monkeypatch.setattr("tf_yarn_ops.submit.rest._SLOW", 0.01)
-    monkeypatch.setattr("tf_yarn_ops.submit.rest._NEXT_LINE", 0.02)
-    states = ["ACCEPTED", *["SUBMITTED"] * 5]  # the pauses between these looks add up to 0.15 s
-
-    def show(method, path):
-        if method == "GET" and path.endswith(ID) and ID in place.yarn.apps and states:
-            place.yarn.apps[ID]["state"] = states.pop()
-
-    place.yarn.faults.append(show)
-    assert place.launcher().submit(job()) == ID
-    assert not states and place.directories() == [ID]
-    lines = [record.levelname for record in caplog.records if f"{ID} is SUBMITTED" in record.getMessage()]
-    assert len(lines) >= 2 and set(lines) == {"WARNING"}, "a terminal and the engines show it, and again"
-
-
 @pytest.mark.parametrize("method, start", REQUESTS)
 def test_cancelled_in_each_gap_leaves_nothing(place, method, start):
     launcher = place.launcher()
