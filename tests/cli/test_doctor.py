@@ -76,7 +76,7 @@ def test_json_is_the_only_output(place):
 
 
 def test_a_fault_is_the_exit_code():
-    done = run("--resourcemanager", closed_address())
+    done = run_here(YTF, "doctor", "--resourcemanager", closed_address(), env=environment())
     assert done.returncode == 4
     assert re.search(r"^fault    resourcemanager no ResourceManager answers", done.stdout, re.M)
     assert done.stdout.rstrip().endswith("2 ok, 1 fault, 16 skipped")
@@ -118,7 +118,8 @@ def test_nothing_is_known_of_a_cluster():
 
 
 def test_a_wrong_environment_is_a_fault_of_the_request(place):
-    done = run("--resourcemanager", place.url, "--submit", "--environment", "venv:/x")
+    words = ("--resourcemanager", place.url, "--submit", "--environment", "venv:/x")
+    done = run_here(YTF, "doctor", *words, env=environment())
     assert (done.returncode, done.stdout) == (2, "")
     assert "environment: " in done.stderr and "venv:///folder" in done.stderr
 
@@ -153,15 +154,14 @@ def test_ctrl_c_ends_it_after_the_running_check(place):
 
 
 def test_its_help_names_what_it_does():
-    page = " ".join(run("-h").stdout.split())
+    page = " ".join(run_here(YTF, "doctor", "-h", env=environment()).stdout.split())
     assert "Without --submit and without an image it runs nothing on the cluster" in page
     assert "leaves at most two empty directories there" in page and "--environment" in page
 
 
 @pytest.mark.parametrize("words, variable", [(["--resourcemanager", "local://"], ""), ([], "local://")])
 def test_doctor_has_nothing_to_examine_on_this_machine(words, variable):
-    environ = {**os.environ, "YTF_RESOURCEMANAGER": variable}
-    done = subprocess.run([*YTF, "doctor", *words], capture_output=True, text=True, timeout=120, env=environ)
+    done = run_here(YTF, "doctor", *words, env=environment(YTF_RESOURCEMANAGER=variable))
     assert done.returncode == 2 and "ytf doctor examines a cluster" in done.stdout + done.stderr
 
 
