@@ -43,3 +43,19 @@ def test_others_get_the_real_modules_afterwards():
 
 def test_what_is_imported_already_is_given():
     assert words_of("import skein; " + OURS + "print(import_skein() is skein)") == ["True"]
+
+
+def test_grpc_is_imported_by_the_first_call_only():
+    script = (
+        "skein = import_skein(); print('grpc' in sys.modules); "
+        "skein.core.grpc.insecure_channel('127.0.0.1:1').close(); import grpc.aio; print(grpc is sys.modules['grpc'])"
+    )
+    assert words_of(OURS + script) == ["False", "True"]
+
+
+def test_a_thread_that_imports_grpc_meanwhile_gets_the_real_one():
+    script = (
+        "import threading; done = threading.Event(); threading.Thread(target=done.wait).start(); "
+        "skein = import_skein(); print('grpc' in sys.modules, skein.core.grpc is sys.modules['grpc']); done.set()"
+    )
+    assert words_of(OURS + script) == ["True", "True"]

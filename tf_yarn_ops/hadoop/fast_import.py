@@ -1,10 +1,11 @@
-"""Import modules without their slow parts, which nobody here calls.
+"""Import modules without their slow parts, which are called nowhere here, or rarely.
 
 The command line of httpx, with rich and click, takes 0.1 s. In a cold process ``import skein`` imports setuptools for
 one comparison of versions: 0.1 to 0.2 s. From Python 3.12 on an interpreter may lack setuptools, and Skein could not be
-imported at all.
+imported at all. gRPC takes a tenth of a submission, and only calls to Skein's own processes use it.
 """
 
+import importlib
 import sys
 import threading
 import types
@@ -24,12 +25,18 @@ def import_httpx() -> Any:
 
 
 def import_skein() -> Any:
-    """Return the module ``skein``, without setuptools."""
+    """Return the module ``skein``, without setuptools; where no other thread runs, its first call imports gRPC."""
     version: Any = types.ModuleType("distutils.version")
     version.LooseVersion = _Version
     package: Any = types.ModuleType("distutils")
     package.version = version
-    with stubbed({"distutils": package, "distutils.version": version}, unless="skein"):
+    stubs = {"distutils": package, "distutils.version": version}
+    # Another thread could import gRPC meanwhile, and would find the stub.
+    if "grpc" not in sys.modules and threading.active_count() == 1:
+        stubs["grpc"] = grpc = types.ModuleType("grpc")
+        # Skein asks for the version whether it is below 1.18; this project needs 1.60.
+        vars(grpc).update(__version__="1.60", __getattr__=_from_grpc)
+    with stubbed(stubs, unless="skein"):
         import skein
     return skein
 
@@ -51,6 +58,12 @@ def stubbed(modules: dict[str, Any], unless: str) -> Iterator[None]:
         finally:
             for name in absent:
                 sys.modules.pop(name, None)
+
+
+def _from_grpc(name: str) -> Any:
+    if name.startswith("__"):  # of the import system
+        raise AttributeError(name)
+    return getattr(importlib.import_module("grpc"), name)
 
 
 class _Version:
