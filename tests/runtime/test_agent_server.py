@@ -11,6 +11,7 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.master import agent_server
 from tf_yarn_ops.runtime.master.agent_server import LOG_PARTS, AgentServer
 from tf_yarn_ops.runtime.master.containers import LostContainer
+from tf_yarn_ops.runtime.master.monitor import ContainerChecks
 
 
 async def unanswered():
@@ -39,6 +40,23 @@ def test_registration_that_is_not_of_a_live_container_is_refused(message, why):
         return wire.said
 
     assert asyncio.run(play()) == [{"type": "refused", "why": why}]
+
+
+def test_agent_that_is_back_after_its_loss_is_refused():
+    """It would get its task again while its container is being replaced, and lose it with the container."""
+
+    async def play():
+        coordinator, wire = coordinator_of(job()), Wire()
+        state = coordinator.state
+        peer = await server_of(coordinator).on_connect(Wire(), registration())
+        state.job.deadlines["heartbeat"] = 30
+        for lost in ContainerChecks(state).find_unresponsive(peer.received_at + 31.0):
+            state.on_lost(lost, peer.received_at + 31.0)
+        assert [one.id for one in state.to_replace] == ["worker_0"]
+        assert await server_of(coordinator).on_connect(wire, registration()) is None
+        return wire.said
+
+    assert asyncio.run(play()) == [{"type": "refused", "why": "worker_0 has been given up"}]
 
 
 def test_container_that_is_not_known_yet_is_polled_for():

@@ -430,6 +430,14 @@ def test_tensorboard_that_yarn_ends_for_memory_fails_and_the_job_goes_on():
 # -- the end ----------------------------------------------------------------------------------
 
 
+def test_task_that_is_stopped_for_a_round_and_then_lost_is_lost():
+    state, peers = published(restart=CLUSTER)
+    fail(state, peers["worker_0"], 110.0)
+    receive(state, peers["worker_1"], exited(code=143, stopped=True), 111.0)
+    state.on_lost(LostContainer("worker_1", Reason.NODE_LOST, "its node is gone"), 112.0)
+    assert states(state)["worker:1"] == "lost"
+
+
 def lingering(evaluator_grace=600, code=0):
     """Return a job whose worker has ended with this code, and its evaluator, which runs."""
     tasks = {"worker": TaskSpec(), "evaluator": TaskSpec(), "ps": TaskSpec()}
@@ -447,7 +455,7 @@ def test_after_a_success_the_evaluator_lingers_and_the_rest_is_stopped():
     effects = state.begin_shutdown()
     assert sorted(kinds(effects)) == [("evaluator_0", "trained"), ("ps_0", "stop")]
     assert [effect.fields for effect in effects if effect.kind == "stop"] == [{"grace": 7}]
-    assert state.lingering == [evaluator]
+    assert state.lingering == [evaluator] and states(state)["evaluator:0"] == "running"
     assert kinds(state.end_linger("evaluator")) == [("evaluator_0", "stop")]
     assert state.lingering == [] and state.end_linger("evaluator") == []
     assert sorted(kinds(state.dismiss())) == [(name, "bye") for name in ("evaluator_0", "ps_0", "worker_0")]

@@ -386,6 +386,23 @@ def test_allocation_is_timed_since_the_last_request():
     assert [expired and expired.reason for expired in found] == [None, None, None, Reason.ALLOCATION_TIMEOUT]
 
 
+@pytest.mark.parametrize("ended, reason", [(False, None), (True, Reason.ALLOCATION_TIMEOUT)])
+def test_evaluator_without_room_for_another_ends_no_training(ended, reason):
+    """Those that train need it no more than it needs them: only once they have ended, its deadline counts."""
+    tasks = {"worker": TaskSpec(), "ps": TaskSpec(), "evaluator": TaskSpec(awaited=True)}
+    spec = JobSpec(command="x", tasks=tasks, deadlines=Deadlines(allocation=30))
+    state = state_of(build_runtime_job(spec, JobContext(20000, user="u")), BEGAN)
+    state.known["evaluator_0"] = Container("evaluator_0", "evaluator", "RUNNING", "")
+    checks, (worker, *_) = ContainerChecks(state), join(state, "worker_0", "ps_0", "evaluator_0")
+    state.on_lost(LostContainer("evaluator_0", Reason.NODE_LOST, "gone"), BEGAN)
+    listing(state, Container("evaluator_1", "evaluator", "REQUESTED", ""))
+    if ended:
+        receive(state, worker, exited(code=0))
+    checks.check_missing(BEGAN)
+    expired = checks.check_missing(BEGAN + 31)
+    assert (expired and expired.reason) == reason
+
+
 @pytest.mark.parametrize("container_state", ["REQUESTED", "RUNNING"])
 def test_tensorboard_that_does_not_register_ends_no_job_hides_no_task(container_state):
     limits = Deadlines(allocation=30, registration=30)

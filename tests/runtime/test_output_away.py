@@ -8,8 +8,10 @@ from support.wire import Wire, job, registration
 from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.runtime.common.file_storage import StorageAway
 from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.master import coordinator as module
 from tf_yarn_ops.runtime.master.containers import SkeinContainers
 from tf_yarn_ops.runtime.master.coordinator import Coordinator
+from tf_yarn_ops.runtime.master.lifecycle import Verdict
 
 
 class Nobody(SkeinContainers):
@@ -53,6 +55,43 @@ def test_deadline_of_the_job_passes_while_the_output_is_away():
     made = coordinator(total=0.1)
     asyncio.run(asyncio.wait_for(made.run(None), 30 * PATIENCE))
     assert made.state.lifecycle.verdict.reason is Reason.TOTAL_TIMEOUT
+
+
+def test_output_that_hangs_holds_up_no_verdict(monkeypatch):
+    """As on a hard mount of NFS: its size is not known, and YARN gets the verdict."""
+    monkeypatch.setattr(module, "MEASURE_SECONDS", 0.1)
+    made = coordinator()
+    made._output.answers.set()
+    hanging = threading.Event()
+    made._output.measure = hanging.wait
+
+    async def play():
+        running = asyncio.ensure_future(made.run(None))
+        await asyncio.sleep(0)
+        made._on_error(RuntimeError("the end of the test"))
+        try:
+            await asyncio.wait_for(running, 30 * PATIENCE)
+        finally:
+            hanging.set()
+
+    asyncio.run(play())
+    assert made.state.lifecycle.verdict.reason is Reason.AM_FAILED
+
+
+def test_kill_during_a_commit_that_fails_stays_the_verdict():
+    made = coordinator(stop_grace=0)
+    succeeded, killed = Verdict(Reason.SUCCEEDED, "done"), Verdict(Reason.KILLED, "Ended by SIGTERM")
+    made.state.lifecycle = made.state.lifecycle._replace(verdict=succeeded)
+    made.state.on_connect(Wire(), registration("worker_0"), 0.0)
+    made.state.lingering = [*made.state.registry.peers.values()]
+
+    def commit(report):
+        made.state.abort(killed, 1.0)
+        raise PermissionError("not yours")
+
+    made._output.commit = commit
+    asyncio.run(asyncio.wait_for(made._commit_output(), 30 * PATIENCE))
+    assert made.state.lifecycle.verdict == killed
 
 
 def test_agents_register_while_the_output_is_away_and_start_after_it():

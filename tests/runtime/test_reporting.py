@@ -32,6 +32,13 @@ def test_task_that_still_runs_at_the_verdict_is_lost_in_the_final_report(live, s
     assert (report.reason, report.message, report.tensorboard_url) == (Reason.TOTAL_TIMEOUT, "too long", "http://board")
 
 
+def test_final_reports_have_one_end():
+    state = state_of(job())
+    state.apply(Verdict(Reason.TOTAL_TIMEOUT, "too long"), 1.0)
+    state.finished_at = 1234.5678
+    assert [build_report(state, None, None, every_tail=tail).finished_at for tail in (True, False)] == [1234.568] * 2
+
+
 @pytest.mark.parametrize("every_tail, tail", [(True, "the end"), (False, "")])
 def test_logs_of_tasks_that_did_not_fail_are_left_out_of_diagnostics(every_tail, tail):
     state = state_of(job())

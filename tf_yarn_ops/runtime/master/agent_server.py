@@ -77,6 +77,8 @@ class AgentServer:
                 await self._poll()
             if container not in state.known or state.known[container].state in FINISHED:
                 raise Refused(f"Skein knows no live container {container!r}")
+            if container in state.given_up:
+                raise Refused(f"{container} has been given up")
             if state.is_unwanted(container):
                 return None  # refused, it would count as lost; its container is about to be given back
             until = time.monotonic() + REPLACEMENT_SECONDS

@@ -6,6 +6,7 @@ that a commit that fails, or an abort while commands linger, replaces a success.
 """
 
 import asyncio
+import contextlib
 import functools
 import logging
 import socket
@@ -31,7 +32,7 @@ from .viewers import Viewers
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two measurements of the work that is not committed.
+#: Seconds between two measurements of the work that is not committed, and for the last one.
 MEASURE_SECONDS = 60.0
 
 
@@ -96,6 +97,7 @@ class Coordinator:
         keeping.cancel()
         self._website.renew()
         await Shutdown(self.state, self.agents.perform, self._changed).run(self._commit_output)
+        self.state.finished_at = time.time()
         self._website.renew(final=True)
         times.cancel()
 
@@ -133,9 +135,12 @@ class Coordinator:
             end = await persist(functools.partial(output.commit, self.report().to_dict()))
             if end is not None:
                 logger.error("%s", end.message)
-                state.lifecycle = state.lifecycle._replace(verdict=end)
+                if state.has_succeeded:  # else a client has killed the job meanwhile
+                    state.lifecycle = state.lifecycle._replace(verdict=end)
         if output is not None and not state.has_succeeded:
-            await asyncio.get_running_loop().run_in_executor(None, output.measure)
+            measuring = asyncio.get_running_loop().run_in_executor(None, output.measure)
+            with contextlib.suppress(asyncio.TimeoutError):  # a hard mount of NFS may hang for ever
+                await asyncio.wait_for(measuring, MEASURE_SECONDS)
 
     # -- page and report --------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ next. No decision depends on the wall clock; its times are only recorded.
 
 import logging
 import time
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Union
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set, Union
 
 from ..common import protocol
 from ..common.contract import MAX_STRING, Job, TaskId, cluster_spec
@@ -77,9 +77,13 @@ class JobState:
         Skein's containers by id, as they were listed last.
     to_replace : list of Container
         Containers of no use, for which others must be requested.
+    given_up : set of str
+        The containers that have ended, are lost or are of no use; their agents are refused.
     deferred : DeferredFailures
     began : float
         When the coordinator began.
+    finished_at : float or None
+        When all commands had ended after the verdict, seconds since the epoch.
     published_at : float or None
         When the first cluster spec was published.
     restarts_at : float
@@ -100,8 +104,10 @@ class JobState:
         self.registry = Registry(job)
         self.known: Dict[str, Container] = {}
         self.to_replace: List[Container] = []
+        self.given_up: Set[str] = set()
         self.deferred = DeferredFailures(job, self.rules)
         self.began, self.started_at = now, time.time()
+        self.finished_at: Optional[float] = None
         self.published_at: Optional[float] = None
         self.restarts_at = 0.0
         self.cluster: Dict[str, List[str]] = {}

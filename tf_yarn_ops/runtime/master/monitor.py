@@ -53,7 +53,6 @@ class ContainerChecks:
 
     def __init__(self, state: JobState):
         self._state, self._job = state, state.job
-        self._handled: Set[str] = set()
         self._requested_since: Dict[str, float] = {}
         self._running_since: Dict[str, float] = {}
         self._unwanted = 0
@@ -64,8 +63,8 @@ class ContainerChecks:
         """Return the containers that have ended since the last check, with Skein's text as the cause."""
         gone = []
         for container in self._state.known.values():
-            if container.state in FINISHED and container.id not in self._handled:
-                self._handled.add(container.id)
+            if container.state in FINISHED and container.id not in self._state.given_up:
+                self._state.given_up.add(container.id)
                 text = " ".join(container.message.split()) or "no reason given"
                 logger.warning("Container %s has ended: %s", container.id, text)
                 gone.append(LostContainer(container.id, cause_of(container.message), text))
@@ -86,7 +85,7 @@ class ContainerChecks:
                 )
             else:
                 continue
-            self._handled.add(peer.container)
+            self._state.given_up.add(peer.container)
             gone.append(LostContainer(peer.container, reason, cause, replace=peer.container in self._state.known))
         return gone
 
@@ -97,9 +96,9 @@ class ContainerChecks:
             for container in self._state.known.values()
             if container.state == "RUNNING"
             and self._state.is_unwanted(container.id)
-            and container.id not in self._handled
+            and container.id not in self._state.given_up
         ]
-        self._handled.update(container.id for container in found)
+        self._state.given_up.update(container.id for container in found)
         self._unwanted = self._unwanted + len(found) if self._state.pending() else 0
         return found
 
@@ -138,12 +137,21 @@ class ContainerChecks:
             self._alone_since = now
         if not pending:
             return None
+        phases = self._state.lifecycle.phases.items()
+        trains = self._state.lifecycle.published and any(
+            phase == RUNNING and rules.roles[task.type].awaited for task, phase in phases
+        )
         return (
-            self._unallocated(requested, now) or self._orphaned(alone, now) or self._unregistered(running, pending, now)
+            (None if trains else self._unallocated(requested, now))
+            or self._orphaned(alone, now)
+            or self._unregistered(running, pending, now)
         )
 
     def _unallocated(self, requested: Sequence[Container], now: float) -> Optional[Verdict]:
-        """End the job, so that it releases its containers, if YARN did not allocate all of them in time."""
+        """End the job, so that it releases its containers, if YARN did not allocate all of them in time.
+
+        It is not called while others train, which needs no container that is replaced alone.
+        """
         limit = self._job.deadlines["allocation"]
         waited = max((now - self._requested_since[container.id] for container in requested), default=0.0)
         if not limit or waited <= limit:
@@ -173,7 +181,7 @@ class ContainerChecks:
             f"{container.id} (on {container.place} since {time_ago(now - self._running_since[container.id])})"
             for container in running
             if container.id not in self._state.registry.peers
-            and container.id not in self._handled
+            and container.id not in self._state.given_up
             and now - self._running_since[container.id] > limit
         ]
         if not late and self._state.restarts_at and not self._state.lifecycle.published:
@@ -251,7 +259,7 @@ class ContainerChecks:
             container.state.lower() + (f" on {container.place}" if container.node else "")
             for container in self._state.known.values()
             if container.id not in self._state.registry.peers
-            and container.id not in self._handled
+            and container.id not in self._state.given_up
             and self._job.services[container.service].type == task.type
         }
         return f"{task} (container {' or '.join(sorted(found)) or 'unknown'})"

@@ -175,6 +175,7 @@ class Registry:
     def release(self, peer: Peer) -> None:
         """Remove a peer, whose messages count no more; its task waits for another container."""
         peer.connection, peer.start = None, 0
+        self._records[peer.task].pop("state", None)  # its command may have been stopped for a new round
         if self.peers.get(peer.container) is peer:
             del self.peers[peer.container]
         if self.serving.get(peer.task) is peer:

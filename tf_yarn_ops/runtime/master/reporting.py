@@ -56,7 +56,8 @@ def build_report(
     failed = {failure.peer.task for failure in state.deferred.waiting if failure.peer.is_current(failure.message)}
     phases = {**state.lifecycle.phases, **dict.fromkeys(failed, FAILED)}
     if verdict and not live:
-        phases = {task: LOST if phase == RUNNING else phase for task, phase in phases.items()}
+        lingering = {peer.task for peer in state.lingering}
+        phases = {task: LOST if phase == RUNNING and task not in lingering else phase for task, phase in phases.items()}
     final = "SUCCEEDED" if state.has_succeeded else "FAILED"
     working = output.working_url if output else None
     services = [*job.services.values()] if job.restart["memory_growth"] else []
@@ -72,7 +73,7 @@ def build_report(
         reason=verdict.reason if verdict else None,
         message=verdict.message if verdict else _describe_progress(state),
         tracking_url=job.lasting_page(state.application_id) if verdict else None,
-        finished_at=round(time.time(), 3) if verdict else None,
+        finished_at=round(state.finished_at or time.time(), 3) if verdict else None,
         rounds=tuple(state.rounds),
         tasks=state.registry.reports(phases, every_tail),
         first_failure=str(verdict.task) if verdict and verdict.task else None,
