@@ -351,7 +351,7 @@ def test_job_ends_when_yarn_gives_excluded_nodes_again_and_again():
         assert checks.check_remaining_nodes(None) is None
         listing(state, Container(f"worker_{number}", "worker", "RUNNING", "", "0:1"))
         checks.find_on_excluded_nodes()
-    assert "(60 containers in a row were there)" in checks.check_remaining_nodes({"0:1", "2:1"}).message
+    assert "(60 containers that YARN gave were there)" in checks.check_remaining_nodes({"0:1", "2:1"}).message
 
 
 def unresponsive(container_state, silent=0.0, terminated=False, **deadlines):

@@ -22,13 +22,14 @@ From the agent:
 - ``log``: id int, text text. The answer to ``tail``, ``stack`` and ``read``.
 - ``terminated``. YARN ends the container.
 - ``ping``. The agent is alive.
-- ``pong``. The answer to ``ping`` while the command runs.
+- ``pong``. The answer to ``ping``; none after the end of the command, until its report has arrived.
 
 From the coordinator:
 
 - ``welcome``: task text, round int. The registration is accepted.
 - ``refused``: why text. The registration is refused; the agent ends.
-- ``start``: round int, start int, task text, cluster object, delay number. Start the command after the delay, seconds.
+- ``start``: round int, start int, task text, cluster object, delay number. Start the command after the delay, seconds;
+  of a start that is known already, take what has moved in the cluster.
 - ``renew``: round int, grace number. End the command, take a new port and register for this round.
 - ``stop``: grace number. End the command and report it.
 - ``trained``. The training has succeeded; the command may go on for a while.

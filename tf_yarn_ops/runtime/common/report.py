@@ -210,7 +210,7 @@ class JobReport:
     progress : str
         ``step 300 of 1000, about 14 min 0 s left``; empty unless the program writes ``step`` and ``steps``.
     excluded_nodes : mapping of str to str
-        Why no task starts there any more, by ``host:port`` of the NodeManager's pages; see ``exclude_node_after``.
+        Why no new container of these nodes is taken, by ``host:port`` of their pages; see ``exclude_node_after``.
     memory_mib : mapping of str to int
         The memory of the largest task of each type; only of jobs with ``memory_growth``, which may change it.
     versions : mapping of str to str

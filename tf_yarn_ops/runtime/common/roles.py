@@ -13,7 +13,8 @@ class Role(NamedTuple):
     awaited : bool
         Whether the job waits for its end. A task that is not awaited is ended with the job.
     fatal : bool
-        Whether its failure fails the job. Without a success of any awaited task the job fails, too.
+        Whether the failure of its command spends a restart, or without one fails the job. Without a success of any
+        awaited task the job fails, too.
     """
 
     in_cluster: bool

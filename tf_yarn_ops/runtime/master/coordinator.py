@@ -2,7 +2,7 @@
 
 It runs in the application master. `JobState` decides what follows from an event; the parts around it make events of
 messages (`AgentServer`) and of Skein's containers (`ContainerMonitor`). A verdict needs no client. It is final, except
-that a commit that fails, or an abort while commands linger, replaces a success.
+that a commit that fails, or on this machine an abort, replaces a success.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ class Coordinator:
         listener : socket or None
             Where agents connect; None if it could not be opened, so that the job has its verdict.
         *others : awaitable
-            Run until the verdict, like the parts of the coordinator: an error of one ends the job.
+            Run beside the parts of the coordinator; an error of one before the verdict ends the job.
         """
         times = asyncio.ensure_future(self._read_times())
         keeping = asyncio.ensure_future(self._keep_output(self._output))

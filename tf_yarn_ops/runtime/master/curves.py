@@ -32,7 +32,7 @@ class Curve:
         self._every, self._number = 1, 0
 
     def add(self, points: List[Any], at: float, limit: int) -> int:
-        """Add points, of which it keeps at most `limit`; return how many are none."""
+        """Add points, of which it keeps at most `limit`; return how many are no points."""
         unfit = 0
         for point in points:
             try:

@@ -10,8 +10,9 @@ from ..common.contract import Job
 from .lifecycle import Exited, Rules, starts_alone
 from .registry import Peer
 
-#: Seconds for an answer where another deadline does not bound the wait: of Skein why a container ended, after its agent
-#: has reported the end or lost its contact; of an agent to a ping, without a heartbeat deadline.
+#: Seconds for an answer where no other deadline bounds the wait. Of Skein: why a container ended, after its agent
+#: has reported the end or lost its contact; a container for a task without one. Of an agent: to a ping, without a
+#: heartbeat deadline; a sign of life while it ends its command for a new round.
 ANSWER_SECONDS = 6.0
 
 

@@ -160,7 +160,7 @@ def main(arguments: List[str]) -> int:
     Returns
     -------
     int
-        The exit code; the process ends before the return.
+        The exit code, of a refusal; else the process has ended before.
     """
     logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     job = read_job()

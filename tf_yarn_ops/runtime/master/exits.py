@@ -41,7 +41,7 @@ def describe_kill(found: Mapping[str, Any]) -> str:
 
 
 def read_exit(job: Job, peer: Peer, message: Mapping[str, Any], node: str) -> Union[Exited, Lost]:
-    """Return the event of a command that ended by itself.
+    """Return the event of a command that ended: `Lost` if its port was taken.
 
     Parameters
     ----------

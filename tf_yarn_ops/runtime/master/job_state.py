@@ -122,7 +122,7 @@ class JobState:
         self._actions: Mapping[str, Callable[[Decision, float], None]] = {
             "none": lambda _decision, _now: None,
             "publish": self._publish,
-            "start": self._start_again,
+            "start": self._start_alone,
             "release": self._release,
             "restart": self._restart,
             "finish": self._finish,
@@ -145,7 +145,7 @@ class JobState:
 
     @property
     def excluded(self) -> Dict[str, NodeFailures]:
-        """The nodes on which no task starts any more, by their addresses."""
+        """The nodes of which no new container is taken, by their addresses."""
         return lifecycle.excluded_nodes(self.rules, self.lifecycle)
 
     @property
@@ -159,7 +159,7 @@ class JobState:
 
         It is 0 while a task is missing, starts or ends, or its agent is silent: such a task may be busy.
         """
-        if not self.lifecycle.published or self.lifecycle.verdict or self.pending():
+        if not self.lifecycle.published or self.lifecycle.verdict or self.missing():
             return 0.0
         idle = []
         for task, phase in self.lifecycle.phases.items():
@@ -170,9 +170,9 @@ class JobState:
                 idle.append(usage.idle_seconds if now - peer.measured_at < SILENT_AGENT_SECONDS else 0.0)
         return min(idle, default=0.0)
 
-    def pending(self) -> List[TaskId]:
-        """Return the tasks for which the publication of the cluster spec waits."""
-        return lifecycle.pending(self.rules, self.lifecycle)
+    def missing(self) -> List[TaskId]:
+        """Return the tasks that are missing, as `lifecycle.missing` names them."""
+        return lifecycle.missing(self.rules, self.lifecycle)
 
     def node_of(self, container: str) -> str:
         """Return the node of a container, as in `Container.node`."""
@@ -279,7 +279,10 @@ class JobState:
         return self._take_effects()
 
     def abort(self, verdict: Verdict, now: float) -> Effects:
-        """End the job at the wish of a client, as YARN does: also a trained one in which commands still linger."""
+        """End the job at the wish of a client, as YARN does: also a trained one in which commands still linger.
+
+        Only a job of this machine is ended so, up to the end of TensorBoard's time; the commit goes on meanwhile.
+        """
         if self.lingering:
             self.lifecycle = self.lifecycle._replace(verdict=None)
         return self.apply(verdict, now)
@@ -470,10 +473,10 @@ class JobState:
                     self.timeline.explain(task, self._cause)
                 self._start(task, self.restarts_at, now)
 
-    def _start_again(self, decision: Decision, now: float) -> None:
+    def _start_alone(self, decision: Decision, now: float) -> None:
         """Start the command of one task; the others go on."""
         assert decision.task is not None
-        logger.info("Starting %s again in %.1f s: %s", decision.task, decision.delay, decision.cause)
+        logger.info("Starting %s in %.1f s: %s", decision.task, decision.delay, decision.cause)
         self.timeline.explain(decision.task, decision.cause)
         hosts, address = self.cluster.get(decision.task.type), self.registry.serving[decision.task].address
         if hosts and hosts[decision.task.index] != address:

@@ -2,7 +2,7 @@
 
 The coordinator passes an event (an agent registered, a command exited, a container was lost, a deadline passed);
 `decide` returns the next state and the next action. After the verdict it changes nothing; only a commit that fails, and
-`JobState.abort` while commands linger, replace a success.
+`JobState.abort` on this machine, replace a success.
 """
 
 from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
@@ -22,7 +22,10 @@ MAX_RESTART_BACKOFF = 300.0
 
 
 class Rules(NamedTuple):
-    """The settings of a job that `decide` uses; they never change."""
+    """The settings of a job that `decide` uses; they never change.
+
+    ``success`` and ``mode`` (``never``, ``task``, ``cluster``) are ``success`` and ``restart.mode`` of `job.spec`.
+    """
 
     roles: Mapping[str, Role]
     success: str = "all_workers"
@@ -64,13 +67,17 @@ class State(NamedTuple):
     Attributes
     ----------
     phases : mapping of TaskId to str
+        PENDING (no agent yet, or it ends the command of the round before), REGISTERED (its agent waits), RUNNING (its
+        start was sent, delays included), SUCCEEDED, FAILED (of a type that is not fatal, or with the verdict), LOST
+        (waits for an agent like PENDING, after a loss).
     restarts_left, losses_left : mapping of str to int
         The two budgets, never below 0: the job's under `SHARED`, and those of the task types that have their own.
         Failures of fatal types spend the first, losses of `needed` types the second.
     restarts : int
-        The number of failures that led to a restart, for the back-off.
+        The failures, of all tasks, that led to a restart; the back-off doubles with each.
     quick_failures : mapping of TaskId or None to int
-        Quick failures in a row: of each task if tasks are restarted alone, otherwise of the job (None).
+        Quick failures in a row: of each task if tasks are restarted alone, otherwise of the job (None). A failure that
+        excludes its node sets it to 0.
     round : int
         The number of this publication of the cluster spec, from 1.
     published : bool
@@ -120,7 +127,7 @@ class Exited(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """A container, or the contact to its agent, is lost; ``reason`` is a retryable one or OUT_OF_MEMORY."""
+    """A task has lost its container, its agent or its port; ``reason`` is a retryable one or OUT_OF_MEMORY."""
 
     task: TaskId
     reason: Reason
@@ -205,8 +212,8 @@ def needed(rules: Rules, task_type: str) -> bool:
     return role.in_cluster or role.awaited or role.fatal
 
 
-def pending(rules: Rules, state: State) -> List[TaskId]:
-    """Return the tasks for which the publication of the cluster spec waits."""
+def missing(rules: Rules, state: State) -> List[TaskId]:
+    """Return the tasks without an agent that waits or a command; the publication of the cluster spec needs them."""
     return [task for task, phase in state.phases.items() if phase in (PENDING, LOST) and needed(rules, task.type)]
 
 
@@ -223,7 +230,7 @@ def may_be_a_consequence(rules: Rules, state: State, event: Exited) -> bool:
 
 
 def excluded_nodes(rules: Rules, state: State) -> Dict[str, NodeFailures]:
-    """Return the nodes on which no task starts any more, by their addresses."""
+    """Return the nodes of which no new container is taken, by their addresses; agents that are there go on."""
     return {
         node: failures for node, failures in state.failures.items() if 0 < rules.exclude_node_after <= failures.number
     }
@@ -271,7 +278,7 @@ def _registered(rules: Rules, state: State, event: Registered) -> Tuple[State, D
 
 def _publish(rules: Rules, state: State) -> Tuple[State, Decision]:
     """Publish the cluster spec, if nothing is missing for it."""
-    if state.published or state.preparing or pending(rules, state):
+    if state.published or state.preparing or missing(rules, state):
         return state, NOTHING
     return _release(rules, state)[0]._replace(published=True), Decision("publish")
 

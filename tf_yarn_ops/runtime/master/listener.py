@@ -95,7 +95,7 @@ class Server:
         Gets the agent and its connection after the connection has ended.
     on_failure : function
         Gets an error that neither a client nor the network can cause: a fault of the coordinator.
-    max_unregistered : int
+    max_waiting : int
         The most unauthenticated connections at a time.
     """
 
@@ -105,7 +105,7 @@ class Server:
         on_message: Callable[[Any, Connection, Dict[str, Any]], None],
         on_disconnect: Callable[[Any, Connection], None],
         on_failure: Callable[[Exception], None],
-        max_unregistered: int,
+        max_waiting: int,
     ):
         self._on_connect, self._on_message, self._on_disconnect, self._on_failure = (
             on_connect,
@@ -113,7 +113,7 @@ class Server:
             on_disconnect,
             on_failure,
         )
-        self._max_unregistered = max_unregistered
+        self._max_waiting = max_waiting
         self._waiting: Dict["asyncio.Task[None]", None] = {}  # the oldest first
         self._tasks: Set["asyncio.Task[None]"] = set()
         self._warn_at = 0.0
@@ -128,7 +128,7 @@ class Server:
                 self._warn("A connection could not be accepted: %s", error)
                 await asyncio.sleep(ACCEPT_PAUSE)
                 continue
-            if len(self._waiting) >= self._max_unregistered:
+            if len(self._waiting) >= self._max_waiting:
                 self._warn("Dropped a connection: %d connections wait for their handshake", len(self._waiting))
                 oldest = next(iter(self._waiting))  # an agent needs milliseconds
                 del self._waiting[oldest]

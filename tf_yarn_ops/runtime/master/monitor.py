@@ -34,7 +34,8 @@ MAX_EXPLAINED = 4
 OUTPUT = "the file system of the output"
 #: Seconds between two log lines that name the missing tasks.
 LOG_SECONDS = 10.0
-#: Containers in a row that YARN may give on excluded nodes; it often gives the same one until heartbeats have drifted.
+#: Containers that YARN may give on excluded nodes while a task waits; it often gives the same one until heartbeats have
+#: drifted.
 MAX_UNWANTED = 60
 
 
@@ -99,7 +100,7 @@ class ContainerChecks:
             and container.id not in self._state.given_up
         ]
         self._state.given_up.update(container.id for container in found)
-        self._unwanted = self._unwanted + len(found) if self._state.pending() else 0
+        self._unwanted = self._unwanted + len(found) if self._state.missing() else 0
         return found
 
     def check_remaining_nodes(self, nodes: Optional[Set[str]]) -> Optional[Verdict]:
@@ -114,7 +115,11 @@ class ContainerChecks:
         if (nodes is None or nodes - {*excluded}) and self._unwanted < MAX_UNWANTED:
             return None
         last = list(excluded.values())[-1]
-        why = "every node" if nodes and not nodes - {*excluded} else f"{self._unwanted} containers in a row were there"
+        why = (
+            "every node"
+            if nodes and not nodes - {*excluded}
+            else f"{self._unwanted} containers that YARN gave were there"
+        )
         return Verdict(
             last.reason, f"{last.cause}; no node is left: excluded are {list_names([*excluded])} ({why})", last.task
         )
@@ -130,10 +135,10 @@ class ContainerChecks:
         for container in running:
             self._running_since.setdefault(container.id, now)
         self._checked_at = now
-        pending = self._state.pending()
+        pending = self._state.missing()
         coming = requested or any(container.id not in self._state.registry.peers for container in running)
-        alone = [] if coming else [task for task in pending if task not in self._state.registry.serving]
-        if not alone:
+        without_container = [] if coming else [task for task in pending if task not in self._state.registry.serving]
+        if not without_container:
             self._alone_since = now
         if not pending:
             return None
@@ -143,7 +148,7 @@ class ContainerChecks:
         )
         return (
             (None if trains else self._unallocated(requested, now))
-            or self._orphaned(alone, now)
+            or self._orphaned(without_container, now)
             or self._unregistered(running, pending, now)
         )
 
@@ -166,11 +171,11 @@ class ContainerChecks:
             ),
         )
 
-    def _orphaned(self, alone: Sequence[TaskId], now: float) -> Optional[Verdict]:
+    def _orphaned(self, tasks: Sequence[TaskId], now: float) -> Optional[Verdict]:
         """End the job if a task waits for a container and none is requested or about to register."""
         if now - self._alone_since <= ANSWER_SECONDS:
             return None
-        return Verdict(Reason.CONTAINER_LOST, f"no container is left for {list_names(alone)}")
+        return Verdict(Reason.CONTAINER_LOST, f"no container is left for {list_names(tasks)}")
 
     def _unregistered(self, running: Sequence[Container], pending: Sequence[TaskId], now: float) -> Optional[Verdict]:
         """End the job if an agent did not register in time, for the first or a later round."""
@@ -205,7 +210,7 @@ class ContainerChecks:
             self._incomplete_since = now
         elif now >= self._log_at:
             self._log_at = now + LOG_SECONDS
-            pending, tasks = self._state.pending(), len(self._state.lifecycle.phases)
+            pending, tasks = self._state.missing(), len(self._state.lifecycle.phases)
             logger.info(
                 "Waiting for all ports (%d/%d), missing: %s",
                 tasks - len(pending),
@@ -247,7 +252,7 @@ class ContainerChecks:
 
     def _missing(self) -> List[str]:
         """Return texts about what the cluster spec waits for."""
-        tasks = [self._describe(task) for task in self._state.pending()]
+        tasks = [self._describe(task) for task in self._state.missing()]
         return tasks or ([OUTPUT] if self._state.lifecycle.preparing else [])
 
     def _describe(self, task: TaskId) -> str:

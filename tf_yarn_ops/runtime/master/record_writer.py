@@ -70,7 +70,7 @@ class Snapshots:
         self._written, self._tried, self._removed, self._fault = 0, False, False, ""
 
     async def leave(self) -> None:
-        """Write snapshots until cancelled; return at once if the site keeps no history."""
+        """Write snapshots, none after `remove`; return at once if the site keeps no history."""
         seen: object = None
         at, cost = time.monotonic(), 0.0
         while self._paths:

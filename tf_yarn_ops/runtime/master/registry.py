@@ -47,9 +47,9 @@ class Peer:
     confirmed : tuple of int
         Round and start of the last start that it has confirmed.
     started_at : float or None
-        When its command began, seconds since the epoch.
+        When the news came that its command began, seconds since the epoch.
     running : bool
-        Whether its command may be running.
+        Whether its command may be running: from the start that was sent, delays included, to the news of its end.
     terminated : bool
         Whether it has reported that YARN ends its container.
     """

@@ -47,8 +47,8 @@ def build_report(
     tensorboard_url : str or None
         Where TensorBoard answers.
     live : bool, optional
-        True keeps the present states of the tasks. False (default) counts a task as lost that has not ended at the
-        verdict: its container ends with the job.
+        True keeps the present states of the tasks. False (default) counts a task as lost whose command runs at the
+        verdict and may not linger: its container ends with the job.
     every_tail : bool, optional
         True keeps the ends of the logs of tasks that did not fail. Default false: YARN's diagnostics are small.
     """
@@ -94,7 +94,7 @@ def _describe_progress(state: JobState) -> str:
     phases = list(state.lifecycle.phases.values())
     if state.lifecycle.published:
         return f"{phases.count(RUNNING)} of {len(phases)} tasks run."
-    missing = [task for task in state.pending() if task not in state.registry.serving] or state.pending()
+    missing = [task for task in state.missing() if task not in state.registry.serving] or state.missing()
     return f"Waiting for {list_names(missing or [OUTPUT])}."
 
 

@@ -33,7 +33,7 @@ class Shutdown:
     perform : callable
         Carries out the effects of an event.
     changed : asyncio.Event
-        Set after each event.
+        Set after each event from the verdict on.
     """
 
     def __init__(self, state: JobState, perform: Callable[[Effects], None], changed: asyncio.Event):

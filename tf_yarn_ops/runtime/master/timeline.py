@@ -79,7 +79,7 @@ class Timeline:
         self._causes[str(task)] = cause
 
     def started(self, task: TaskId, host: str, round_number: int) -> None:
-        """Note that a command runs, with the cause if it is not the first start."""
+        """Note that a command runs, with the cause that was kept for this start."""
         self.usage.pop(str(task), None)
         self.note(task, RUNNING, host=host, round=round_number, cause=self._causes.pop(str(task), None))
 
