@@ -11,8 +11,9 @@ from support.hadoop.kerberos import CORPORATE_USERS
 #: Milliseconds after which tokens end unless YARN renews them, which it does at nine tenths, and after which they end
 #: for good. Rows hold submissions that have tokens until a ResourceManager has taken over.
 TOKENS = {"renew-interval": 90_000, "max-lifetime": 100_000}
-#: A cookie is good for some seconds, so that clients need tickets again and again.
-EXPIRY = {"hadoop.http.authentication.token.validity": "15"} | {
+#: A cookie is good for some seconds, so that clients need tickets again and again. On a machine with a load of 20 the
+#: active ResourceManager would lose Hadoop's session of 10 s; one row waits for its end.
+PROPERTIES = {"hadoop.http.authentication.token.validity": "15", "hadoop.zk.timeout-ms": "15000"} | {
     f"{daemon}.delegation.token.{key}": str(value)
     for daemon in ("dfs.namenode", "yarn.resourcemanager")
     for key, value in TOKENS.items()
@@ -24,7 +25,9 @@ def shared_cluster(shared):
     """Give the running secured `HadoopCluster` with pairs whose folder lies in ``shared``; the last worker that used it ends it."""
     from support.hadoop import HadoopCluster
 
-    cluster = HadoopCluster(shared / "secure-cluster", kerberos=True, https=True, ha=True, kms=True, properties=EXPIRY)
+    cluster = HadoopCluster(
+        shared / "secure-cluster", kerberos=True, https=True, ha=True, kms=True, properties=PROPERTIES
+    )
     with (shared / "secure-cluster.users").open("a") as users:
         fcntl.flock(users, fcntl.LOCK_SH)
         try:

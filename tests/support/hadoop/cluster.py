@@ -182,7 +182,7 @@ class HadoopCluster(MiniCluster):
     def failover(self, kind: str, restart: bool = True) -> str:
         """Kill the active ResourceManager or NameNode, and return when the other one is active.
 
-        A ResourceManager takes over when ZooKeeper has missed the other one for 4 s. A NameNode is made active by the
+        A ResourceManager takes over when ZooKeeper has missed the other one for 10 s. A NameNode is made active by the
         command ``hdfs haadmin -transitionToActive``; it has left its safe mode then, so it takes writes.
 
         Parameters

@@ -11,8 +11,6 @@ SERVICE = "minicluster"
 ZOOKEEPER = "zk"
 #: The daemons of which a second one exists; their names are Hadoop's ids too.
 RESOURCEMANAGERS, NAMENODES = ("rm", "rm2"), ("nn", "nn2")
-#: After this time without a sign of life from the active ResourceManager the other one takes over. Hadoop: 10 s.
-_SESSION_MILLISECONDS = 4000
 
 
 def pair_yarn(values: dict[str, str], address: Callable[[str], str], zookeeper: str) -> None:
@@ -42,7 +40,6 @@ def pair_yarn(values: dict[str, str], address: Callable[[str], str], zookeeper: 
         **{f"{prefix}.hostname.{name}": address(name).partition(":")[0] for name in RESOURCEMANAGERS},
         f"{prefix}.store.class": "org.apache.hadoop.yarn.server.resourcemanager.recovery.ZKRMStateStore",
         "hadoop.zk.address": zookeeper,
-        "hadoop.zk.timeout-ms": str(_SESSION_MILLISECONDS),
     }
 
 
@@ -93,9 +90,9 @@ def pair_hdfs(values: dict[str, str], address: Callable[[str], str], directory: 
 
 
 def build_zookeeper_text(address: str, directory: Path) -> str:
-    """Return ZooKeeper's configuration file."""
+    """Return ZooKeeper's configuration file. A slow disk must not cost the active ResourceManager its session."""
     host, _, port = address.partition(":")
     return (
         f"tickTime=1000\ndataDir={directory}/zk\nclientPort={port}\nclientPortAddress={host}\nmaxClientCnxns=0\n"
-        "admin.enableServer=false\n"
+        "admin.enableServer=false\nforceSync=no\n"
     )
