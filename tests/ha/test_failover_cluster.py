@@ -3,6 +3,7 @@
 A ResourceManager is killed in tests/secure/test_pairs.py, where tokens must survive it too.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -10,14 +11,13 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 
 from support import failover_rows
 from support.access import REQUEST_TIMEOUT, plain
-from support.cluster_jobs import job, until_it_runs
+from support.cluster_jobs import job, until_it_runs, until_its_log_is_stored
 from support.commit_rows import read, train
 from support.hadoop import HadoopCluster
 from support.hadoop.cluster import make_active
@@ -66,30 +66,7 @@ def test_gateway_that_asks_the_standby_works(hadoop, tmp_path):
     failover_rows.a_gateway_that_asks_the_standby_is_no_obstacle(hadoop, Authority(tmp_path), tmp_path)
 
 
-def test_gateway_with_a_path_for_each_works(hadoop, tmp_path):
-    failover_rows.a_gateway_with_a_path_for_each_works(hadoop, Authority(tmp_path), tmp_path)
-
-
-def test_commit_survives_a_failover_inside_its_last_rename(hadoop):
-    """The active NameNode renames, and is killed before it answers; the other one finds no source."""
-    user, path = hadoop.settings.user, f"/tmp/commit-{os.getpid()}/digits"
-    first, second = sorted(hadoop.settings.namenodes, key=lambda name: name != hadoop.active("nn"))
-    with Proxy(hadoop.settings.web_address(first)) as proxy:
-
-        def lose(when, method, place, parameters):
-            if (when, parameters.get("destination")) == ("after", path):
-                proxy.stop_at = None
-                hadoop.failover("nn")
-                raise ConnectionResetError
-
-        proxy.stop_at = lose
-        files = Hdfs((proxy.url, hadoop.settings.web_address(second)), user, {}, patience=60.0)
-        made = train(files, CommitPlan("replace", path, "", "a" * 16), 1)
-        assert proxy.stop_at is None and made.path == path
-        assert read_success(read(files, f"{path}/_SUCCESS")).application_id == "application_1700000000000_0001"
-
-
-@contextmanager
+@contextlib.contextmanager
 def hung(hadoop, kind, role="standby"):
     """Stop the first daemon of a pair: it takes connections, and answers nothing.
 
@@ -97,6 +74,7 @@ def hung(hadoop, kind, role="standby"):
     then kills the first.
     """
     pair = {"nn": hadoop.settings.namenodes, "rm": hadoop.settings.resourcemanagers}[kind]
+    # A failover costs the start of a daemon; in the order of this file none is needed here.
     if (hadoop.active(kind) == pair[0]) != (role == "active"):
         hadoop.failover(kind)
     hadoop.stop_daemon(pair[0], signal.SIGSTOP)
@@ -130,6 +108,45 @@ def brief(hadoop, tmp_path):
     return run
 
 
+def test_hung_resourcemanager_costs_each_client_a_short_wait(hadoop, brief):
+    """As the active one, and as the standby that it is when it goes on."""
+    own = ("--environment", f"venv://{sys.prefix}", "-m", "256", "-r", "worker:1", "sleep 600")
+    with hung(hadoop, "rm", "active"):
+        ours = brief(*SUBMIT, *own).strip()
+        assert ours in brief(*YTF, "list")
+    with hung(hadoop, "rm", "standby"):
+        try:
+            assert ours in brief(*YTF, "status", ours)
+        finally:
+            brief(*YTF, "kill", ours)
+
+
+def test_gateway_with_a_path_for_each_works(hadoop, tmp_path):
+    failover_rows.a_gateway_with_a_path_for_each_works(hadoop, Authority(tmp_path), tmp_path)
+
+
+def test_hung_namenode_holds_up_no_running_training(hadoop, brief, tmp_path):
+    """Program and coordinator go on; what Hadoop's own clients wait for comes when it answers again."""
+    tmp_path.chmod(0o777)
+    gate, output = tmp_path / "gate", f"hdfs:///tmp/trained-{os.getpid()}"
+    with launcher_by(plain(hadoop)) as launcher:
+        spec = job(WRITE_AND_READ.format(gate=gate), output=output, commit="new")
+        ours = launcher.submit(spec)
+        until_it_runs(launcher, ours)
+        with hung(hadoop, "nn", "active"):
+            began = time.monotonic()
+            gate.touch()
+            report = launcher.wait(ours, timeout=60 * PATIENCE)
+            print(f"{time.monotonic() - began:.1f} s until the verdict")
+            assert (report.reason, report.output_path) == (Reason.SUCCEEDED, output), report
+            assert [task.starts for task in report.tasks] == [1] and len(report.rounds) == 1, report
+            files, path = launcher.cluster.open_path(f"{output}/file")
+            assert files.status(path).length == 300000
+        assert ours in brief(*YTF, "history", "--json")
+        until_its_log_is_stored(launcher, ours)
+        assert "word-for-the-log" in brief(*YTF, "logs", ours)
+
+
 def test_hung_namenode_costs_each_client_a_short_wait(hadoop, brief):
     user, folder = hadoop.settings.user, f"/tmp/hung-{os.getpid()}"
     with hung(hadoop, "nn"):
@@ -154,41 +171,47 @@ def test_hung_namenode_costs_each_client_a_short_wait(hadoop, brief):
         brief(*YTF, "history", "--json")
 
 
-@pytest.mark.parametrize("role", ["standby", "active"])
-def test_hung_namenode_holds_up_no_running_training(hadoop, brief, tmp_path, role):
-    """Program and coordinator go on; what Hadoop's own clients wait for comes when it answers again."""
-    tmp_path.chmod(0o777)
-    gate, output = tmp_path / "gate", f"hdfs:///tmp/trained-{role}-{os.getpid()}"
-    with launcher_by(plain(hadoop)) as launcher:
-        spec = job(WRITE_AND_READ.format(gate=gate), output=output, commit="new")
-        ours = launcher.submit(spec)
-        until_it_runs(launcher, ours)
-        with hung(hadoop, "nn", role):
-            began = time.monotonic()
-            gate.touch()
-            report = launcher.wait(ours, timeout=60 * PATIENCE)
-            print(f"{time.monotonic() - began:.1f} s until the verdict")
-            assert (report.reason, report.output_path) == (Reason.SUCCEEDED, output), report
-            assert [task.starts for task in report.tasks] == [1] and len(report.rounds) == 1, report
-            files, path = launcher.cluster.open_path(f"{output}/file")
-            assert files.status(path).length == 300000
-        assert ours in brief(*YTF, "history", "--json")
-        until(lambda: "word-for-the-log" in brief(*YTF, "logs", ours), 120, 1)
+def test_commit_survives_a_failover_inside_its_last_rename(hadoop):
+    """The active NameNode renames, and is killed before it answers; the other one finds no source."""
+    user, path = hadoop.settings.user, f"/tmp/commit-{os.getpid()}/digits"
+    first, second = sorted(hadoop.settings.namenodes, key=lambda name: name != hadoop.active("nn"))
+    with Proxy(hadoop.settings.web_address(first)) as proxy:
+
+        def lose(when, method, place, parameters):
+            if (when, parameters.get("destination")) == ("after", path):
+                proxy.stop_at = None
+                hadoop.failover("nn")
+                raise ConnectionResetError
+
+        proxy.stop_at = lose
+        files = Hdfs((proxy.url, hadoop.settings.web_address(second)), user, {}, patience=60.0)
+        made = train(files, CommitPlan("replace", path, "", "a" * 16), 1)
+        assert proxy.stop_at is None and made.path == path
+        assert read_success(read(files, f"{path}/_SUCCESS")).application_id == "application_1700000000000_0001"
 
 
-@pytest.mark.parametrize("role", ["standby", "active"])
-def test_hung_resourcemanager_costs_each_client_a_short_wait(hadoop, brief, role):
-    own = ("--environment", f"venv://{sys.prefix}", "-m", "256", "-r", "worker:1", "sleep 600")
-    with hung(hadoop, "rm", role):
-        ours = brief(*SUBMIT, *own).strip()
-        try:
-            assert ours in brief(*YTF, "list")
-            assert ours in brief(*YTF, "status", ours)
-        finally:
-            brief(*YTF, "kill", ours)
+@pytest.fixture
+def by_httpfs(hadoop, tmp_path):
+    """Return the access of clients, and of the nodes, that reach HDFS through one HttpFS only."""
+    with running_httpfs(hadoop, tmp_path / "httpfs") as url:
+        file = tmp_path / "site.yaml"
+        file.write_text(f"webhdfs: {url}\nrequest_timeout: {REQUEST_TIMEOUT}\n")
+        access = plain(hadoop)
+        environ = {**access.environ, "YTF_SITE": str(file)}
+        yield replace(access, site=Site(webhdfs=[url], request_timeout=REQUEST_TIMEOUT), environ=environ)
 
 
-@contextmanager
+def test_nothing_is_lost_when_the_namenode_behind_an_httpfs_is_killed(by_httpfs):
+    """HttpFS follows the active one, for clients and for the nodes that commit and write the record."""
+    with launcher_by(by_httpfs) as launcher:
+        assert launcher.cluster.storage.webhdfs == by_httpfs.site.webhdfs
+        ours = failover_rows.nothing_is_lost_when_the_namenode_is_killed(by_httpfs, launcher)
+    words = [*YTF, "history", "--json"]
+    listed = subprocess.run(words, env=by_httpfs.environ, capture_output=True, text=True, timeout=60)
+    assert ours in listed.stdout, listed.stderr
+
+
+@contextlib.contextmanager
 def cut_off(hadoop, daemon):
     """Let the kernel drop what processes of the group `CUT_OFF` send to a daemon."""
     ports = ", ".join(str(port) for name, port in hadoop.settings.ports.items() if name.partition("-")[0] == daemon)
@@ -240,7 +263,7 @@ def test_active_ones_that_a_client_cannot_reach_are_left_for_the_others(hadoop, 
             until(lambda: "still waiting" in log.read_text(), 120, what=log.read_text)
             asked = run(*YTF, "status", ours)
             assert (asked.returncode, "timed out" in asked.stderr) == (4, True), asked
-            hadoop.failover("rm")
+            hadoop.failover("rm", restart=False)  # nothing comes after this test
             assert ours in run(*YTF, "list").stdout
             gate.touch()
             trained_once(json.loads(waiting.communicate(timeout=LONG)[0]))
@@ -249,34 +272,15 @@ def test_active_ones_that_a_client_cannot_reach_are_left_for_the_others(hadoop, 
             report = json.loads(run(*again).stdout)
             assert report["reason"] == "CLUSTER_UNREACHABLE", report
             assert "timed out" in report["message"] and "is not active" in report["message"], report
-            hadoop.failover("nn")
+            hadoop.failover("nn", restart=False)
             trained_once(report := json.loads(run(*again).stdout))
             assert report["application_id"] in run(*YTF, "history", "--json").stdout
-            until(lambda: "the-log" in run(*YTF, "logs", report["application_id"]).stdout, 120, 1)
+            with contextlib.closing(plain(hadoop).launcher()) as launcher:
+                until_its_log_is_stored(launcher, report["application_id"])
+            assert "the-log" in run(*YTF, "logs", report["application_id"]).stdout
         begun = {name: state for name, state in applications(hadoop).items() if name not in before}
         assert begun == {ours: "FINISHED", report["application_id"]: "FINISHED"}
     finally:
         gate.touch()
         waiting.kill()
         waiting.communicate()
-
-
-@pytest.fixture
-def by_httpfs(hadoop, tmp_path):
-    """Return the access of clients, and of the nodes, that reach HDFS through one HttpFS only."""
-    with running_httpfs(hadoop, tmp_path / "httpfs") as url:
-        file = tmp_path / "site.yaml"
-        file.write_text(f"webhdfs: {url}\nrequest_timeout: {REQUEST_TIMEOUT}\n")
-        access = plain(hadoop)
-        environ = {**access.environ, "YTF_SITE": str(file)}
-        yield replace(access, site=Site(webhdfs=[url], request_timeout=REQUEST_TIMEOUT), environ=environ)
-
-
-def test_nothing_is_lost_when_the_namenode_behind_an_httpfs_is_killed(by_httpfs):
-    """HttpFS follows the active one, for clients and for the nodes that commit and write the record."""
-    with launcher_by(by_httpfs) as launcher:
-        assert launcher.cluster.storage.webhdfs == by_httpfs.site.webhdfs
-        ours = failover_rows.nothing_is_lost_when_the_namenode_is_killed(by_httpfs, launcher)
-    words = [*YTF, "history", "--json"]
-    listed = subprocess.run(words, env=by_httpfs.environ, capture_output=True, text=True, timeout=60)
-    assert ours in listed.stdout, listed.stderr

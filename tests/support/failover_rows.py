@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from support.cluster_jobs import job
+from support.cluster_jobs import job, until_its_log_is_stored
 from support.faults import processes_of
 from support.gaps import STOP_IN_GAPS
 from support.hadoop.cluster import make_active
@@ -160,20 +160,20 @@ def one_address_is_enough(access):
 
 
 def nothing_is_lost_when_the_resourcemanager_is_killed(access, launcher):
-    """Jobs that are watched, waited for and killed, and submissions in three gaps.
+    """Jobs that are watched, waited for and killed, and submissions in two gaps.
 
     Those that are watched commit their outputs to a folder that the nodes share.
     """
     hadoop = access.hadoop
     tag, versions = deployment_tag("failover"), hadoop.directory / "models" / "digits"
     watched, gate = gated(hadoop, "watched", tags=[tag], output=str(versions), commit="version")
-    names = [launcher.submit(watched) for _ in range(3)]
+    names = [launcher.submit(watched) for _ in range(2)]
     doomed = launcher.submit(job("sleep 300"))
     spec = job("sleep 0.2")
     # The page of a running job is there, behind the proxy of one ResourceManager of two.
     until(lambda: all(launcher.report(name).tasks for name in names), 120, 0.5)
     # They hold tokens, which end when nobody renews them; so they come last.
-    identities = {gap: Identity(f"rm {gap} {time.time()}") for gap in ("claimed", "staging", "submitted")}
+    identities = {gap: Identity(f"rm {gap} {time.time()}") for gap in ("staging", "submitted")}
     clients = {gap: client_in(access, identity, gap, spec) for gap, identity in identities.items()}
     # YARN waits ten minutes for an application master that it was launching when it was killed.
     until(lambda: not launcher.list(["NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED"]), 120, 0.2)
@@ -206,8 +206,8 @@ def nothing_is_lost_when_the_resourcemanager_is_killed(access, launcher):
     assert {(report.reason, len(report.rounds), report.tasks[0].starts) for report in ended} == {
         (Reason.SUCCEEDED, 1, 1)
     }
-    assert {report.output_path for report in ended} == {str(versions / str(number)) for number in (1, 2, 3)}
-    assert {path.name for path in versions.iterdir()} == {"1", "2", "3", "LATEST"}
+    assert {report.output_path for report in ended} == {str(versions / str(number)) for number in (1, 2)}
+    assert {path.name for path in versions.iterdir()} == {"1", "2", "LATEST"}
     for client in clients.values():
         client.wait(60)
     until(lambda: not launcher.list() and not directories(launcher), 60, 0.5)
@@ -222,17 +222,16 @@ def nothing_is_lost_when_the_namenode_is_killed(access, launcher):
     running = launcher.submit(spec)
     until(lambda: launcher.report(running).state == "RUNNING", 120, 0.2)
     quick = job("echo word-for-the-log")
-    identities = {gap: Identity(f"nn {gap} {time.time()}") for gap in ("reserved", "claimed", "staging")}
+    identities = {gap: Identity(f"nn {gap} {time.time()}") for gap in ("claimed", "staging")}
     clients = {gap: client_in(access, identity, gap, quick) for gap, identity in identities.items()}
     before = hadoop.active("nn")
     after = next(name for name in hadoop.settings.namenodes if name != before)
     hadoop.stop_daemon(before, signal.SIGKILL)
     try:  # as above
         clients["staging"].kill()  # its directory is left
-        for gap in ("reserved", "claimed"):
-            go_on(clients[gap])
+        go_on(clients["claimed"])
         with pytest.raises(ClusterUnreachable):
-            launcher.ensure(quick, identities["reserved"])
+            launcher.ensure(quick, identities["claimed"])
         make_active(hadoop.settings, after)
         for identity in identities.values():
             report = again(lambda identity=identity: launcher.ensure(quick, identity))
@@ -240,15 +239,10 @@ def nothing_is_lost_when_the_namenode_is_killed(access, launcher):
         gate.touch()
         ended = launcher.wait(running, timeout=180)
         assert (ended.reason, ended.output_path) == (Reason.SUCCEEDED, output)
+        until_its_log_is_stored(launcher, report.application_id)
         words = [*YTF, "logs", report.application_id]
-        until(
-            lambda: (
-                "word-for-the-log"
-                in subprocess.run(words, capture_output=True, text=True, timeout=90, env=access.environ).stdout
-            ),
-            60,
-            1,
-        )
+        ran = subprocess.run(words, capture_output=True, text=True, timeout=90, env=access.environ)
+        assert "word-for-the-log" in ran.stdout, ran
         for client in clients.values():
             client.wait(60)
         sweep_directories(launcher.session.staging(), launcher.session.resourcemanager)
