@@ -142,7 +142,7 @@ def test_state_changes_are_lines(azkaban, yarn):
 
 
 # --- failure ------------------------------------------------------------------------------------
-@pytest.mark.parametrize("reason", [Reason.TASK_FAILED, Reason.OUT_OF_MEMORY, Reason.AM_FAILED, Reason.TOTAL_TIMEOUT])
+@pytest.mark.parametrize("reason", [Reason.TASK_FAILED, Reason.TOTAL_TIMEOUT])
 def test_a_failure_ends_with_its_reason(azkaban, yarn, reason):
     job = azkaban().start()
     submitted(yarn)

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from support.azkaban_process import ID, SECOND, USER, finish, submitted
-from support.fake_yarn import application
+from support.fake_yarn import STAMP, application
 from support.waiting import until
 from tf_yarn_ops.azkaban.job_execution import JobExecution
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -19,8 +19,10 @@ RETRY = {"azkaban.job.attempt": "1", "azkaban.job.metadata.file": "_job.42.1.tra
 def add(yarn, execution="41", job="train", server="azkaban.example.org", user=USER, date="", project="7", **fields):
     """Add a live application of an execution, as the launcher of that execution has submitted it."""
     other = JobExecution(server, "My Project", "digits", execution, job, 0, date=date, project_id=project)
-    yarn.next_number = 2
-    return yarn.add(application(1, user=user, applicationTags=",".join((*other.tags, *other.identity().tags))) | fields)
+    number = yarn.next_number
+    yarn.next_number += 1
+    tags = ",".join((*other.tags, *other.identity().tags))
+    return yarn.add(application(number, user=user, applicationTags=tags) | fields)
 
 
 def end(yarn, job, own=SECOND):
@@ -40,29 +42,29 @@ def test_another_execution_that_goes_on_is_named_with_its_kill(azkaban, yarn):
     assert yarn.apps[FIRST]["state"] == "RUNNING"
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"job": "evaluate"},
-        {"server": "another.example.org", "project": "8"},
-        {"user": "bob"},
-        {"state": "FINISHED"},
-        {"date": "2026-11-01"},
-        {"execution": "42"},
-    ],
-    ids=lambda fields: next(iter(fields)),
-)
-def test_others_are_no_business_of_this_job(azkaban, yarn, fields):
-    if "execution" in fields:  # this execution: the identity finds it
-        add(yarn, **fields)
-        job = azkaban({"tf.previous": "kill"}).start()
-        job.saw(f"{FIRST} RUNNING")
-        finish(yarn)
-        assert job.end() == 0
-    else:
-        add(yarn, **fields)
-        job = azkaban({"tf.previous": "kill"}).start()
-        end(yarn, job)
+def test_others_are_no_business_of_this_job(azkaban, yarn):
+    """Another job, project, user or date, and an execution that has ended."""
+    others = [
+        add(yarn, job="evaluate"),
+        add(yarn, server="another.example.org", project="8"),
+        add(yarn, user="bob"),
+        add(yarn, state="FINISHED"),
+        add(yarn, date="2026-11-01"),
+    ]
+    before = {name: yarn.apps[name]["state"] for name in others}
+    job = azkaban({"tf.previous": "kill"}).start()
+    end(yarn, job, f"application_{STAMP}_{len(others) + 1:04d}")
+    assert not any("execution 4" in line for line in job.lines)
+    assert {name: yarn.apps[name]["state"] for name in others} == before
+
+
+def test_application_of_this_execution_is_no_earlier_one(azkaban, yarn):
+    """The identity finds it."""
+    add(yarn, execution="42")
+    job = azkaban({"tf.previous": "kill"}).start()
+    job.saw(f"{FIRST} RUNNING")
+    finish(yarn)
+    assert job.end() == 0
     assert not any("execution 4" in line for line in job.lines)
     assert yarn.apps[FIRST]["state"] != "KILLED"
 
