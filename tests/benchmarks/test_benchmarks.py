@@ -10,9 +10,10 @@ from click.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks import against, heartbeats, rendezvous
+from benchmarks import against, doors, heartbeats, rendezvous
 from benchmarks.__main__ import NAMES, main
 from benchmarks.samples import Samples, interleave
+from support.programs import ROOT
 from tf_yarn_ops.runtime.common import protocol
 from tf_yarn_ops.runtime.common.reasons import Reason
 
@@ -61,14 +62,23 @@ def test_results_are_kept_as_json_with_the_machine(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_another_commit_is_measured_in_turn_and_compared(tmp_path, monkeypatch):
-    (tmp_path / ".venv").symlink_to(sys.prefix)
+    for name, place in {".venv": sys.prefix, "benchmarks": ROOT / "benchmarks", "tests": ROOT / "tests"}.items():
+        (tmp_path / name).symlink_to(place)
     monkeypatch.setattr(against, "checkout", lambda commit: tmp_path)
-    result = CliRunner().invoke(main, ["doors", "--runs", "1", "--against", "HEAD~1", "--output", str(tmp_path)])
+    words = ["heartbeats", "--quick", "--runs", "1", "--against", "HEAD~1", "--output", str(tmp_path)]
+    result = CliRunner().invoke(main, words)
     assert result.exit_code == 0, result.output
-    rows = json.loads((tmp_path / "doors.json").read_text())["rows"]
+    rows = json.loads((tmp_path / "heartbeats.json").read_text())["rows"]
     ours, theirs = ([row["figure"] for row in rows if row["case"] == case] for case in ("this checkout", "HEAD~1"))
-    assert ours == theirs and "ytf-submit --help: CPU s" in ours
+    assert ours == theirs and "100 agents: its report KiB" in ours
     assert all(row["ratio"] for row in rows if row["case"] == "this checkout")
+
+
+@pytest.mark.slow
+def test_door_is_measured_in_a_process_of_its_own(monkeypatch):
+    monkeypatch.setattr(doors, "DOORS", {"help": doors.DOORS["ytf --help"]})
+    (values,) = doors.measure(1, True).values.values()
+    assert set(values) == {"CPU s", "wall s", "peak MiB"} and values["CPU s"][0] > 0.05
 
 
 @pytest.mark.parametrize("name", NAMES)
