@@ -14,12 +14,14 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
+from unittest import mock
 
 import pytest
 
-from support.programs import SUBMIT, YTF
+from support.programs import SUBMIT, YTF, call
 from support.waiting import until
 from tf_yarn_ops import JobSpec, Launcher, TaskSpec, TfYarnError
+from tf_yarn_ops.cli import main, submit_main
 from tf_yarn_ops.hadoop.cluster import local
 
 pytestmark = pytest.mark.slow
@@ -255,16 +257,19 @@ def silent():
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
-def test_mistake_is_answered_with_what_to_do_next(case, environ, tmp_path, yarn, silent):
+def test_mistake_is_answered_with_what_to_do_next(case, environ, tmp_path, monkeypatch, yarn, silent):
     before = set(tmp_path.iterdir())
     urls = dict.fromkeys(["yarn", *STRANGERS], yarn.url) | {"https": yarn.url.replace("http:", "https:")}
     urls["silent"] = silent
     if answers := [answer for name, answer in STRANGERS.items() if f"{{{name}}}" in case.words]:
         yarn.faults.append(lambda method, path: answers[0])
     words = [word.format(**urls) if word.startswith("{") else word for word in case.words]
-    done = subprocess.run(
-        words, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL
-    )
+    monkeypatch.chdir(tmp_path)
+    if case.jobs:
+        done = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+    else:
+        with mock.patch.dict(os.environ, environ, clear=True):
+            done = call(submit_main if words[:3] == SUBMIT else main, *words[3:])
     shown = done.stdout + done.stderr
     assert done.returncode == case.code, shown
     assert [text for text in case.shown if text not in shown] == [], shown
