@@ -1,6 +1,6 @@
-"""Each framework trains on two workers of the cluster, by the way that its own users take.
+"""Each framework trains on two workers by the way that its own users take, PyTorch and JAX also on the cluster.
 
-Keras: `test_keras`.
+Keras: `test_keras`. TensorFlow on the cluster: tests/launch/test_jobs_cluster.py.
 """
 
 import sys
@@ -22,14 +22,16 @@ TORCHRUN = (
     "-m torch.distributed.run --nnodes $WORLD_SIZE --nproc_per_node 2 --max_restarts 1 --rdzv_id $YTF_APPLICATION_ID "
     "--rdzv_backend c10d --rdzv_endpoint $MASTER_ADDR:$MASTER_PORT --rdzv_conf is_host=$((RANK == 0))"
 )
-#: One of four processes dies before it trains; torchrun starts all of them again, in the same containers.
+#: One of four processes dies; torchrun starts all of them again, in the same containers.
 DIES_ONCE = """\
-import os, runpy
-try:
-    os.mkdir(os.environ["DTF_OUTPUT_PATH"] + "/died")
+import os, runpy, signal
+died = os.environ["DTF_OUTPUT_PATH"] + "/died"
+if not os.path.exists(died):
+    if os.environ["RANK"] != "3":
+        signal.pause()
+    os.mkdir(died)
     os._exit(9)
-except FileExistsError:
-    runpy.run_path("train_pytorch.py", run_name="__main__")
+runpy.run_path("train_pytorch.py", run_name="__main__")
 """
 
 
@@ -54,14 +56,15 @@ def cluster(minicluster):
     return discover(minicluster.resourcemanager_url, environ={})
 
 
-@pytest.mark.cluster
-def test_dtensor_has_a_mesh_of_two_workers_that_start_after_another(cluster):
-    """Both in one job, which is dear: the preparation has ended before a worker begins, and is not of its cluster."""
-    tasks = {"worker": TaskSpec(2, memory=1536, after="prepare"), "prepare": TaskSpec(command="true", memory=256)}
-    report = train(cluster, "tensorflow/dtensor.py", sys.executable, tasks=tasks)
+@pytest.fixture
+def machine(tmp_path):
+    """Return this machine as a cluster."""
+    return local(tmp_path / "state")
+
+
+def test_dtensor_has_a_mesh_of_two_workers(machine):
+    report = train(machine, "tensorflow/dtensor.py", sys.executable)
     assert report.metrics == {"weights": [1.0, 2.0], "clients": 2}
-    ended = next(task.finished_at for task in report.tasks if task.task == "prepare:0")
-    assert all(task.started_at >= ended for task in report.tasks if task.task != "prepare:0"), report
 
 
 @pytest.mark.cluster
@@ -72,36 +75,33 @@ def test_jax_finds_two_processes_of_each_task_of_the_cluster(cluster):
     assert report.metrics == {"weights": [1.0, 2.0], "ranks": 4}
 
 
-@pytest.mark.cluster
-@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
-def test_trees_grow_from_the_data_of_two_workers_of_the_cluster(cluster, library):
-    report = train(cluster, f"frameworks/train_{library}.py", pinned_python("trees"), framework="none")
+def test_xgboost_grows_trees_from_the_data_of_two_workers(machine):
+    report = train(machine, "frameworks/train_xgboost.py", pinned_python("trees"), framework="none")
     assert report.metrics == {"accuracy": pytest.approx(1, abs=0.05), "workers": 2}
 
 
-@NEEDS_APT
 @pytest.mark.cluster
-def test_fsdp_splits_a_model_over_two_workers_of_the_cluster(cluster):
-    interpreter, env = pytorch_python()
-    report = train(cluster, "frameworks/train_fsdp.py", interpreter, framework="pytorch", env=env)
-    assert report.metrics == {"weights": [1.0, 2.0], "own_weights": 1, "ranks": 2}
+def test_lightgbm_grows_trees_in_two_workers_that_start_after_another(cluster):
+    """The preparation has ended before a worker begins, and is not of its cluster."""
+    tasks = {"worker": TaskSpec(2, memory=512, after="prepare"), "prepare": TaskSpec(command="true", memory=256)}
+    report = train(cluster, "frameworks/train_lightgbm.py", pinned_python("trees"), framework="none", tasks=tasks)
+    assert report.metrics == {"accuracy": pytest.approx(1, abs=0.05), "workers": 2}
+    ended = next(task.finished_at for task in report.tasks if task.task == "prepare:0")
+    assert all(task.started_at >= ended for task in report.tasks if task.task != "prepare:0"), report
 
 
 @NEEDS_APT
-@pytest.mark.parametrize("place", ["this machine", pytest.param("cluster", marks=pytest.mark.cluster)])
-def test_pytorch_finds_two_processes_of_each_task(request, monkeypatch, tmp_path, place):
+def test_fsdp_splits_a_model_over_two_processes_of_each_task(machine):
     """Gloo, as there is no GPU; without a launcher of PyTorch's own."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    cluster = local() if place == "this machine" else request.getfixturevalue("cluster")
     interpreter, env = pytorch_python()
-    script = "frameworks/train_pytorch.py"
-    report = train(cluster, script, interpreter, framework="pytorch", env=env, procs_per_task=2)
-    assert report.metrics == {"weights": [1.0, 2.0], "ranks": 4}
+    report = train(machine, "frameworks/train_fsdp.py", interpreter, framework="pytorch", env=env, procs_per_task=2)
+    assert report.metrics == {"weights": [1.0, 2.0], "own_weights": 1, "ranks": 4}
 
 
 @NEEDS_APT
 @pytest.mark.cluster
 def test_torchrun_in_two_tasks_of_the_cluster_restarts_four_processes(cluster, tmp_path):
+    """They train by DDP."""
     tmp_path.chmod(0o777)
     script = tmp_path / "dies_once.py"
     script.write_text(DIES_ONCE)

@@ -1,13 +1,17 @@
-"""Keras's ``fit`` trains on two workers, by tf_keras, on JAX and on PyTorch; after a SIGKILL it goes on from its checkpoint."""
+"""Keras's ``fit`` trains on two workers, by tf_keras, on JAX and on PyTorch; after a SIGKILL it goes on from its checkpoint.
 
+On this machine; these frameworks on YARN: `test_frameworks`, tests/launch/test_jobs_cluster.py.
+"""
+
+import contextlib
 from pathlib import Path
 
 import pytest
 
 from support.framework_environments import NEEDS_APT, jax_python, pytorch_python, tf_keras_python
-from tf_yarn_ops.hadoop.cluster import discover, local
+from tf_yarn_ops.hadoop.cluster import local
 from tf_yarn_ops.job.parts import RestartPolicy
-from tf_yarn_ops.job.spec import JobSpec, TaskSpec
+from tf_yarn_ops.job.spec import JobSpec
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
 
@@ -28,37 +32,22 @@ else exec {train}; fi
 """
 
 
-def train(cluster, way, output, command="{train}"):
-    """Train one way on two workers; return the report."""
+@pytest.mark.parametrize("way", ["tf_keras", "jax", pytest.param("torch", marks=NEEDS_APT)])
+def test_killed_keras_fit_of_two_workers_resumes(way, tmp_path):
     environment, variable, framework, mark, model = WAYS[way]
     interpreter, env = environment()
+    output = tmp_path / "out"
     job = JobSpec(
-        command=command.format(train=f"{interpreter} $DTF_TASK_SCRIPT", mark=mark),
-        tasks={"worker": TaskSpec(2, memory=1536)},
+        command=KILLED.format(train=f"{interpreter} $DTF_TASK_SCRIPT", mark=mark),
+        tasks={"worker": 2},
         framework=framework,
-        env={**env, **dict([variable.split("=")]), "EPOCHS": "20"},
+        env={**env, **dict([variable.split("=")])},
         script=str(EXAMPLES / f"fit_{way}.py"),
         restart=RestartPolicy("cluster"),
         output=str(output),
     )
-    launcher = Launcher(cluster)
-    try:
+    with contextlib.closing(Launcher(local(tmp_path / "state"))) as launcher:
         report = launcher.run(job)
-    finally:
-        launcher.close()
-    assert report.reason is Reason.SUCCEEDED, report.message
+    assert report.reason is Reason.SUCCEEDED, [report.message, *(task.log_tail for task in report.tasks)]
     assert report.metrics["accuracy"] > 0.8 and (output / model).exists()
-    return report
-
-
-def test_keras_fit_trains_on_two_local_workers(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert train(local(), "jax", tmp_path / "out").metrics["first_epoch"] == 0
-
-
-@pytest.mark.cluster
-@pytest.mark.parametrize("way", ["tf_keras", "jax", pytest.param("torch", marks=NEEDS_APT)])
-def test_killed_keras_fit_of_two_workers_of_the_cluster_resumes(way, minicluster, tmp_path):
-    tmp_path.chmod(0o777)
-    report = train(discover(minicluster.resourcemanager_url, environ={}), way, tmp_path / "out", KILLED)
     assert len(report.rounds) == 2 and report.metrics["first_epoch"] > 0
