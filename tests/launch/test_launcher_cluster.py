@@ -76,11 +76,22 @@ def way(request):
 
 
 @pytest.fixture(scope="module")
-def by_way(minicluster, way):
-    """Return a launcher that submits in one of the two ways; it has one Java client, if any."""
-    made = launcher_on(minicluster, submit_with=way)
-    yield made
-    made.close()
+def by_skein(minicluster):
+    """Return a launcher that submits by Skein's Java client."""
+    with contextlib.closing(launcher_on(minicluster, submit_with="skein")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def by_rest(minicluster):
+    with contextlib.closing(launcher_on(minicluster, submit_with="rest")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def by_way(by_rest, by_skein, way):
+    """Return the launcher that submits in one of the two ways."""
+    return {"rest": by_rest, "skein": by_skein}[way]
 
 
 def until_exists(gate):
@@ -96,10 +107,27 @@ for file in words.txt near/inner.txt far/inner.txt; do echo "$file: $(cat $file)
 grep -q fs.defaultFS conf.xml && echo 'conf.xml: by HTTP'
 for i in $(seq 5000); do echo line $i; done
 """
-IN_HDFS = "/data"
 
 
-def localised(minicluster, launcher, folder):
+@pytest.fixture(scope="module")
+def elsewhere(minicluster, by_rest, tmp_path_factory):
+    """Return ``files`` and ``archives`` of a job in HDFS and behind HTTP."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    (folder / "content").mkdir()
+    (folder / "content" / "inner.txt").write_text("of an archive")
+    packed = Path(shutil.make_archive(str(folder / "zip"), "zip", folder / "content"))
+    files = by_rest.session.staging(by_rest.cluster.user).filesystem
+    files.makedirs("/data", 0o755)
+    files.create("/data/words.txt", b"hello words", 0o644)
+    files.create("/data/inner.zip", packed.read_bytes(), 0o644)
+    in_hdfs = f"{by_rest.cluster.storage.default}/data"
+    return {
+        "archives": {"far": f"{in_hdfs}/inner.zip"},
+        "files": {"words.txt": f"{in_hdfs}/words.txt", "conf.xml": f"{minicluster.namenode_url}/conf"},
+    }
+
+
+def localised(elsewhere, folder):
     """Return the ``files`` and ``archives`` of a job: local, in HDFS and behind HTTP."""
     (folder / "package").mkdir()
     (folder / "package" / "tool").write_text("#!/bin/sh\necho 'from the tool'\n")
@@ -107,22 +135,10 @@ def localised(minicluster, launcher, folder):
     (folder / "train #1?.py").write_text("print('train')")
     (folder / "content").mkdir()
     (folder / "content" / "inner.txt").write_text("of an archive")
-    local, packed = (
-        Path(shutil.make_archive(str(folder / form), form, folder / "content")) for form in ("gztar", "zip")
-    )
-    files = launcher.session.staging(launcher.cluster.user).filesystem
-    files.makedirs(IN_HDFS, 0o755)
-    files.create(f"{IN_HDFS}/words.txt", b"hello words", 0o644)
-    files.create(f"{IN_HDFS}/inner.zip", packed.read_bytes(), 0o644)
-    in_hdfs = f"{launcher.cluster.storage.default}{IN_HDFS}"
+    local = shutil.make_archive(str(folder / "gztar"), "gztar", folder / "content")
     return {
-        "archives": {"near": str(local), "far": f"{in_hdfs}/inner.zip"},
-        "files": {
-            "package": str(folder / "package"),
-            "train.py": str(folder / "train #1?.py"),
-            "words.txt": f"{in_hdfs}/words.txt",
-            "conf.xml": f"{minicluster.namenode_url}/conf",
-        },
+        "archives": {"near": local} | elsewhere["archives"],
+        "files": {"package": str(folder / "package"), "train.py": str(folder / "train #1?.py")} | elsewhere["files"],
     }
 
 
@@ -154,22 +170,22 @@ def yarns_page(log_url):
 
 
 @pytest.fixture(scope="module")
-def ended(minicluster, by_way, tmp_path_factory):
+def ended(minicluster, by_rest, elsewhere, tmp_path_factory):
     """Run a job that succeeds, beside one that fails; return what was seen of them, by a wait, a watcher and the logs."""
     folder = tmp_path_factory.mktemp("ended")
     launcher, seen = launcher_on(minicluster), SimpleNamespace(known=[], states=[], watched_states=[])
     command = f"{ARRIVED}{until_exists(folder / 'go')}; echo the end"
-    seen.good = good = by_way.submit(
-        job(command, instances=2, name="digits", tags=["Mine"], priority=2, **localised(minicluster, launcher, folder)),
+    seen.good = good = by_rest.submit(
+        job(command, instances=2, name="digits", tags=["Mine"], priority=2, **localised(elsewhere, folder)),
         seen.known.append,
     )
     try:
         seen.application = launcher.session.resourcemanager.get(good)
-        seen.bad = by_way.submit(job("echo something is wrong >&2; exit 3"))
+        seen.bad = by_rest.submit(job("echo something is wrong >&2; exit 3"))
         with ThreadPoolExecutor(2) as pool:
             try:
                 waiting = pool.submit(
-                    by_way.wait, good, timeout=120, on_change=lambda report: seen.states.append(report.state)
+                    by_rest.wait, good, timeout=120, on_change=lambda report: seen.states.append(report.state)
                 )
                 watching = pool.submit(asyncio.run, watch(launcher, good, seen.bad, seen.watched_states))
                 until_it_runs(launcher, good)
@@ -187,17 +203,22 @@ def ended(minicluster, by_way, tmp_path_factory):
             finally:
                 (folder / "go").touch()
             seen.report, seen.watched = waiting.result(), watching.result()
-        seen.failure = by_way.wait(seen.bad, timeout=120)
+        seen.failure = by_rest.wait(seen.bad, timeout=120)
         seen.tags = launcher.session.resourcemanager.get(good)["applicationTags"].split(",")
         yield seen
     finally:
         launcher.close()
 
 
-def test_a_job_succeeds_is_watched_and_leaves_nothing(by_way, ended, way):
-    assert int(ended.application["priority"]) == 2
-    limit = ended.application["timeouts"]["timeout"]
+def check_application(application):
+    """Check what YARN knows of a job with a priority."""
+    assert int(application["priority"]) == 2
+    limit = application["timeouts"]["timeout"]
     assert [(item["type"], item["expiryTime"] != "UNLIMITED") for item in limit] == [("LIFETIME", True)]
+
+
+def test_a_job_succeeds_is_watched_and_leaves_nothing(by_rest, ended):
+    check_application(ended.application)
     report = ended.report
     assert (report.reason, report.final_status, report.exit_code) == (Reason.SUCCEEDED, "SUCCEEDED", 0)
     assert ended.known == [ended.good]
@@ -205,72 +226,73 @@ def test_a_job_succeeds_is_watched_and_leaves_nothing(by_way, ended, way):
     assert "RUNNING" in ended.states
     assert [task.state for task in report.tasks] == ["succeeded", "succeeded"]
     assert 0 <= report.queue_seconds < 240 and report.submitted_at <= report.started_at <= report.finished_at
-    # One tag marks a job of ours, and one its verdict. With Skein the first is unique: it finds the application, should
-    # the client end first.
+    # One tag marks a job of ours, and one its verdict.
     assert sorted(tag.partition("-")[0] for tag in ended.tags) == ["mine", "tfy", "tfyv"]
-    assert ("tfy-job" in ended.tags) == (way == "rest")
-    gone(by_way, ended.good)
+    assert "tfy-job" in ended.tags
+    gone(by_rest, ended.good)
 
 
-def test_a_failure_has_its_reason_and_leaves_nothing(by_way, ended):
+def test_a_failure_has_its_reason_and_leaves_nothing(by_rest, ended):
     report = ended.failure
     assert (report.reason, report.first_failure, report.tasks[0].exit_code) == (Reason.TASK_FAILED, "worker:0", 3)
     assert "something is wrong" in report.tasks[0].log_tail
-    gone(by_way, ended.bad)
+    gone(by_rest, ended.bad)
 
 
-def test_a_watcher_sees_jobs_end_and_one_that_is_not_there(by_way, ended):
+def test_a_watcher_sees_jobs_end_and_one_that_is_not_there(by_rest, ended):
     assert [report.reason for report in ended.watched] == [Reason.SUCCEEDED, Reason.TASK_FAILED, Reason.LOST]
     assert "RUNNING" in ended.watched_states and ended.watched_states[-1] == "FINISHED"
     for name in (ended.good, ended.bad):
-        gone(by_way, name)
+        gone(by_rest, name)
 
 
-def test_logs_live_and_after_the_end(by_way, ended):
+def test_logs_live_and_after_the_end(by_rest, ended):
     live = ended.live
     assert "line 1\n" in live and "LogContents" not in live and "End of LogType" not in live
     assert "the end" not in live
     assert "Listening on port" in ended.live_coordinator
-    after = "".join(by_way.log(ended.good, "worker:0"))
+    after = "".join(by_rest.log(ended.good, "worker:0"))
     assert "line 4999\nline 5000\nthe end\n" in after and "LogContents" not in after
-    assert "skein" in "".join(by_way.log(ended.good, "master"))
+    assert "skein" in "".join(by_rest.log(ended.good, "master"))
     with pytest.raises(
         SpecInvalid, match=r"no task 'wroker:0' \(did you mean 'worker:0'\?\); it has worker:0, worker:1, coord"
     ):
-        "".join(by_way.log(ended.good, "wroker:0"))
+        "".join(by_rest.log(ended.good, "wroker:0"))
 
 
 def test_yarns_web_pages_show_stdout_and_stderr_of_a_task(ended):
     assert "line 1\n" in ended.page and "to the error stream\n" in ended.page
 
 
-def test_what_is_shared_is_public_and_what_is_secret_is_not(minicluster, ended, way):
+def test_what_is_shared_is_public_and_what_is_secret_is_not(minicluster, ended):
     assert ended.permission == 0o700
-    if way == "rest":  # Skein shares nothing, and below that directory its own files are readable
-        assert set(ended.inner.values()) == {0o600}, ended.inner
-        shared = [path for path in minicluster.directory.rglob("skein.jar") if "filecache" in path.parts]
-        assert shared and all("usercache" not in path.parts for path in shared)
+    assert set(ended.inner.values()) == {0o600}, ended.inner
+    shared = [path for path in minicluster.directory.rglob("skein.jar") if "filecache" in path.parts]
+    assert shared and all("usercache" not in path.parts for path in shared)
 
 
-def test_folders_archives_and_files_in_hdfs_arrive(by_way, ended, way):
+def test_folders_archives_and_files_in_hdfs_arrive(by_rest, ended):
     for task in ("worker:0", "worker:1"):
-        log = "".join(by_way.log(ended.good, task))
+        log = "".join(by_rest.log(ended.good, task))
         assert (
             "from the tool\ntrain\nwords.txt: hello words\n"
             "near/inner.txt: of an archive\nfar/inner.txt: of an archive\n"
         ) in log
+    gone(by_rest, ended.good)
+
+
+def test_file_that_hdfs_lacks_is_refused(by_way, way):
     refusal = {
         "rest": (SpecInvalid, "there is no such file on hdfs://"),
         "skein": (SubmissionRejected, "File does not exist: hdfs://"),
     }[way]
     with leaving_nothing(by_way), pytest.raises(refusal[0], match=refusal[1]):
-        by_way.submit(job(files={"x": f"{by_way.cluster.storage.default}{IN_HDFS}/none"}))
-    gone(by_way, ended.good)
+        by_way.submit(job(files={"x": f"{by_way.cluster.storage.default}/data/none"}))
 
 
-def test_a_file_behind_http_is_localised(by_way, ended):
+def test_a_file_behind_http_is_localised(by_rest, ended):
     for task in ("worker:0", "worker:1"):
-        assert "\nconf.xml: by HTTP\n" in "".join(by_way.log(ended.good, task))
+        assert "\nconf.xml: by HTTP\n" in "".join(by_rest.log(ended.good, task))
 
 
 #: Compares what a task has with what it should have; it runs no shell.
@@ -284,6 +306,7 @@ assert not left, left
 found = [os.environ.get("T%d" % number) for number in range(len(texts))]
 assert found == texts, (found, texts)
 assert {os.environ.get(name) for name in variables} == {"set"}, variables
+assert "fs.defaultFS" in open("conf.xml").read()
 broken = [name for name in archives if not os.path.exists(os.path.join(name, "inner.txt"))]
 assert not broken, broken
 """
@@ -301,7 +324,7 @@ def taken(make):
     return found
 
 
-def test_no_shell_reads_a_text_of_the_user(by_way, tmp_path, monkeypatch):
+def test_no_shell_reads_a_text_of_the_user(by_way, way, elsewhere, tmp_path, monkeypatch):
     """The name of a file was run on the node by YARN's script, or ended as CONTAINER_LOST."""
     monkeypatch.chdir(tmp_path)
     expected = {name: f"content of {number}" for number, name in enumerate(HOSTILE)}
@@ -316,30 +339,39 @@ def test_no_shell_reads_a_text_of_the_user(by_way, tmp_path, monkeypatch):
         Path(name).mkdir()
         Path(name, "data").write_text(name[:0])
         expected[name] = ""
+    expected["words.txt"] = "hello words"
     with tarfile.open("pack.tgz", "w:gz") as pack:
         pack.add("equal/data", "inner.txt")
     archives = [f"z{text}" for text in taken(lambda text: job(archives={f"z{text}": "/x.tgz"}))]
     variables = taken(lambda text: job(env={text: "set"}))
     users, groups = taken(lambda text: Acls(view_users=[text])), taken(lambda text: Acls(view_groups=[text]))
     assert len(archives) > 60 < len(users) == len(groups) and all(text.isidentifier() for text in variables)
-    Path("expected.json").write_text(json.dumps([expected | folders, HOSTILE, variables, archives]))
+    Path("expected.json").write_text(json.dumps([expected | folders, HOSTILE, variables, [*archives, "far"]]))
     run_by_shell = f"$(touch {tmp_path}/pwned) `touch {tmp_path}/pwned` {{{{(touch {tmp_path}/pwned)}}}} \" ' "
     names = [*HOSTILE, *folders, "expected.json"]
+    files = {name: f"./{name}" for name in names} | {name: f"./{name}/data" for name in ("equal", "same")}
     spec = job(
         'python "$DTF_TASK_SCRIPT"',
         name=run_by_shell,
         tags=["$(touch pwned)", "`touch pwned`", '"', "{{(touch pwned)}}"],
         script="train $(touch pwned)_00:15.py",
-        files={name: f"./{name}" for name in names} | {name: f"./{name}/data" for name in ("equal", "same")},
-        archives=dict.fromkeys(archives, "./pack.tgz"),
+        priority=2,
+        files=files | elsewhere["files"],
+        archives=dict.fromkeys(archives, "./pack.tgz") | elsewhere["archives"],
         env={**{f"T{number}": text for number, text in enumerate(HOSTILE)}, **dict.fromkeys(variables, "set")},
         input=run_by_shell,
         output=f"/none/{run_by_shell}",
         acls=Acls(view_users=users, view_groups=groups, modify_users=users, modify_groups=groups),
     )
-    report = by_way.wait(by_way.submit(spec), timeout=180)
+    application_id = by_way.submit(spec)
+    application = by_way.session.resourcemanager.get(application_id)
+    report = by_way.wait(application_id, timeout=180)
     assert report.reason is Reason.SUCCEEDED, report
     assert report.name == run_by_shell and not Path("pwned").exists()
+    check_application(application)
+    # Skein's first tag is unique: it finds the application, should the client end first.
+    assert ("tfy-job" in application["applicationTags"].split(",")) is (way == "rest")
+    gone(by_way, application_id)
 
 
 def test_hostile_queue_label_tag_and_image_are_refused(launcher):
@@ -355,41 +387,51 @@ def test_hostile_queue_label_tag_and_image_are_refused(launcher):
 
 
 @pytest.fixture(scope="module")
-def killed(minicluster, by_way, way):
-    """Fill the cluster with a job that has ACLs, let two jobs wait, and kill; return what was seen of the three."""
-    launcher, seen = launcher_on(minicluster), SimpleNamespace()
-    identity = Identity(f"by {way} {time.time()}")
-    seen.late = late = by_way.ensure(
-        job("sleep 600", am_memory=12000, acls=Acls(view_users=["bob"], modify_users=["eve"])), identity
-    ).application_id
+def killed(by_rest, by_skein):
+    """Fill the cluster with a job of Skein's that has ACLs, let two jobs wait, and kill; return what was seen of the three."""
+    seen = SimpleNamespace()
+    filling, waiting = (Identity(f"{name} {time.time()}") for name in ("filling", "waiting"))
+    spec = job(
+        "sleep 600",
+        am_memory=12000,
+        am_vcores=2,
+        tasks={"worker": TaskSpec(memory=320, vcores=3)},
+        acls=Acls(view_users=["bob"], modify_users=["eve"]),
+    )
+    seen.late = late = by_skein.ensure(spec, filling).application_id
     try:
-        until_it_runs(launcher, late)
-        seen.running = launcher.report(late)
-        with contextlib.closing(launcher_on(minicluster, submit_with="skein")) as by_skein:
-            seen.attached = {
-                name: one.ensure(job("sleep 600"), identity).application_id
-                for name, one in (("by Skein", by_skein), ("by REST", launcher))
-            }
-        seen.impatient = by_way.submit(job("true", am_memory=12000, deadlines=Deadlines(queue=3)))
-        seen.queue_deadline = by_way.wait(seen.impatient, timeout=60)
-        seen.early = by_way.submit(job("sleep 600", am_memory=12000))
-        seen.accepted = launcher.session.resourcemanager.get(seen.early)["state"]
-        seen.kill_accepted = by_way.kill(seen.early, "not wanted")
-        seen.cluster_spec = by_way.cluster_spec(late)
-        seen.kill_running = by_way.kill(late, "not wanted either")
-        seen.kill_again = by_way.kill(late, "again")
+        until_it_runs(by_rest, late)
+        seen.running = by_rest.report(late)
+        seen.in_yarn = by_rest.session.resourcemanager.get(late)
+        seen.impatient = by_rest.submit(job("true", am_memory=12000, deadlines=Deadlines(queue=3)))
+        seen.queue_deadline = by_rest.wait(seen.impatient, timeout=60)
+        seen.early = by_rest.ensure(job("sleep 600", am_memory=12000), waiting).application_id
+        seen.attached = {
+            name: [one.ensure(job("sleep 600"), identity).application_id for one in (by_skein, by_rest)]
+            for name, identity in (("by Skein", filling), ("by REST", waiting))
+        }
+        seen.accepted = by_rest.session.resourcemanager.get(seen.early)["state"]
+        seen.kill_accepted = by_rest.kill(seen.early, "not wanted")
+        seen.cluster_spec = by_skein.cluster_spec(late)
+        seen.kill_running = by_skein.kill(late, "not wanted either")
+        seen.kill_again = by_skein.kill(late, "again")
         yield seen
     finally:
-        if launcher.report(late).reason is None:
-            launcher.kill(late, "the tests are over")
-        launcher.close()
+        if by_rest.report(late).reason is None:
+            by_rest.kill(late, "the tests are over")
 
 
 def test_a_job_with_acls_is_taken_and_runs(killed):
+    """By REST: test_no_shell_reads_a_text_of_the_user."""
     assert [task.state for task in killed.running.tasks] == ["running"]
 
 
-def test_killed_while_accepted_and_killed_while_running_leave_nothing(by_way, killed):
+def test_skein_requests_the_resources_of_master_and_tasks(killed):
+    """By REST: test_jobs_cluster.py."""
+    assert (killed.in_yarn["allocatedMB"], killed.in_yarn["allocatedVCores"]) == (12032 + 320, 2 + 3)
+
+
+def test_killed_while_accepted_and_killed_while_running_leave_nothing(by_rest, killed):
     report = killed.kill_accepted
     assert killed.accepted == "ACCEPTED"
     assert (report.state, report.reason, report.message) == ("KILLED", Reason.KILLED, "not wanted")
@@ -398,21 +440,21 @@ def test_killed_while_accepted_and_killed_while_running_leave_nothing(by_way, ki
     assert (report.reason, report.message, report.tasks[0].task) == (Reason.KILLED, "not wanted either", "worker:0")
     assert killed.kill_again.message == "not wanted either"
     for application_id in (killed.early, killed.late):
-        gone(by_way, application_id)
+        gone(by_rest, application_id)
 
 
-def test_the_queue_deadline_on_a_full_cluster(by_way, killed):
+def test_the_queue_deadline_on_a_full_cluster(by_skein, killed):
     report = killed.queue_deadline
     assert report.reason is Reason.QUEUE_TIMEOUT
     assert "longer than the 3 s of the queue deadline" in report.message
     for application_id in (killed.late, killed.impatient):
-        gone(by_way, application_id)
+        gone(by_skein, application_id)
 
 
-def test_an_identity_submitted_with_skein_is_attached_by_its_tags(by_way, killed):
-    """One submitted by REST is, too."""
-    assert killed.attached == {"by Skein": killed.late, "by REST": killed.late}
-    gone(by_way, killed.late)
+def test_an_identity_submitted_with_skein_is_attached_by_its_tags(by_rest, killed):
+    """One submitted by REST is, too; each by both ways."""
+    assert killed.attached == {"by Skein": [killed.late] * 2, "by REST": [killed.early] * 2}
+    gone(by_rest, killed.late)
 
 
 def test_a_queue_that_is_not_there_is_refused(by_way, way):
@@ -420,21 +462,6 @@ def test_a_queue_that_is_not_there_is_refused(by_way, way):
         by_way.submit(job(queue="nope"))
     if way == "rest":
         assert "the cluster has default, low" in str(raised.value)
-
-
-def test_master_killed_by_sigkill_leaves_nothing_of_skeins(minicluster):
-    """The same by REST is a row of the fault matrix."""
-    launcher = launcher_on(minicluster, submit_with="skein")
-    application_id = launcher.submit(job("sleep 600"))
-    until_it_runs(launcher, application_id)
-    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
-        with contextlib.suppress(OSError):
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-            if words[0].endswith(b"java") and any(application_id.encode() in word for word in words):
-                os.kill(pid, signal.SIGKILL)
-    report = launcher.wait(application_id, timeout=120)
-    assert (report.reason, report.retryable) == (Reason.AM_FAILED, True)
-    gone(launcher, application_id)
 
 
 def test_master_that_yarn_starts_without_its_files_is_submitted_again(minicluster):
@@ -507,14 +534,34 @@ def light(tmp_path_factory):
         yield cluster
 
 
-def test_where_yarn_takes_no_submissions_by_rest_skein_submits(light):
-    """It does so on a light cluster, which is left clean; the same by REST: test_labels_cluster.py."""
+@pytest.fixture(scope="module")
+def left_to_skein(light):
+    """Run a job where YARN takes none by REST, and kill its application master; return what was seen of it."""
+    seen = SimpleNamespace()
+    with contextlib.closing(launcher_on(light)) as launcher:
+        seen.id = launcher.submit(job("sleep 600"))
+        until_it_runs(launcher, seen.id)
+        seen.running = launcher.report(seen.id)
+        for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+            with contextlib.suppress(OSError):
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+                if words[0].endswith(b"java") and any(seen.id.encode() in word for word in words):
+                    os.kill(pid, signal.SIGKILL)
+        seen.report = launcher.wait(seen.id, timeout=120)
+        gone(launcher, seen.id)
+    return seen
+
+
+def test_where_yarn_takes_no_submissions_by_rest_skein_submits(light, left_to_skein):
+    """It does so on a light cluster; the same by REST: test_labels_cluster.py."""
     with pytest.raises(RestUnavailable, match="via REST is disabled"):
         launcher_on(light, submit_with="rest").submit(job())
-    with contextlib.closing(launcher_on(light)) as launcher:
-        report = launcher.wait(launcher.submit(job("sleep 0.1")), timeout=120)
-        assert report.reason is Reason.SUCCEEDED, report
-        gone(launcher, report.application_id)
+    assert [task.state for task in left_to_skein.running.tasks] == ["running"]
+
+
+def test_master_killed_by_sigkill_leaves_nothing_of_skeins(left_to_skein):
+    """The same by REST is a row of the fault matrix."""
+    assert (left_to_skein.report.reason, left_to_skein.report.retryable) == (Reason.AM_FAILED, True)
 
 
 COLD = """\
@@ -605,7 +652,7 @@ def test_jobs_of_two_users_run_at_the_same_time(minicluster, tmp_path):
             stack.callback(made.close)
         spec = job(
             until_exists(tmp_path / "go"),
-            tasks={"worker": TaskSpec(instances=2, memory=512), "ps": TaskSpec(memory=512)},
+            tasks={"worker": TaskSpec(memory=512), "ps": TaskSpec(memory=512)},
         )
         ids = [made.submit(spec) for made in launchers]
         try:
@@ -617,7 +664,7 @@ def test_jobs_of_two_users_run_at_the_same_time(minicluster, tmp_path):
         finally:
             (tmp_path / "go").touch()
         addresses = [address for found in specs for hosts in found.values() for address in hosts]
-        assert len(set(addresses)) == 6 and users == ["ann", "bob"]
+        assert len(set(addresses)) == 4 and users == ["ann", "bob"]
         reports = [made.wait(name, timeout=120) for made, name in zip(launchers, ids, strict=True)]
         assert [report.reason for report in reports] == [Reason.SUCCEEDED] * 2
 
@@ -625,7 +672,7 @@ def test_jobs_of_two_users_run_at_the_same_time(minicluster, tmp_path):
 def test_two_jobs_that_each_need_60_percent_of_the_cluster_both_finish(minicluster, tmp_path):
     """The later one holds a part and waits for the rest, gives it back, and comes again at another time."""
     ids = []
-    tasks = {"worker": TaskSpec(instances=3, memory=3000)}
+    tasks = {"worker": TaskSpec(instances=2, memory=4500)}
     spec = job(
         until_exists(tmp_path / "go"),
         tasks=tasks,
