@@ -1,6 +1,8 @@
 """Exactly one application trains: races, kills in every gap, restarts, on real daemons."""
 
+import contextlib
 import os
+import queue
 import signal
 import threading
 import time
@@ -15,7 +17,6 @@ from support import identity_rows
 from support.access import plain
 from support.cluster_jobs import job, until_it_runs
 from support.gaps import GAPS
-from support.hadoop import HadoopCluster
 from support.identity_rows import client_in, found, live
 from support.waiting import PATIENCE, until
 from tf_yarn_ops.hadoop.cluster import discover
@@ -33,31 +34,72 @@ RACES = 6
 SHUTDOWN_HOOK = 35
 
 
+def new_launcher(minicluster):
+    return Launcher(discover(minicluster.resourcemanager_url))
+
+
 @pytest.fixture(scope="module")
-def hadoop(tmp_path_factory):
-    """A cluster of this file's own: its ResourceManager is restarted."""
-    with HadoopCluster(tmp_path_factory.mktemp("identity")) as cluster:
-        yield cluster
-
-
-def new_launcher(hadoop):
-    return Launcher(discover(hadoop.resourcemanager_url))
+def full(minicluster):
+    """Fill the cluster, so that applications wait and start no JVM; return the application that fills it."""
+    with contextlib.closing(new_launcher(minicluster)) as launcher:
+        filling = launcher.submit(job("sleep 600", am_memory=minicluster.settings.memory - 512))
+        until_it_runs(launcher, filling)
+        yield filling
+        launcher.kill(filling, "the tests are over")
 
 
 @pytest.fixture
-def launcher(hadoop):
-    made = new_launcher(hadoop)
+def launcher(minicluster, request):
+    made = new_launcher(minicluster)
+    kept = request.getfixturevalue("full") if "full" in request.fixturenames else None
     yield made
     for application in made.session.resourcemanager.find(states=LIVE):
-        made.kill(application["id"], "the test is over")
+        if application["id"] != kept:
+            made.kill(application["id"], "the test is over")
     made.close()
 
 
-def test_racing_pairs_of_clients_train_once(hadoop, launcher):
-    """Never two running applications of one identity, and both callers get the same report."""
+@pytest.mark.parametrize("gap", [*GAPS, "waiting"])
+def test_killed_in_a_gap_and_called_again_trains_once(minicluster, launcher, full, gap):
+    identity_rows.killed_in_a_gap_and_called_again_trains_once(plain(minicluster), launcher, gap)
+
+
+@pytest.mark.parametrize("gap", [*GAPS, "waiting"])
+def test_term_in_a_gap_leaves_nothing(minicluster, launcher, full, gap):
+    identity_rows.term_in_a_gap_leaves_nothing(plain(minicluster), launcher, gap)
+
+
+def test_a_stale_older_generation_wakes_up(minicluster, launcher, full):
+    identity_rows.a_stale_older_generation_wakes_up(plain(minicluster), launcher)
+
+
+def test_a_foreign_users_application_with_the_same_tags_is_left_alone(minicluster, launcher, full):
+    identity = Identity(f"foreign {time.time()}")
+    environ = {**os.environ, "HADOOP_USER_NAME": "stranger"}
+    files = launcher.session.staging(launcher.cluster.user).filesystem
+    files.makedirs("/user/stranger", 0o700)
+    httpx.put(
+        f"{launcher.cluster.storage.webhdfs[0]}/webhdfs/v1/user/stranger",
+        params={"op": "SETOWNER", "owner": "stranger", "user.name": launcher.cluster.user},
+    ).raise_for_status()
+    foreign = Launcher(discover(minicluster.resourcemanager_url, environ)).ensure(job("sleep 600"), identity)
+    mine = launcher.ensure(job("sleep 600"), identity)
+    assert mine.application_id != foreign.application_id
+    assert set(live(launcher, identity)) == {mine.application_id, foreign.application_id}
+    assert launcher.ensure(job("sleep 600"), identity).application_id == mine.application_id
+    for application in (foreign.application_id, mine.application_id):
+        launcher.session.resourcemanager.kill(application, "over")
+
+
+def test_racing_pairs_of_clients_train_once(minicluster, launcher, full):
+    """Never two live applications of one identity, and both callers get the same report.
+
+    The applications wait; then that of one pair trains.
+    """
     most = {}
     over = threading.Event()
     identities = [Identity(f"race {time.time()} {n}") for n in range(RACES)]
+    attached = queue.Queue()
 
     def watch():
         while not over.wait(0.05):
@@ -72,9 +114,10 @@ def test_racing_pairs_of_clients_train_once(hadoop, launcher):
         barrier = threading.Barrier(2)
 
         def client():
-            one = new_launcher(hadoop)
+            one = new_launcher(minicluster)
             barrier.wait(60)
             report = one.ensure(job("sleep 0.2"), identity)
+            attached.put((identity, report.application_id))
             return one.wait(report.application_id, identity=identity, timeout=300)
 
         with ThreadPoolExecutor(2) as pair:
@@ -83,56 +126,29 @@ def test_racing_pairs_of_clients_train_once(hadoop, launcher):
     watching = threading.Thread(target=watch)
     watching.start()
     try:
-        with ThreadPoolExecutor(4) as pool:
-            pairs = list(pool.map(compete, identities))
+        with ThreadPoolExecutor(RACES) as pool:
+            pairs = pool.map(compete, identities)
+            applications = dict(attached.get(timeout=120) for _ in range(2 * RACES))
+            for identity in identities[1:]:
+                launcher.kill(applications[identity], "enough")
+            launcher.kill(full, "enough")
+            pairs = list(pairs)
     finally:
         over.set()
         watching.join()
     for identity, (first, second) in zip(identities, pairs, strict=True):
         assert first == second
-        assert first.reason is Reason.SUCCEEDED
+        assert first.reason is (Reason.SUCCEEDED if identity == identities[0] else Reason.KILLED)
         assert [item["id"] for item in found(launcher, identity)] == [first.application_id]
     assert set(most.values()) == {1}
 
 
-@pytest.mark.parametrize("gap", [*GAPS, "waiting"])
-def test_killed_in_a_gap_and_called_again_trains_once(hadoop, launcher, gap):
-    identity_rows.killed_in_a_gap_and_called_again_trains_once(plain(hadoop), launcher, gap)
-
-
-@pytest.mark.parametrize("gap", [*GAPS, "waiting"])
-def test_term_in_a_gap_leaves_nothing(hadoop, launcher, gap):
-    identity_rows.term_in_a_gap_leaves_nothing(plain(hadoop), launcher, gap)
-
-
-def test_a_failed_attempt_is_not_repeated_but_the_next_one_trains(hadoop, launcher):
-    identity_rows.a_failed_attempt_is_not_repeated_but_the_next_one_trains(plain(hadoop), launcher)
-
-
-def test_a_stale_older_generation_wakes_up(hadoop, launcher):
-    identity_rows.a_stale_older_generation_wakes_up(plain(hadoop), launcher)
-
-
-def test_a_foreign_users_application_with_the_same_tags_is_left_alone(hadoop, launcher):
-    identity = Identity(f"foreign {time.time()}")
-    environ = {**os.environ, "HADOOP_USER_NAME": "stranger"}
-    files = launcher.session.staging(launcher.cluster.user).filesystem
-    files.makedirs("/user/stranger", 0o700)
-    httpx.put(
-        f"{launcher.cluster.storage.webhdfs[0]}/webhdfs/v1/user/stranger",
-        params={"op": "SETOWNER", "owner": "stranger", "user.name": launcher.cluster.user},
-    ).raise_for_status()
-    foreign = Launcher(discover(hadoop.resourcemanager_url, environ)).ensure(job("sleep 600"), identity)
-    mine = launcher.ensure(job("sleep 600"), identity)
-    assert mine.application_id != foreign.application_id
-    assert set(live(launcher, identity)) == {mine.application_id, foreign.application_id}
-    assert launcher.ensure(job("sleep 600"), identity).application_id == mine.application_id
-    for application in (foreign.application_id, mine.application_id):
-        launcher.session.resourcemanager.kill(application, "over")
+def test_a_failed_attempt_is_not_repeated_but_the_next_one_trains(minicluster, launcher):
+    identity_rows.a_failed_attempt_is_not_repeated_but_the_next_one_trains(plain(minicluster), launcher)
 
 
 @pytest.fixture(scope="module")
-def outage(hadoop, tmp_path_factory):
+def outage(minicluster, tmp_path_factory):
     """Kill the ResourceManager amid the life of four jobs, start it after a while; return what became of the jobs.
 
     One is only reserved, one runs, one ends while no ResourceManager answers, and one is being submitted.
@@ -141,20 +157,20 @@ def outage(hadoop, tmp_path_factory):
     folder.chmod(0o777)
     mark, seen = folder / "mark", SimpleNamespace()
     reserved, running, middle = (Identity(f"{name} {time.time()}") for name in ("reserved", "running", "middle"))
-    launcher = new_launcher(hadoop)
+    launcher = new_launcher(minicluster)
     seen.claimed = launcher.session.resourcemanager.new_application()[0]
     Claims(launcher.session, None, reserved).make(0, seen.claimed)
     seen.before = launcher.ensure(job("sleep 600"), running).application_id
     ending = launcher.submit(job(f"while [ ! -e {mark} ]; do sleep 0.1; done"))
     for one in (seen.before, ending):
         until_it_runs(launcher, one)
-    process = client_in(plain(hadoop), middle, "staging", "sleep 0.1")
+    process = client_in(plain(minicluster), middle, "staging", "sleep 0.1")
     try:
-        hadoop.stop_daemon("rm", signal.SIGKILL)
+        minicluster.stop_daemon("rm", signal.SIGKILL)
         mark.touch()
         ended = time.monotonic()
         until(lambda: time.monotonic() - ended > SHUTDOWN_HOOK, 60, 0.5)
-        hadoop.start_daemon("rm")
+        minicluster.start_daemon("rm")
         launcher.session.resourcemanager.await_active(time.monotonic() + 60 * PATIENCE)
         process.stdin.write("\n")
         process.stdin.flush()
