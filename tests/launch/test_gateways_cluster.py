@@ -8,13 +8,11 @@ from contextlib import closing
 
 import pytest
 
-from support.cluster_jobs import job
 from support.commit_rows import commits_whole_and_once, moves_into_nothing
 from support.forged import check_verdict
 from support.httpfs import running_httpfs
 from support.knox import Knox, serving_knox
 from support.tls import Authority
-from support.waiting import until
 from tf_yarn_ops.errors import ClusterUnreachable, SubmissionRejected
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
@@ -22,13 +20,10 @@ from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.hdfs import Hdfs
-from tf_yarn_ops.runtime.common.reasons import Reason
 
 pytestmark = pytest.mark.cluster
 
 #: A machine without a Hadoop client: no program and no variable leads past the gateway.
-#: An address that Knox takes for one of YARN's.
-URL = "http://rm:8088/cluster/app/1"
 ENVIRON = {"HOME": "/nowhere", "PATH": "/usr/bin:/bin"}
 
 
@@ -71,7 +66,10 @@ def knox(minicluster, tmp_path_factory):
 
 
 def test_httpfs_keeps_the_promises_of_the_file_system(httpfs, minicluster):
-    """Its exceptions, content types, redirect and permissions differ from a NameNode's in small things."""
+    """Its exceptions, content types, redirect and permissions differ from a NameNode's in small things.
+
+    Jobs through it: test_failover_cluster.py, test_hosts.py.
+    """
     user = minicluster.settings.user
     files, ann = (WebHdfs((httpfs,), SimpleAuthentication(name), 10.0) for name in (user, "ann"))
     top = f"/user/{user}/httpfs"
@@ -96,21 +94,6 @@ def test_httpfs_keeps_the_promises_of_the_file_system(httpfs, minicluster):
         WebHdfs((httpfs,), SimpleAuthentication("ann", "eve"), 10.0).status("/")
     assert WebHdfs((httpfs,), SimpleAuthentication("bob", user), 10.0).create("/tmp/by_bob", b"", 0o600)
     assert files.status("/tmp/by_bob").owner == user
-
-
-def test_a_job_is_staged_through_httpfs(httpfs, minicluster):
-    cluster = discover(
-        minicluster.resourcemanager_url,
-        ENVIRON,
-        minicluster.settings.user,
-        Site(webhdfs=[httpfs], staging="/user/{user}/by-httpfs"),
-    )
-    assert cluster.storage.webhdfs == (httpfs,)
-    with closing(Launcher(cluster)) as launcher:
-        application_id = launcher.submit(job("echo hello"))
-        assert launcher.wait(application_id, timeout=120).reason is Reason.SUCCEEDED
-        files = cluster.open_filesystem()
-        until(lambda: files.status(cluster.directory(application_id)) is None, 60, 0.1)
 
 
 def test_command_line_needs_only_the_site_file(knox, minicluster, tmp_path):
