@@ -252,7 +252,7 @@ def test_the_watcher_moves_each_lease_and_yarn_ends_the_one_that_is_left(both, c
     held, left = (both.add(application(number)) for number in (1, 2))
 
     async def main():
-        watcher = Watcher(cluster, interval=0.05)
+        watcher = Watcher(cluster, interval=0.05 if both.apps else 0.5)
         holding = asyncio.create_task(watcher.wait(held, lease=Lease(12.0, None, "the watcher")))
         dropped = asyncio.create_task(watcher.wait(left, lease=Lease(12.0, None, "a client that goes")))
         folder = Path(cluster.storage.local_root, "user", "ann", ".skein", "leases")
@@ -314,7 +314,7 @@ def test_holder_is_noted_although_first_move_or_note_fails(both, cluster, caplog
 
     def wait(name):
         lease = Lease(seconds, None, f"the last client of {name}")
-        return wait_for(Session(cluster), name, lease=lease, poll_interval=0.05, timeout=120)
+        return wait_for(Session(cluster), name, lease=lease, poll_interval=0.05 if on_the_wire else 0.5, timeout=120)
 
     with ThreadPoolExecutor() as pool:
         for name, report in zip(faults, pool.map(wait, faults), strict=True):
