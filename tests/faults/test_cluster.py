@@ -1,7 +1,6 @@
 """Faults of YARN and HDFS themselves, on two NodeManagers of this file's own."""
 
 import contextlib
-import functools
 import os
 import re
 import signal
@@ -9,12 +8,11 @@ import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 
 import pytest
 
-from support.faults import FOREVER, Matrix, Outcome, Rig, check, job, kill, processes_of
+from support.faults import FOREVER, Matrix, Outcome, Rig, check, job, kill, once, processes_of
 from support.hadoop import HadoopCluster
 from support.recovery import slow_recovery
 from support.waiting import until
@@ -24,8 +22,6 @@ from tf_yarn_ops.doctor.symptoms import Symptom
 from tf_yarn_ops.errors import ClusterUnreachable, LogMissing
 from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.submit import rest as restsubmitter
-from tf_yarn_ops.submit.certificate import mint
 
 # The first row waits for the cluster, each later one for what is played before it.
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -92,32 +88,38 @@ def stopped_queue(rig):
         admin(rig, "yarn", "rmadmin", "-refreshQueues")
 
 
-@MATRIX.row("the NameNode is in safe mode at the submission", Reason.CLUSTER_UNREACHABLE, 30, alone=True)
-def safe_mode(rig):
-    admin(rig, "hdfs", "dfsadmin", "-safemode", "enter")
-    try:
-        return rig.refused(lambda: rig.submit(job()), "safe mode")
-    finally:
-        admin(rig, "hdfs", "dfsadmin", "-safemode", "leave")
+@once
+def namenode_without_datanode(rig):
+    """Submit to a NameNode in safe mode, then out of it; return both refusals.
 
-
-@MATRIX.row("HDFS has no live DataNode at the submission", Reason.CLUSTER_UNREACHABLE, 30, alone=True)
-def no_datanode(rig):
-    """The NameNode does not wait for the blocks: it has not seen their DataNode since its start."""
+    It has not seen its DataNode since its start.
+    """
     rig.hadoop.stop_daemon("dn", signal.SIGKILL)
     rig.hadoop.stop_daemon("nn", signal.SIGKILL)
     rig.hadoop.start_daemon("nn")
     try:
+        admin(rig, "hdfs", "dfsadmin", "-safemode", "enter")
+        safe = rig.refused(lambda: rig.submit(job()), "safe mode")
         admin(rig, "hdfs", "dfsadmin", "-safemode", "leave")
         found = {
             result.check: result.finding
             for result in examine(Question({**os.environ, **rig.hadoop.environ}, rig.url)).results
         }
         assert found["staging"].symptom is Symptom.STAGING_NOT_NOW, found
-        return rig.refused(lambda: rig.submit(job()), "no DataNode for the content now")
+        return safe, rig.refused(lambda: rig.submit(job()), "no DataNode for the content now")
     finally:
         rig.hadoop.start_daemon("dn")
         until(lambda: takes_files(rig))
+
+
+@MATRIX.row("the NameNode is in safe mode at the submission", Reason.CLUSTER_UNREACHABLE, 30, alone=True)
+def safe_mode(rig):
+    return namenode_without_datanode(rig)[0]
+
+
+@MATRIX.row("HDFS has no live DataNode at the submission", Reason.CLUSTER_UNREACHABLE, 30, alone=True)
+def no_datanode(rig):
+    return namenode_without_datanode(rig)[1]
 
 
 def takes_files(rig):
@@ -129,20 +131,6 @@ def takes_files(rig):
 
 
 # -- the ResourceManager ----------------------------------------------------------------------------
-
-
-@MATRIX.row("the ResourceManager is restarted while the job runs", Reason.SUCCEEDED, 180, alone=True)
-def rm_restart(rig):
-    spec, gate = gated(rig, "restart")
-    application = rig.submit(spec)
-    rig.live(application)
-    struck = time.time()
-    rig.hadoop.stop_daemon("rm", signal.SIGKILL)
-    rig.hadoop.start_daemon("rm")
-    gate.touch()
-    outcome = rig.end(application, struck, expect=went_on)
-    assert "Attempt recovered" in rig.launcher.session.resourcemanager.get(application)["diagnostics"]
-    return outcome
 
 
 @MATRIX.row(
@@ -160,22 +148,9 @@ def rm_recovers(rig):
         return ending.result()
 
 
-@MATRIX.row("a worker's NodeManager gets SIGKILL and comes back at once", Reason.SUCCEEDED, 180, alone=True)
-def nm_restart(rig):
-    both_nodes(rig)
-    spec, gate = gated(rig, "nm", tasks=BIG)
-    application, victim = spread(rig, spec)
-    struck = time.time()
-    rig.hadoop.stop_daemon(victim, signal.SIGKILL)
-    rig.hadoop.start_daemon(victim)
-    both_nodes(rig)
-    gate.touch()
-    return rig.end(application, struck, expect=went_on)
-
-
-@functools.cache
+@once
 def outage(rig):
-    """Play one outage of 20 s for three rows: a job that runs, two clients that wait, one that submits."""
+    """Play one outage of 20 s for four rows: a job that runs, two clients that wait, one that submits."""
     spec, gate = gated(rig, "outage", lease=240)  # the outage is shorter than three quarters of it
     application = rig.submit(spec)
     rig.live(application)
@@ -218,6 +193,13 @@ def outage(rig):
 def outcome_of(told, applications, left):
     error, seconds = told
     return Outcome(error.reason, seconds, applications, left, str(error))
+
+
+@MATRIX.row("the ResourceManager is restarted while the job runs", Reason.SUCCEEDED, 180, alone=True)
+def rm_restart(rig):
+    found = outage(rig)
+    assert "Attempt recovered" in rig.launcher.session.resourcemanager.get(found.application)["diagnostics"]
+    return found.patient
 
 
 @MATRIX.row("the ResourceManager is down for 20 s while a client waits", Reason.SUCCEEDED, 180, alone=True)
@@ -331,20 +313,6 @@ def masters_node(rig):
         return rig.end(application, struck)
     finally:
         rig.hadoop.start_daemon(victim)
-
-
-@MATRIX.row("the clock of a node is 10 minutes behind the client's", Reason.SUCCEEDED, 180, alone=True)
-def slow_clock(rig):
-    """The certificate is minted as by a client whose clock is 10 minutes ahead of all nodes."""
-    both_nodes(rig)
-    ahead = datetime.now(timezone.utc) + timedelta(minutes=10)
-    now, restsubmitter.mint = restsubmitter.mint, lambda: mint(ahead)
-    submitted = time.time()
-    try:
-        application = rig.submit(job("true"))
-    finally:
-        restsubmitter.mint = now
-    return rig.end(application, submitted, expect=went_on)
 
 
 @pytest.fixture(scope="module")
