@@ -40,17 +40,11 @@ def node_of_master(hadoop, launcher, done):
     return page_of[int(application["amHostHttpAddress"].rpartition(":")[2])]
 
 
-@pytest.mark.parametrize(
-    "words, nodes",
-    [
-        ((), ("nm", "nm", "nm")),
-        (("--node_label", "worker:gpu"), ("nm", "nm", "nm2")),
-        (("--node_label", "gpu"), ("nm2", "nm2", "nm2")),
-    ],
-    ids=["no label", "of the workers", "of the job"],
-)
-def test_containers_run_where_their_label_says(hadoop, launcher, tmp_path, words, nodes):
-    """The nodes of master, ps and worker. A light cluster, as this one, is left clean; by Skein: test_launcher_cluster.py."""
+def test_containers_run_where_their_label_says(hadoop, launcher, tmp_path):
+    """The job's label; a type's, and none: `test_a_type_has_its_own_label_command_and_environment`.
+
+    A light cluster, as this one, is left clean; by Skein: test_launcher_cluster.py.
+    """
     where = tmp_path / "where"
     done = submit(
         hadoop,
@@ -58,14 +52,15 @@ def test_containers_run_where_their_label_says(hadoop, launcher, tmp_path, words
         "rest",
         "-r",
         "ps:1,worker:1",
-        *words,
+        "--node_label",
+        "gpu",
         f'echo "$DTF_TASK_JOB_NAME $NM_PORT" >> {where}; sleep 0.5',
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["reason"] == "SUCCEEDED"
     node_of = {hadoop.settings.ports[name]: name for name in ("nm", "nm2")}
     found = {task: node_of[int(port)] for task, port in map(str.split, where.read_text().splitlines())}
-    assert (node_of_master(hadoop, launcher, done), found["ps"], found["worker"]) == nodes
+    assert (node_of_master(hadoop, launcher, done), found["ps"], found["worker"]) == ("nm2", "nm2", "nm2")
     until(lambda: directories(launcher) == [])
 
 
@@ -91,30 +86,20 @@ def test_a_label_that_can_not_be_had_is_refused_before_an_id_is_reserved(hadoop,
     assert launcher.list() == [] and directories(launcher) == []
 
 
-@pytest.mark.parametrize(
-    "words, hidden, says",
-    [
-        (
-            ["--node_label", "worker:gpuu"],
-            {"gpu": "gpuu"},
-            "Invalid label resource request, cluster do not contain , label= gpuu",
-        ),
-        (
-            ["-q", "low", "--node_label", "worker:gpu"],
-            {"nodeLabels": "unknown"},
-            "queue=low doesn't have permission to access all labels",
-        ),
-    ],
-    ids=["unknown", "of the queue"],
-)
-def test_late_refusal_of_yarn_does_not_blame_the_cluster(hadoop, launcher, words, hidden, says):
-    """YARN refuses when the master asks for the containers, and that ends Skein's; on the wire labels look different."""
+def test_late_refusal_of_yarn_does_not_blame_the_cluster(hadoop, launcher):
+    """YARN refuses when the master asks for the containers, and that ends Skein's; on the wire labels look different.
+
+    The refusal of a queue without the label, in YARN's words: `tests/follow/test_yarn_report.py`.
+    """
+    words = ["--node_label", "worker:gpuu"]
     with Proxy(hadoop.resourcemanager_url) as proxy:
-        proxy.replaced, proxy.rewritten = hidden, {"/ws/v1/cluster/get-node-labels", "/ws/v1/cluster/scheduler"}
+        proxy.replaced = {"gpu": "gpuu"}
+        proxy.rewritten = {"/ws/v1/cluster/get-node-labels", "/ws/v1/cluster/scheduler"}
         done = submit(hadoop, "--resourcemanager", proxy.url, "-r", "worker:1", *words, "true")
     report = json.loads(done.stdout)
     assert (done.returncode, report["reason"]) == (3, "SUBMISSION_REJECTED"), report
-    assert says in report["message"] and ".java" not in report["message"]
+    assert "Invalid label resource request, cluster do not contain , label= gpuu" in report["message"]
+    assert ".java" not in report["message"]
     until(lambda: directories(launcher) == [])
 
 
@@ -123,8 +108,8 @@ def restarted(hadoop, tmp_path_factory):
     """Restart the ResourceManager and run a job whose types differ; return YARN's labels and what the job wrote."""
     hadoop.stop_daemon("rm", signal.SIGKILL)
     hadoop.start_daemon("rm")
+    until(lambda: hadoop.status().active_nodes == 2, 60)
     with launcher_on(hadoop) as launcher:
-        until(lambda: len(launcher.session.resourcemanager.nodes()) == 2, 60, 0.1)
         labels = launcher.session.resourcemanager.labels()
     folder = tmp_path_factory.mktemp("restarted")
     where, spec = folder / "where", folder / "job.yaml"
@@ -141,7 +126,7 @@ def restarted(hadoop, tmp_path_factory):
             }
         )
     )
-    done = submit(hadoop, "--spec", str(spec))
+    done = submit(hadoop, "--submit_with", "rest", "--spec", str(spec))
     return SimpleNamespace(
         labels=labels, done=done, lines=sorted(where.read_text().splitlines()) if where.exists() else []
     )
