@@ -41,18 +41,23 @@ def environ(wheels, tmp_path):
 @pytest.fixture
 def ytf(environ, tmp_path):
     """Run ytf in the folder of the test."""
+    return lambda *words: run_ytf(environ, tmp_path, *words)
 
-    def run(*words, python=None):
-        return subprocess.run(
-            [*([python] if python else YTF[:1]), *YTF[1:], *map(str, words)],
-            env=environ,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=280,
-        )
 
-    return run
+def run_ytf(environ, folder, *words):
+    return subprocess.run(
+        [*YTF, *map(str, words)], env=environ, cwd=folder, capture_output=True, text=True, timeout=280
+    )
+
+
+@pytest.fixture(scope="module")
+def archive(wheels, tmp_path_factory):
+    """Pack an environment with the wheel shapes."""
+    folder = tmp_path_factory.mktemp("archive")
+    (folder / "requirements.txt").write_text("shapes\n")
+    packed = run_ytf(offline(wheels, folder / "home"), folder, "env", "pack", "requirements.txt")
+    assert packed.returncode == 0, packed.stderr
+    return folder / "environment.tar.gz"
 
 
 def uv(environ, *words, cwd=None):
@@ -100,11 +105,8 @@ def test_venv_travels_with_its_editable_project(ytf, environ, wheels, tmp_path):
 
 
 @pytest.mark.matrix
-def test_no_library_of_the_interpreter_is_left_behind(ytf, tmp_path):
-    (tmp_path / "requirements.txt").write_text("shapes\n")
-    packed = ytf("env", "pack", "requirements.txt")
-    assert packed.returncode == 0, packed.stderr
-    place = unpack(tmp_path / "environment.tar.gz", tmp_path / "place")
+def test_no_library_of_the_interpreter_is_left_behind(archive, tmp_path):
+    place = unpack(archive, tmp_path / "place")
     libraries = subprocess.run(
         ["ldd", place / "bin" / "python", *place.glob("lib/python*/lib-dynload/_ssl*.so")],
         capture_output=True,
@@ -237,11 +239,9 @@ def test_failure_of_uv_is_shown_in_its_own_words(ytf, tmp_path):
 
 
 @pytest.mark.matrix
-def test_folder_of_conda_is_packed_by_conda_pack(ytf, tmp_path):
+def test_folder_of_conda_is_packed_by_conda_pack(ytf, archive, tmp_path):
     """Its layout and records are made by hand: no registry of this project has conda's packages."""
-    (tmp_path / "requirements.txt").write_text("shapes\n")
-    assert ytf("env", "pack", "requirements.txt").returncode == 0
-    conda = unpack(tmp_path / "environment.tar.gz", tmp_path / "conda")
+    conda = unpack(archive, tmp_path / "conda")
     (conda / "conda-meta").mkdir()
     (conda / "conda-meta" / "history").write_text("")
     record = {
