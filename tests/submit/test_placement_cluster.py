@@ -81,10 +81,6 @@ def test_job_trains_on_the_node_that_is_not_excluded(launcher, tmp_path):
     assert report.reason is Reason.SUCCEEDED, "".join(launcher.log(report.application_id, "master"))
     ((node, why),) = report.excluded_nodes.items()
     assert node.endswith(f":{(tmp_path / 'bad').read_text().strip()}") and "failed with exit code 3" in why
-    report = launcher.run(job("exit 3", restart=patient), poll_interval=0.1)
-    assert report.reason is Reason.TASK_FAILED and report.first_failure == "worker:0"
-    assert report.message.endswith(f"no node is left: excluded are {', '.join(report.excluded_nodes)} (every node)")
-    assert len(report.excluded_nodes) == report.tasks[0].starts == 2
 
 
 def nodes_are(hadoop, launcher, count=2):
