@@ -54,6 +54,18 @@ _TOOLS = [
     "touch",
     "true",
 ]
+#: Folders of Python's library that no image needs.
+_UNUSED = {
+    "site-packages",
+    "dist-packages",
+    "test",
+    "idlelib",
+    "tkinter",
+    "turtledemo",
+    "lib2to3",
+    "ensurepip",
+    "pydoc_data",
+}
 _EXECUTOR = "yarn.nodemanager.container-executor.class"
 _DOCKER = "yarn.nodemanager.runtime.linux.docker"
 
@@ -303,15 +315,18 @@ def list_programs(names: Iterable[str]) -> Iterator[tuple[str, Path]]:
 
 
 def list_python() -> Iterator[tuple[str, Path]]:
-    """Yield the files of this Python with its library, as ``python3`` of ``/usr``."""
+    """Yield the files of this Python with its library, as ``python3`` of ``/usr``.
+
+    With the bytecode: without it, each start in a container would compile what it imports.
+    """
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     program = Path(sys.base_prefix, "bin", version).resolve()
     library = Path(sysconfig.get_path("stdlib"))
     modules = [
         path
         for path in library.rglob("*")
-        if path.is_file() and not {"site-packages", "dist-packages", "test", "__pycache__"} & {*path.parts}
-        and not path.parent.name.startswith("config-")
+        if path.is_file() and not _UNUSED & {*path.parts} and not path.parent.name.startswith("config-")
+        and (path.suffix != ".pyc" or path.name.endswith(f".{sys.implementation.cache_tag}.pyc"))
     ]  # fmt: skip
     yield "usr/bin/python3", program
     yield from ((f"usr/lib/{version}/{path.relative_to(library)}", path) for path in modules)
