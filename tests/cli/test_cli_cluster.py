@@ -17,8 +17,8 @@ from types import SimpleNamespace
 import javaproperties
 import pytest
 
-from support.events import event_file, see_charts
-from support.programs import ROOT, SUBMIT, YTF
+from support.events import event_file
+from support.programs import ROOT, SUBMIT, YTF, run_here
 from support.surroundings import PROGRAM, check_temporary_folder
 from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import discover
@@ -26,9 +26,9 @@ from tf_yarn_ops.hadoop.cluster import discover
 pytestmark = pytest.mark.cluster
 
 SMALL = ["--environment", f"venv://{sys.prefix}", "-m", "256"]
-#: Writes 24 MB of lines.
+#: Writes as many bytes of lines.
 LINE = "a line of the program"
-LONG_LOG = f"yes {LINE} | head -c 24000000"
+LONG_LOG = f"yes {LINE} | head -c {{}}"
 APPLICATION = re.compile(r"application_\d+_\d+")
 #: Writes what it finds in its environment and in its arguments where the report picks it up.
 DUMP = """\
@@ -40,11 +40,17 @@ json.dump({"argv": sys.argv[1:], **{name: os.environ[name] for name in names}}, 
 
 @pytest.fixture
 def run(minicluster, tmp_path):
-    """Return a function that runs a program where the cluster is known; kill its applications afterwards."""
+    """Return a function that runs a program where the cluster is known; kill its applications afterwards.
+
+    What only reads, or kills, runs in this process.
+    """
 
     def run(program, *words, timeout=120, check=None, env=None, typed=""):
-        done = subprocess.run([*program, *words], capture_output=True, text=True, timeout=timeout, cwd=tmp_path,
-                              env=env or environment(minicluster), input=typed)  # fmt: skip
+        if program == YTF and words[0] in ("cache", "kill", "list", "logs", "report", "status"):
+            done = run_here(YTF, *words, env=minicluster.environ)
+        else:
+            done = subprocess.run([*program, *words], capture_output=True, text=True, timeout=timeout, cwd=tmp_path,
+                                  env=env or environment(minicluster), input=typed)  # fmt: skip
         assert check is None or done.returncode == check, done.stderr
         return done
 
@@ -260,17 +266,18 @@ def test_the_cache_is_listed_and_pruned(run, dumped):
 
 
 @pytest.mark.parametrize(
-    ("requirement", "command", "code", "reason", "first"),
+    ("words", "code", "reason", "first"),
     [
-        ("ps:1,worker:2", '[ $TASK_INDEX$JOB_NAME = 1worker ] || sleep 600; echo "ValueError: no data" >&2; exit 3',
+        ([*SMALL, "-r", "ps:1,worker:2", '[ $TASK_INDEX$JOB_NAME = 1worker ] || sleep 600; echo "ValueError: no data" >&2; exit 3'],
          1, "TASK_FAILED", ("worker:1", 3)),
-        ("chief:1,evaluator:1", "[ $JOB_NAME = chief ] && sleep 600; kill -9 $$", 1, "TASK_FAILED", ("evaluator:0", None)),
+        (["--local", "--no-logs", "-r", "chief:1,evaluator:1", "[ $JOB_NAME = chief ] && sleep 600; kill -9 $$"],
+         1, "TASK_FAILED", ("evaluator:0", None)),
     ],
-    ids=["a worker fails", "a signal ends the evaluator"],
+    ids=["a worker fails", "a signal ends the evaluator, on this machine"],
 )  # fmt: skip
-def test_json_describes_each_ending(run, requirement, command, code, reason, first, tmp_path):
+def test_json_describes_each_ending(run, words, code, reason, first, tmp_path):
     outputs = tmp_path / "outputs"
-    done = run(SUBMIT, "--wait", "--json", "--output-properties", str(outputs), *SMALL, "-r", requirement, command)
+    done = run(SUBMIT, "--wait", "--json", "--output-properties", str(outputs), *words)
     report = json.loads(done.stdout)
     written = javaproperties.loads(outputs.read_text())
     assert (written["status"], written["reason"], written["application_id"], written["exit_code"]) == (
@@ -311,58 +318,64 @@ def test_what_the_cluster_cannot_do_is_refused_before_the_submission(run, minicl
 
 
 def test_a_signal_in_a_long_log_kills_the_application_once(minicluster):
-    def start():
-        return subprocess.Popen(
-            [*SUBMIT, "--wait", "--json", *SMALL, "-r", "worker:1", f"{LONG_LOG}; sleep 600"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment(minicluster),
-        )
-
-    started = [(start(), number, code) for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143))]
-    for client, number, _ in started:
-        lines = []
-        while not any(LINE in line for line in lines):
-            lines.append(client.stderr.readline())
-            assert lines[-1], lines
-        client.send_signal(number)
-        client.send_signal(number)
-    for client, _, code in started:
-        out, err = client.communicate(timeout=60)
-        assert client.returncode == code, err
-        report = json.loads(out)
-        assert (report["reason"], state_of(minicluster, report["application_id"])) == ("KILLED", "KILLED")
-        assert err.count("ytf-submit: killing") == 1 and "Traceback" not in err
-        assert err.count(LINE) < 500_000, "half of the log"
+    words = ["--wait", "--json", *SMALL, "-r", "worker:1", f"{LONG_LOG.format(24_000_000)}; sleep 600"]
+    client = subprocess.Popen([*SUBMIT, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env=environment(minicluster))  # fmt: skip
+    lines = []
+    while not any(LINE in line for line in lines):
+        lines.append(client.stderr.readline())
+        assert lines[-1], lines
+    client.send_signal(signal.SIGINT)
+    client.send_signal(signal.SIGINT)
+    out, err = client.communicate(timeout=60)
+    assert client.returncode == 130, err
+    report = json.loads(out)
+    assert (report["reason"], state_of(minicluster, report["application_id"])) == ("KILLED", "KILLED")
+    assert err.count("ytf-submit: killing") == 1 and "Traceback" not in err
+    assert err.count(LINE) < 500_000, "half of the log"
 
 
 def test_a_signal_ends_each_reader_of_a_long_log_at_once(run, minicluster):
-    """The client waits until somebody reads what it writes; meanwhile the job ends."""
-    words = ["--wait", *SMALL, "-r", "worker:1", f"{LONG_LOG}; exit 3"]
+    """The client waits until somebody reads what it writes; meanwhile the job ends.
+
+    The first lines are those of the only task, which ytf-submit --wait shows by default.
+    """
+    size = 8_000_000
+    words = ["--wait", *SMALL, "-r", "worker:1", f"echo first; echo second >&2; {LONG_LOG.format(size)}; exit 3"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment(minicluster)}
     client = subprocess.Popen([*SUBMIT, *words], **pipes)
     name = client.stdout.readline().strip()
+    assert APPLICATION.fullmatch(name)
     until(lambda: state_of(minicluster, name) == "FINISHED", 120, what="the end of the job")
-    lines = iter(client.stderr.readline, "")
-    assert any(f"{name} FINISHED: TASK_FAILED" in line for line in lines), "the verdict comes before the log's end"
-    assert any(LINE in line for line in lines)
+    shown = []
+    for text in (f"{name} FINISHED: TASK_FAILED", LINE):  # the verdict comes before the log's end
+        shown.append(client.stderr.readline())
+        while text not in shown[-1]:
+            shown.append(client.stderr.readline())
+            assert shown[-1], f"the end of what ytf-submit shows comes before {text!r}"
+    assert "worker:0 | first\nworker:0 | second\n" in "".join(shown)
     client.send_signal(signal.SIGTERM)
     _, err = client.communicate(timeout=60)
-    assert client.returncode == 1 and err.count(LINE) < 100_000, err[-1000:]
+    few = size // len(f"{LINE}\n") // 10
+    assert client.returncode == 1 and err.count(LINE) < few, err[-1000:]
     assert f"ytf-submit: {name} has ended; the rest of its log is not shown" in err
     assert state_of(minicluster, name) == "FINISHED"
 
     lines = run(YTF, "logs", name, "--json", check=0).stdout.splitlines()
-    assert lines.count(json.dumps({"task": None, "line": LINE})) == 24_000_000 // len(f"{LINE}\n")
-    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
-        for more in ((), ("--json",), ("-f",)):
-            reader = subprocess.Popen([*YTF, "logs", name, *more], **pipes)
-            assert LINE in reader.stdout.read(2000)
-            reader.send_signal(number)
-            out, err = reader.communicate(timeout=60)
-            assert (reader.returncode, out.count(LINE) < 100_000) == (code, True), (more, err)
-            assert "Traceback" not in err
+    assert lines.count(json.dumps({"task": None, "line": LINE})) == size // len(f"{LINE}\n")
+    for number, code, more in (
+        (signal.SIGTERM, 143, ()),
+        (signal.SIGINT, 130, ()),
+        (signal.SIGINT, 130, ("--json",)),
+        (signal.SIGINT, 130, ("-f",)),
+    ):
+        reader = subprocess.Popen([*YTF, "logs", name, *more], **pipes)
+        text = reader.stdout.read(2000)
+        assert LINE in text
+        reader.send_signal(number)
+        out, err = reader.communicate(timeout=60)
+        assert (reader.returncode, out.count(LINE) < few) == (code, True), (more, err)
+        assert "Traceback" not in err
 
 
 @pytest.mark.parametrize("seconds", [0, 0.25, 0.5, 0.75])
@@ -526,6 +539,7 @@ def test_client_runs_here_with_the_variables_of_the_tasks(run, tmp_path):
 
 
 def test_client_has_environment_files_and_each_cluster_spec(run, minicluster, tmp_path):
+    """It is ended with the job, whose result that does not change."""
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder/name").write_text("of a folder\n")
     packed = Path(shutil.make_archive(str(tmp_path / "packed"), "gztar", tmp_path / "folder"))
@@ -541,9 +555,11 @@ def test_client_has_environment_files_and_each_cluster_spec(run, minicluster, tm
         f"echo $DTF_WORKER_HOSTS > {tmp_path}/own.$YTF_ROUND; until [ -e {tmp_path}/seen.$YTF_ROUND ]; do sleep 0.1; done;"
         "[ $YTF_ROUND = 2 ]"
     )
-    run(
+    done = run(
         SUBMIT,
         "--client",
+        "--stop_grace",
+        "2",
         *SMALL,
         "-r",
         "worker:1",
@@ -562,6 +578,7 @@ def test_client_has_environment_files_and_each_cluster_spec(run, minicluster, tm
         worker,
         check=0,
     )
+    assert done.stderr.count("running the command here") == 2 and "client: ended by signal 15" in done.stderr
     for number in (1, 2):
         assert (tmp_path / f"seen.{number}").read_text().splitlines() == [
             "of hdfs",
@@ -572,17 +589,8 @@ def test_client_has_environment_files_and_each_cluster_spec(run, minicluster, tm
         ]
 
 
-def test_client_is_ended_with_the_job_and_does_not_change_its_result(run, tmp_path):
-    command = (
-        f"if [ $DTF_TASK_JOB_NAME = client ]; then touch {tmp_path}/up; exec sleep 600; fi; "
-        f"until [ -e {tmp_path}/up ]; do sleep 0.1; done"
-    )
-    done = run(SUBMIT, "--client", "--stop_grace", "2", *SMALL, "-r", "worker:1", command, check=0)
-    assert "client: ended by signal 15" in done.stderr
-
-
-def test_tensorboard_shows_the_training_lingers_and_ends_with_the_job(run, minicluster, tmp_path, browsing):
-    """The seed's example with -t, -i and -o."""
+def test_tensorboard_shows_the_training_lingers_and_ends_with_the_job(run, minicluster, tmp_path):
+    """The seed's example with -t, -i and -o; in a browser: test_jobs_cluster.py."""
     gate = tmp_path / "done"
     (tmp_path / "train").mkdir()
     (tmp_path / "events").write_bytes(event_file(2))
@@ -611,8 +619,6 @@ def test_tensorboard_shows_the_training_lingers_and_ends_with_the_job(run, minic
 
     url = told(r"TensorBoard at (\S+)").rstrip("/")
     until(lambda: curves() == ["loss of mnist"], 60, 0.2)
-    with browsing(height=1600) as page:
-        see_charts(page, f"{url}/", ".", 2)
     gate.touch()
     ended = ""
     while not ("worker:0" in ended and "worker:1" in ended):
@@ -629,11 +635,3 @@ def test_tensorboard_shows_the_training_lingers_and_ends_with_the_job(run, minic
     assert task_of(report, "ps:0")["finished_at"] < trained + 12 <= task_of(report, "tensorboard:0")["finished_at"]
     with pytest.raises(OSError):
         urllib.request.urlopen(url, timeout=60)
-
-
-def test_wait_shows_the_lines_of_the_only_task_by_default(run):
-    one = run(SUBMIT, "--wait", *SMALL, "-r", "worker:1", "echo first; echo second >&2", check=0)
-    assert "\nworker:0 | first\nworker:0 | second\n" in one.stderr
-    assert APPLICATION.fullmatch(one.stdout.strip())
-    quiet = run(SUBMIT, "--wait", "--no-logs", *SMALL, "-r", "worker:1", "echo first", check=0)
-    assert " | " not in quiet.stderr
