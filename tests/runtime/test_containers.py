@@ -1,4 +1,7 @@
-"""The containers of Skein and of this machine: a job behaves in the same way on both, seen by the same client."""
+"""The containers of Skein and of this machine: a job behaves in the same way on both, seen by the same client.
+
+Failures, restarts, losses, kills and races on YARN: ``tests/launch``.
+"""
 
 import asyncio
 import json
@@ -21,6 +24,10 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.master.containers import Container, ContainerEnd, SkeinContainers
 
 FOREVER = "exec tail -f /dev/null"
+
+
+#: For what other files show of YARN's containers.
+here = pytest.mark.parametrize("launcher", ["local"], indirect=True)
 
 
 @pytest.fixture(params=["local", pytest.param("yarn", marks=pytest.mark.cluster)])
@@ -67,6 +74,7 @@ def test_success_has_tasks_lines_and_a_record(launcher):
     assert (record["name"], record["metrics"]) == ("digits", {"accuracy": 0.9})
 
 
+@here
 def test_failure_names_the_task_and_its_last_line(launcher):
     report = launcher.run(job("echo no data; exit 3"), poll_interval=0.1)
     assert (report.final_status, report.reason, report.exit_code) == ("FAILED", Reason.TASK_FAILED, 1)
@@ -80,6 +88,7 @@ def test_task_that_fails_on_every_node_ends_the_job(launcher):
     assert report.message.endswith(f"no node is left: excluded are {', '.join(report.excluded_nodes)} (every node)")
 
 
+@here
 def test_restart_begins_another_round_in_the_same_containers(launcher):
     report = launcher.run(
         job("exit $((2 - YTF_ROUND))", restart=RestartPolicy("cluster", backoff=0)), poll_interval=0.1
@@ -96,6 +105,7 @@ def test_job_that_stands_still_is_ended_and_its_log_shows_where(launcher):
     assert "line 3 in wait_for_the_others" in "".join(launcher.log(report.application_id, "worker:0"))
 
 
+@here
 def test_lost_container_is_replaced(launcher, tmp_path):
     command = f"{write_agent(tmp_path)}; if [ $YTF_ROUND = 1 ]; then {FOREVER}; fi"
     application_id = launcher.submit(job(command, instances=2, restart=RestartPolicy(max_container_losses=1)))
@@ -108,6 +118,7 @@ def test_lost_container_is_replaced(launcher, tmp_path):
     assert report.tasks[1].container_id not in (None, before[1].container_id)
 
 
+@here
 def test_kill_ends_the_processes_and_keeps_its_reason(launcher, tmp_path):
     application_id = launcher.submit(job(f"{write_agent(tmp_path)}; {FOREVER}"))
     agent = agent_of(tmp_path, 0)
@@ -118,6 +129,7 @@ def test_kill_ends_the_processes_and_keeps_its_reason(launcher, tmp_path):
     until(lambda: not os.path.exists(f"/proc/{agent}"), what="the end of the agent")
 
 
+@here
 def test_one_identity_trains_once(launcher, tmp_path):
     key = f"digits {tmp_path}"
     first = launcher.run(job(), Identity(key, 0, attempt=1), poll_interval=0.1)

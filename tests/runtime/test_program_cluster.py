@@ -1,7 +1,7 @@
 """``hdfs://`` in programs on real nodes, with nothing imported or set by the program."""
 
 import contextlib
-import os
+import json
 
 import pytest
 
@@ -20,43 +20,55 @@ from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.matrix, pytest.mark.timeout(900)]
+
+#: Of each library: the program, what it has to find, and its interpreter.
+PROGRAMS = {
+    "fsspec": (FSSPEC, FSSPEC_RESULT, lambda: "python"),
+    "tensorflow": (TENSORFLOW, TENSORFLOW_RESULT, lambda: "python"),
+    "tables": (TABLES, TABLES_RESULT, lambda: pinned_python("arrow")),
+}
 
 
 @pytest.fixture(scope="module")
-def launcher(minicluster):
+def found(minicluster, tmp_path_factory):
+    """Run the programs in one task; return its log, and what each program has found."""
+    folder = tmp_path_factory.mktemp("programs")
+    files, commands = {}, []
+    for name, (program, _, python) in PROGRAMS.items():
+        (folder / f"run_{name}.py").write_text(program)
+        files[f"run_{name}.py"] = str(folder / f"run_{name}.py")
+        place = "$DTF_OUTPUT_PATH" if name == "tensorflow" else "hdfs:///tmp/programs"
+        variables = f"YTF_RESULT_FILE={folder}/{name}.json DTF_OUTPUT_PATH={place}/{name}"
+        commands.append(f"{variables} {python()} run_{name}.py || echo {name} has failed")
     cluster = discover(minicluster.resourcemanager_url, environ={})
-    with contextlib.closing(
-        Launcher(cluster, environ={**os.environ, **minicluster.environ}, submit_with="rest")
-    ) as launcher:
-        yield launcher
+    with contextlib.closing(Launcher(cluster)) as launcher:
+        report = launcher.run(
+            job(
+                "; ".join(commands),
+                tasks={"worker": TaskSpec(memory=1024)},
+                files=files,
+                output=f"{launcher.cluster.storage.filesystem}/tmp/programs",
+            )
+        )
+        log = "".join(launcher.log(report.application_id, "worker:0"))
+    assert report.reason is Reason.SUCCEEDED, (report, log)
+    return log, {name: (folder / f"{name}.json").read_text() for name in PROGRAMS if (folder / f"{name}.json").exists()}
 
 
-def result_of(launcher, folder, program, python="python", **fields):
-    """Return the result of a job whose one task runs a program."""
-    path = folder / "program.py"
-    path.write_text(program)
-    report = launcher.run(
-        job(f"{python} program.py", tasks={"worker": TaskSpec(memory=1024)}, script=str(path), **fields)
-    )
-    assert report.reason is Reason.SUCCEEDED, [report.message, *(task.log_tail for task in report.tasks)]
-    return report.metrics
+def check(found, name):
+    log, results = found
+    assert name in results and f"{name} has failed" not in log, log
+    assert json.loads(results[name]) == PROGRAMS[name][1]
 
 
-def test_fsspec_opens_hdfs(launcher, tmp_path):
-    assert result_of(launcher, tmp_path, FSSPEC, output="hdfs:///tmp/fsspec") == FSSPEC_RESULT
+def test_fsspec_opens_hdfs(found):
+    check(found, "fsspec")
 
 
-@pytest.mark.slow
-def test_tensorflow_opens_hdfs(launcher, tmp_path):
-    assert (
-        result_of(launcher, tmp_path, TENSORFLOW, output=f"{launcher.cluster.storage.filesystem}/tmp/tensorflow")
-        == TENSORFLOW_RESULT
-    )
+def test_tensorflow_opens_hdfs(found):
+    check(found, "tensorflow")
 
 
-@pytest.mark.matrix
-@pytest.mark.timeout(900)
-def test_pandas_and_pyarrow_open_hdfs(launcher, tmp_path):
-    result = result_of(launcher, tmp_path, TABLES, pinned_python("arrow"), output="hdfs:///tmp/tables")
-    assert result == TABLES_RESULT
+def test_pandas_and_pyarrow_open_hdfs(found):
+    check(found, "tables")
