@@ -1,4 +1,8 @@
-"""The DAGs of dags_examples without a scheduler, as their authors try them: imported, and run by ``dag.test()``."""
+"""The DAGs of dags_examples without a scheduler, as their authors try them: imported, and run by ``dag.test()``.
+
+The one on S3 trains with TensorFlow, the others with a stand-in; their programs themselves run in
+tests/examples/test_digits.py.
+"""
 
 import json
 import shutil
@@ -10,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 
-from support.airflow_examples import DAGS, TRAINING, Lake, copy_dags, digits, variables
+from support.airflow_examples import DAGS, EDITS, ROOT, TRAINING, Lake, copy_dags, digits, variables
 from support.airflow_site import plain_environ
 from support.s3_server import KEY, SECRET, s3_server
 
@@ -33,7 +37,7 @@ class Notebook:
 
     def __init__(self, folder, environ):
         self.home = folder / "home"
-        self.dags = copy_dags(folder)
+        self.dags = copy_dags(folder, EDITS)
         self.environ = {
             **plain_environ(),
             "AIRFLOW_HOME": str(self.home),
@@ -127,9 +131,12 @@ def notebook(minicluster, lake, server, airflow_database, tmp_path_factory):
 def runs(notebook, server, lake):
     """Run the examples that need no scheduler, all in one process: it imports Airflow once."""
     server.client.put_object(Bucket="lake", Key="digits/digits.npz", Body=lake.read(f"{lake.url}/digits.npz"))
-    return notebook.test(
-        "digits_first_training", "digits_s3_training", "digits_walk_away", "tf_yarn_cleanup", steps=250
-    )
+    programs = notebook.home / "programs"
+    programs.mkdir()
+    shutil.copy(ROOT / "examples/digits/digits.py", programs)
+    shutil.copy(ROOT / "tests/support/softmax_training.py", programs / "single.py")
+    dags = "digits_first_training", "digits_s3_training", "digits_walk_away", "tf_yarn_cleanup"
+    return notebook.test(*dags, steps=250, programs=str(programs))
 
 
 @pytest.mark.cluster
@@ -144,7 +151,7 @@ def test_the_first_training_trains_two_workers_with_the_steps_of_the_form(runs, 
     assert rendered["task_command"] == "python ${DTF_TASK_SCRIPT} --steps 250"
     assert rendered["output_path"] == report["output_path"]
     assert report["metrics"]["model"] == f"{report['output_path']}/model"
-    assert "saved_model.pb" in lake.files(report["metrics"]["model"])
+    assert lake.files(report["metrics"]["model"]) == ["weights.npz"]
     assert f"accuracy {report['metrics']['accuracy']:.3f}, the model is in" in run.log
 
 
@@ -155,7 +162,7 @@ def test_training_from_a_file_is_awaited_by_a_sensor_and_its_log_is_read(runs, l
     submitted, ended = run.values["submit"], run.values["wait"]
     assert (submitted["reason"], ended["reason"]) == (None, "SUCCEEDED")
     assert submitted["application_id"] == ended["application_id"] and ended["metrics"]["steps"] == 250
-    assert "saved_model.pb" in lake.files(ended["metrics"]["model"])
+    assert lake.files(ended["metrics"]["model"]) == ["weights.npz"]
     assert run.values["last_lines"]
     assert runs["tf_yarn_cleanup"].values["end_abandoned"] == []
 

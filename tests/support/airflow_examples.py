@@ -21,10 +21,14 @@ TODAY = datetime.now(timezone.utc).date()
 #: The days that the retraining has missed; the first one is its start date.
 DAYS = [(TODAY - timedelta(days=days)).isoformat() for days in (2, 1, 0)]
 #: How the copies are edited: the retraining catches up from the first of these days, the search tries three candidates,
-#: and both train without TensorFlow, which takes most of the time of a start.
+#: and all train without TensorFlow, which takes most of the time of a start.
 EDITS = (
-    *((name, 'script=f"{DIGITS}/single.py"', f'script="{ROOT}/tests/support/softmax_training.py"')
-      for name in ("hyperparameter_search.py", "scheduled_retraining.py")),
+    *((name, f'script=f"{{DIGITS}}/{program}.py"', f'script="{ROOT}/tests/support/{stand_in}.py"')
+      for name, program, stand_in in (("asset_serving.py", "single", "softmax_training"),
+                                      ("asset_serving.py", "predict", "softmax_prediction"),
+                                      ("first_training.py", "multi_worker", "softmax_training"),
+                                      ("hyperparameter_search.py", "single", "softmax_training"),
+                                      ("scheduled_retraining.py", "single", "softmax_training"))),
     ("hyperparameter_search.py", "[0.1, 0.03, 0.005, 0.001, 0.00001], [32, 128]", "[0.1, 0.03, 0.00001], [128]"),
     ("scheduled_retraining.py", "pendulum.datetime(2026, 1, 1, ", "pendulum.datetime({}, {}, {}, ".format(
         *(int(part) for part in DAYS[0].split("-")))),
