@@ -13,13 +13,14 @@ import pytest
 
 from support.airflow_rows import JOB, KILLED, KINDS, SUCCEEDED, Yarn, all_at_once, kill_both, row, until_there
 from support.waiting import until
-from support.wire_proxy import GAPS, fronting, stopping_at
+from support.wire_proxy import fronting, stopping_at
 
 #: Seconds that Airflow leaves a worker.
 GIVEN_UP = 5
-#: Each gap with both signals, both kinds of task with each: what a worker does up to the gap does not depend on the kind.
-KILLED_IN = [f"{gap}-{KINDS[number % 2]}" for number, gap in enumerate(GAPS)]
-TERMINATED_IN = [f"{gap}-{KINDS[(number + 1) % 2]}" for number, gap in enumerate(GAPS)]
+#: Each gap with one signal, and both kinds of task: what a worker does up to the gap does not depend on the kind.
+#: SIGKILL in each gap: tests/launch/test_ensure_cluster.py.
+KILLED_IN = ["reserved-deferred", "staging-sync", "marked-deferred"]
+TERMINATED_IN = ["claimed-deferred", "submitted-sync"]
 WRITTEN = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)")
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -53,7 +54,7 @@ def test_killed_in_a_gap(site, yarn, kind):
     """SIGKILL to worker and supervisor: what was submitted is attached to, what was claimed is submitted."""
     gap, kind = kind.split("-")
     run, before = caught_in(gap, f"kill_{gap}_{kind}", site, yarn, kill_both)
-    assert len(before) == (gap in ("submitted", "marked"))
+    assert len(before) == (gap == "marked")
     application = yarn.settled(run, SUCCEEDED)
     assert before in ([], application)
 
@@ -86,9 +87,9 @@ def test_terminated_in_a_gap(site, yarn, kind):
     assert before in ([], application)
 
 
-@row(*KINDS)
+@row("deferred")
 def test_marked_failed_while_it_submits(site, yarn, kind):
-    """Before the deferral there is no trigger to kill: the worker asks for the state of its task."""
+    """Before the deferral there is no trigger to kill: the worker asks for the state of its task, as one that waits does."""
     with stopping_at(yarn.hadoop, "submitted") as (resourcemanager, holder):
         site.connect(f"held_{kind}", resourcemanager.url)
         run = site.trigger(f"held_{kind}", command="sleep 600")
