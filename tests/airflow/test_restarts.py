@@ -9,18 +9,17 @@ import signal
 import time
 from types import SimpleNamespace
 
-import httpx
 import psutil
 import pytest
 
 from support.airflow_rows import JOB, KILLED, SUCCEEDED, Yarn, until_there
 from support.airflow_site import await_end
 from support.waiting import until
-from support.wire_proxy import fronting
+from support.wire_proxy import Proxy, fronting
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
 #: The tasks of the DAG ``many``; fifty triggers and a hundred kills at once are in test_trigger.py.
-MANY = 4
+MANY = 2
 APPS = "/ws/v1/cluster/apps"
 
 
@@ -121,12 +120,13 @@ def ended_meanwhile(yarn, run, over):
     assert (run.task_state(), run.instance()["try_number"]) == ("deferred", 1)
 
 
-# Four rows with one DAG run of a worker: the fixture of each begins where that of the row before has ended.
+# Three rows with one DAG run of a worker: the fixture of each begins where that of the row before has ended.
 @pytest.fixture(scope="module")
 def taken(site, yarn, outliving):
-    """Kill the scheduler alone while two workers wait; return the run that goes on, and its application.
+    """Kill the scheduler alone while two workers wait; return the run that goes on, its application, and a proxy.
 
-    The other task has no retries: Airflow repeats it nevertheless.
+    The other task has no retries: Airflow repeats it nevertheless. The tasks of the new scheduler reach the API server
+    by the proxy.
     """
     over, last_over = site.home / "taken", site.home / "taken-in-its-last-try"
     run = site.trigger("late_retry_sync", command=until_there(over))
@@ -135,48 +135,28 @@ def taken(site, yarn, outliving):
     since = {each: each.instance()["try_number"] for each in (run, last)}
     ids = {each: yarn.ids(each) for each in (run, last)}
     site.kill_alone("scheduler")
-    site.start("scheduler")
-    for each in (run, last):
-        attached(site, yarn, SimpleNamespace(run=each, application=ids[each][0]), since[each])
-    last_over.touch()
-    succeeded(yarn, last)
-    yield SimpleNamespace(run=run, over=over, application=ids[run][0])
-    over.touch()
+    with Proxy(site.url) as server:
+        site.start("scheduler", AIRFLOW__CORE__EXECUTION_API_SERVER_URL=f"{server.url}/execution/")
+        for each in (run, last):
+            attached(site, yarn, SimpleNamespace(run=each, application=ids[each][0]), since[each])
+        last_over.touch()
+        succeeded(yarn, last)
+        yield SimpleNamespace(run=run, over=over, application=ids[run][0], server=server)
+        over.touch()
 
 
 @pytest.fixture(scope="module")
-def after_the_api_server_hangs(site, yarn, taken):
-    """Stop the API server's process for longer than Airflow waits for a heartbeat; return the run when the next try has attached."""
-    since = taken.run.instance()["try_number"]
-    worker, _ = taken.run.worker()
-    server = psutil.Process(site.running["api-server"].pid)
-    family = [server, *server.children(recursive=True)]
-    for process in family:
-        process.suspend()
-    try:
-        until(lambda: taken.run.peek("state") != "running", 120, 0.2)
-    finally:
-        for process in family:
-            process.resume()
-    gone, _ = psutil.wait_procs([worker], 180)
-    assert worker in gone, "Airflow's supervisor has not ended the worker"
-    attached(site, yarn, taken, since)
-    return taken
-
-
-@pytest.fixture(scope="module")
-def after_the_api_server(site, yarn, after_the_api_server_hangs):
+def after_the_api_server(site, yarn, taken):
     """Take the API server away until the worker is ended; return the run, and the log of the try that is ended so."""
-    taken = after_the_api_server_hangs
     since = taken.run.instance()["try_number"]
     worker, _ = taken.run.worker()
-    site.stop("api-server", signal.SIGKILL)
+    taken.server.away = True
     try:
         gone, _ = psutil.wait_procs([worker], 180)
         assert worker in gone, "Airflow's supervisor has not ended the worker"
         assert yarn.live(taken.run) == [taken.application]
     finally:
-        site.start("api-server")
+        taken.server.away = False
     attached(site, yarn, taken, since)
     return SimpleNamespace(**vars(taken), log=taken.run.log(attempt=since))
 
@@ -187,31 +167,15 @@ def attached(site, yarn, taken, since):
 
     def has_attached():
         site.check_running()
-        assert yarn.live(run) == yarn.ids(run) == [taken.application]
-        return (
-            answering(site)
-            and run.instance()["try_number"] > since
-            and run.task_state() == "running"
-            and f"attached to {taken.application}" in run.log()
-        )
+        later = run.peek("try_number") > since and run.peek("state") == "running"
+        return later and f"attached to {taken.application}" in run.log()
 
-    until(has_attached, JOB, 0.5)
-
-
-def answering(site):
-    try:
-        return site.client.get("/api/v2/monitor/health").is_success
-    except httpx.HTTPError:
-        return False
+    until(has_attached, JOB, 1)
+    assert yarn.live(run) == yarn.ids(run) == [taken.application]
 
 
 def test_scheduler_killed_alone_and_next_try_attaches(outliving, taken):
     """Airflow takes the tasks from workers that are still alive and ends them; what they train goes on."""
-    outliving.check()
-
-
-def test_api_server_hangs_and_next_try_attaches(outliving, after_the_api_server_hangs):
-    """Airflow repeats the task meanwhile, and ends the worker when the API server answers again."""
     outliving.check()
 
 
@@ -222,7 +186,7 @@ def test_api_server_away_and_next_try_attaches(outliving, after_the_api_server):
 
 
 def test_the_scheduler_is_terminated_and_comes_back(site, yarn, outliving, after_the_api_server):
-    """It waits for its worker, and the application, to which three tries have attached, succeeds."""
+    """It waits for its worker, and the application, to which two tries have attached, succeeds."""
     lasting = after_the_api_server
     scheduler = site.running.pop("scheduler")
     scheduler.send_signal(signal.SIGTERM)

@@ -36,6 +36,8 @@ class Proxy:
         Gets method, path and body of a request, and returns the body that the daemon gets.
     hangs : bool
         Answer nothing at all from now on.
+    away : bool
+        End each connection without an answer, as where the daemon is not there.
     """
 
     def __init__(self, url):
@@ -44,7 +46,7 @@ class Proxy:
         self.requests = []
         self.replaced, self.rewritten = {}, {"/conf"}
         self.stop_at = self.edit = None
-        self.hangs = False
+        self.hangs = self.away = False
         self.held, self.freed = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._server = ExitStack()
@@ -81,6 +83,9 @@ def _handler(proxy):
             parameters = {key: values[-1] for key, values in parse_qs(split.query).items()}
             words = self.command, split.path, parameters
             body = self.rfile.read(int(self.headers.get("content-length") or 0))
+            if proxy.away:
+                self.close_connection = True
+                return
             if proxy.edit is not None:
                 body = proxy.edit(self.command, split.path, body)
             proxy.requests.append((time.monotonic(), *words))
@@ -122,7 +127,7 @@ def _handler(proxy):
             self.end_headers()
             self.wfile.write(content)
 
-        do_GET = do_POST = do_PUT = do_DELETE = forward
+        do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = forward
 
     return Forwarder
 

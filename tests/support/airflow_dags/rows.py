@@ -52,7 +52,6 @@ with DAG("cleanup", schedule=None, is_paused_upon_creation=False) as cleanup:
     TensorFlowYarnCleanupOperator(task_id="train")
 
 with DAG("many", schedule=None, is_paused_upon_creation=False) as many:
-    # Some of them wait in the queue: a few application masters fill the cluster.
     TensorFlowYarnOperator.partial(
-        task_id="train", deferrable=True, tf_yarn_conn_id="many", am_memory="4 GiB", **{**SMALL, "poll_interval": 2}
-    ).expand(task_command=["sleep 600"] * 4)
+        task_id="train", deferrable=True, tf_yarn_conn_id="many", **{**SMALL, "poll_interval": 2}
+    ).expand(task_command=["sleep 600"] * 2)
