@@ -58,5 +58,5 @@ with DAG("pooled", schedule=None, is_paused_upon_creation=False) as pooled:
 with DAG("deleted", schedule=None, is_paused_upon_creation=False) as deleted:
     TensorFlowYarnOperator(task_id="train", task_command="sleep 600", deferrable=True, **SMALL)
 
-with DAG("daily", schedule="@daily", start_date=TODAY - timedelta(days=1), catchup=True) as daily:
+with DAG("daily", schedule="@daily", start_date=TODAY, catchup=True) as daily:
     TensorFlowYarnOperator(task_id="train", task_command=f"until test -e {DAYS_OVER}; do sleep 1; done", **SMALL)
