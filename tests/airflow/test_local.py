@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -37,57 +38,10 @@ with DAG("tried", schedule=None):
 """
 
 
-def run_dag(airflow_database, tmp_path, dag_file, variables):
-    """Return the end of a run of the DAG ``tried``, whose connection is this machine, and the output."""
-    home, answer = tmp_path / "home", tmp_path / "answer.json"
-    (home / "dags").mkdir(parents=True)
-    (home / "dags" / "tried.py").write_text(dag_file)
-    shutil.copy(airflow_database, home / "airflow.db")
-    connection = {"conn_type": "tf_yarn", "host": f"local://{tmp_path}/jobs"}
-    environ = {
-        **plain_environ(),
-        "AIRFLOW_HOME": str(home),
-        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
-        "AIRFLOW_CONN_TF_YARN_DEFAULT": json.dumps(connection),
-        **variables,
-    }
-    done = subprocess.run(
-        [sys.executable, RUNNER, answer, "{}", "tried"],
-        env=environ,
-        cwd=home,
-        text=True,
-        timeout=300,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    assert done.returncode == 0, done.stdout[-6000:]
-    return json.loads(answer.read_text())["tried"], done.stdout
-
-
-def test_operator_sensor_and_trigger_follow_jobs_of_this_machine(airflow_database, tmp_path):
-    secret = job_of_secrets(tmp_path, waits=False)
-    command = secret.command.replace("exit 4", "exit 0")
-    (tmp_path / "secrets.json").write_text(json.dumps({"task_command": command, "env": secret.env}))
-    dag_file = DAG_FILE.replace("SECRETS", repr(str(tmp_path / "secrets.json")))
-    run, output = run_dag(airflow_database, tmp_path, dag_file, {})
-    assert run["state"] == "success", output[-6000:]
-    values = run["values"]
-    assert all(values[task]["metrics"] == {"round": 1} for task in ("sync", "deferred", "sensor", "deferred_sensor"))
-    assert values["sensor"]["application_id"] == values["walk"]["application_id"]
-    assert "worker:0 | learns" in output and "/proxy/local_" not in output
-    assert secret.found_in({"XCom": json.dumps(values["leaky"]), "log": output}) == {}
-    assert "***" in values["leaky"]["metrics"]["free"]
-    assert {folder.name for folder in (tmp_path / "jobs" / "jobs").iterdir()} == {
-        values[task]["application_id"] for task in ("sync", "deferred", "walk", "leaky")
-    }
-
-
 FUNCTION_FILE = """
 from airflow.sdk import DAG, task
 
-JOB = {"cluster_requirement": "chief:1,worker:1", "poll_interval": 0.2}
+JOB = {"cluster_requirement": "chief:1", "poll_interval": 0.2, "tf_yarn_conn_id": "functions"}
 FACTOR = 10
 
 
@@ -95,13 +49,13 @@ def scaled(number):
     return FACTOR * number
 
 
-with DAG("tried", schedule=None):
+with DAG("functions", schedule=None):
 
     @task
     def choose():
         return {"rate": 0.5}
 
-    @task.tf_yarn(**JOB)
+    @task.tf_yarn(**{**JOB, "cluster_requirement": "chief:1,worker:1"})
     def sync(best, secret, context=None, run_id=None):
         context.metrics(1, loss=0.25)
         return {"scaled": scaled(best["rate"]), "run": run_id, "task": context.type, "length": len(secret)}
@@ -118,12 +72,63 @@ with DAG("tried", schedule=None):
 """
 
 
-def test_function_trains_with_its_arguments_and_its_value_is_the_xcom(airflow_database, tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    hidden = {"AIRFLOW_CONN_HIDDEN": json.dumps({"conn_type": "aws", "login": "me", "password": "geheim-1"})}
-    run, output = run_dag(airflow_database, tmp_path, FUNCTION_FILE, hidden)
+@pytest.fixture(scope="module")
+def ran(airflow_database, tmp_path_factory):
+    """Run both DAGs in one process, whose Airflow has this machine as its connections; return their ends and the output."""
+    folder = tmp_path_factory.mktemp("local")
+    secret = job_of_secrets(folder, waits=False)
+    command = secret.command.replace("exit 4", "exit 0")
+    (folder / "secrets.json").write_text(json.dumps({"task_command": command, "env": secret.env}))
+    home, answer, temporary = folder / "home", folder / "answer.json", folder / "temporary"
+    (home / "dags").mkdir(parents=True)
+    temporary.mkdir()
+    (home / "dags" / "tried.py").write_text(DAG_FILE.replace("SECRETS", repr(str(folder / "secrets.json"))))
+    (home / "dags" / "functions.py").write_text(FUNCTION_FILE)
+    shutil.copy(airflow_database, home / "airflow.db")
+    connections = {
+        "tf_yarn_default": {"conn_type": "tf_yarn", "host": f"local://{folder}/jobs"},
+        "functions": {"conn_type": "tf_yarn", "host": f"local://{folder}/functions"},
+        "hidden": {"conn_type": "aws", "login": "me", "password": "geheim-1"},
+    }
+    environ = {
+        **plain_environ(),
+        **{f"AIRFLOW_CONN_{name.upper()}": json.dumps(value) for name, value in connections.items()},
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
+        "TMPDIR": str(temporary),
+    }
+    done = subprocess.run(
+        [sys.executable, RUNNER, answer, "{}", "tried", "functions"],
+        env=environ,
+        cwd=home,
+        text=True,
+        timeout=300,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert done.returncode == 0, done.stdout[-6000:]
+    return SimpleNamespace(**json.loads(answer.read_text()), output=done.stdout, secret=secret, folder=folder)
+
+
+def test_operator_sensor_and_trigger_follow_jobs_of_this_machine(ran):
+    assert ran.tried["state"] == "success", ran.output[-6000:]
+    values = ran.tried["values"]
+    assert all(values[task]["metrics"] == {"round": 1} for task in ("sync", "deferred", "sensor", "deferred_sensor"))
+    assert values["sensor"]["application_id"] == values["walk"]["application_id"]
+    assert "worker:0 | learns" in ran.output and "/proxy/local_" not in ran.output
+    assert ran.secret.found_in({"XCom": json.dumps(values["leaky"]), "log": ran.output}) == {}
+    assert "***" in values["leaky"]["metrics"]["free"]
+    assert {folder.name for folder in (ran.folder / "jobs" / "jobs").iterdir()} == {
+        values[task]["application_id"] for task in ("sync", "deferred", "walk", "leaky")
+    }
+
+
+def test_function_trains_with_its_arguments_and_its_value_is_the_xcom(ran):
+    run, output = ran.functions, ran.output
     assert run["values"]["sync"] == {"scaled": 5.0, "run": run["values"]["sync"]["run"], "task": "chief", "length": 8}
     assert run["values"]["sync"]["run"].startswith("manual__") and run["values"]["deferred"] == 6.0
     assert run["state"] == "failed" and "in failing" in output and "KeyError: 'no feature 6" in output, output[-9000:]
     assert "geheim" not in output
-    assert [*tmp_path.glob("ytf-function-*")] == []
+    assert [*(ran.folder / "temporary").glob("ytf-function-*")] == []
