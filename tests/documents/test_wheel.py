@@ -1,4 +1,7 @@
-"""The package without a clone: a wheel in a fresh environment without extras starts Hadoop, trains and reports."""
+"""The package without a clone: a wheel in a fresh environment without extras starts Hadoop, trains and reports.
+
+On Java 25, where a job that fails is seen too: `tests/versions/test_java_cluster.py` has 11.
+"""
 
 import json
 import os
@@ -8,6 +11,7 @@ import sys
 
 import pytest
 
+from support.javas import java_home
 from support.packages import product_wheel
 from support.pythons import find_python
 from support.source import PACKAGE, ROOT
@@ -53,7 +57,13 @@ def test_the_wheel_starts_hadoop_trains_and_reports(fresh, tmp_path):
         for name, value in os.environ.items()
         if not name.startswith(("YTF_", "PYTHON", "HADOOP_", "VIRTUAL_ENV")) or name == "YTF_CACHE"
     }
-    env = {**kept, "PATH": f"{fresh}/bin:{os.environ['PATH']}", "YTF_MINICLUSTER_DIR": str(tmp_path / "hadoop")}
+    java = java_home(25)
+    env = {
+        **kept,
+        "PATH": f"{fresh}/bin:{os.environ['PATH']}",
+        "YTF_MINICLUSTER_DIR": str(tmp_path / "hadoop"),
+        "JAVA_HOME": str(java),
+    }
     assert run(
         fresh / "bin" / "python", "-c", "import tf_yarn_ops; print(tf_yarn_ops.__file__)", cwd=home, env=env
     ).startswith(str(fresh))
@@ -63,11 +73,13 @@ def test_the_wheel_starts_hadoop_trains_and_reports(fresh, tmp_path):
         train = f"""
             eval "$(ytf minicluster env)"
             ytf-submit --wait -n line -m 256 -r worker:1 --environment venv://{fresh} \\
-                'echo "{{\\"steps\\": 3}}" > $YTF_RESULT_FILE' >id &&
-            ytf report --json "$(cat id)"
+                'test $JAVA_HOME = {java} && echo "{{\\"steps\\": 3}}" > $YTF_RESULT_FILE' >id &&
+            ytf report --json "$(cat id)" || exit
+            ytf-submit --wait -m 256 -r worker:1 --environment venv://{fresh} 'exit 3' >failed; echo $? >code
         """
         report = json.loads(run("bash", "-c", train, cwd=home, env=env))
     finally:
         run("ytf", "minicluster", "down", cwd=home, env=env)
     assert (report["reason"], report["name"], report["metrics"]) == ("SUCCEEDED", "line", {"steps": 3})
+    assert (home / "code").read_text() == "1\n" and (home / "failed").read_text().startswith("application_")
     assert report["application_id"] == (home / "id").read_text().strip()

