@@ -22,6 +22,10 @@ GAPS = {
     "after": "just after the submission",
     "waiting": "while it waits",
 }
+#: Words in front of a client: no file of it may grow by a byte, wherever it is.
+FULL_DISK = [BASH, "-c", 'trap "" XFSZ; ulimit -f 0; ! echo x 2>/dev/null >probe && exec "$@"', BASH]
+#: Variables of proxies that are not there.
+NO_PROXIES = dict.fromkeys(("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy"), "http://127.0.0.1:1")
 BY_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
@@ -121,10 +125,8 @@ def racing(rig):
 @once
 def without_disk_and_proxy(rig):
     """No file of the client may grow by a byte, wherever it is, and no proxy of its environment answers."""
-    limit = [BASH, "-c", 'trap "" XFSZ; ulimit -f 0; ! echo x 2>/dev/null >probe && exec "$@"', BASH]
-    nowhere = dict.fromkeys(("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy"), "http://127.0.0.1:1")
-    before = [ENV, "-C", str(rig.folder), *limit]
-    return succeeds(rig, Client(rig, unique("full"), "true", before=before, **nowhere))
+    before = [ENV, "-C", str(rig.folder), *FULL_DISK]
+    return succeeds(rig, Client(rig, unique("full"), "true", before=before, **NO_PROXIES))
 
 
 MATRIX.row("the disk of the client's working directory is full", Reason.SUCCEEDED, 240)(without_disk_and_proxy)
@@ -132,16 +134,9 @@ MATRIX.row("http_proxy leads to nowhere", Reason.SUCCEEDED, 240)(without_disk_an
 
 
 KILLED_WHILE_IT_WAITS = f"the client gets SIGKILL {GAPS['waiting']} and is called again"
-#: What tickets or HTTPS change, of the rows above: a kill, an attach and the lease; files; proxies.
-ON_SECURED = {
-    "the client gets SIGTERM while it waits",
-    KILLED_WHILE_IT_WAITS,
-    LEFT_ALONE,
-    "the disk of the client's working directory is full",
-    "http_proxy leads to nowhere",
-}
+#: The second call finds the training by a ticket of its own; the lease is one that a ticket has set.
 SECURED_ROWS = [
     replace(row, play=killed_in("waiting")) if row.fault == KILLED_WHILE_IT_WAITS else row
     for row in ROWS
-    if row.fault in ON_SECURED
+    if row.fault in (KILLED_WHILE_IT_WAITS, LEFT_ALONE)
 ]

@@ -155,15 +155,17 @@ def a_race_trains_once(access, launcher):
     assert [item["id"] for item in found(launcher, identity)] == [first.application_id]
 
 
-def play_at_once(access, launcher, kills=(*GAPS, "waiting"), terms=(*GAPS, "waiting")):
-    """Play the rows, a few at a time, with SIGKILL and SIGTERM in these gaps."""
-    rows = [(killed_in_a_gap_and_called_again_trains_once, gap) for gap in kills]
-    rows += [(term_in_a_gap_leaves_nothing, gap) for gap in terms]
-    rows += [
-        (a_failed_attempt_is_not_repeated_but_the_next_one_trains,),
-        (a_stale_older_generation_wakes_up,),
-        (a_race_trains_once,),
-    ]
+def play_at_once(access, launcher, everything):
+    """Play the rows, a few at a time; otherwise those with SIGKILL before, and SIGTERM behind a submission."""
+    all_gaps = [*GAPS, "waiting"]
+    rows = [(killed_in_a_gap_and_called_again_trains_once, gap) for gap in (all_gaps if everything else ["claimed"])]
+    rows += [(term_in_a_gap_leaves_nothing, gap) for gap in (all_gaps if everything else ["submitted"])]
+    if everything:
+        rows += [
+            (a_failed_attempt_is_not_repeated_but_the_next_one_trains,),
+            (a_stale_older_generation_wakes_up,),
+            (a_race_trains_once,),
+        ]
     with ThreadPoolExecutor(4) as pool:
         played = [pool.submit(row, access, launcher, *more) for row, *more in rows]
     for row in played:
