@@ -49,10 +49,13 @@ def run(environ, *words):
 @pytest.fixture(scope="module")
 def running(clients, tmp_path_factory):
     """Return the id of a job that corp-alice has submitted with a ticket, when it runs."""
-    code, out, err = run(clients["corp-alice"], *SUBMIT, "-v", "--submit_with", "rest", *JOB, "echo hello; sleep 600")
+    said = tmp_path_factory.mktemp("said") / "hello"
+    command = f"echo hello; touch {said}; sleep 600"
+    code, out, err = run(clients["corp-alice"], *SUBMIT, "-v", "--submit_with", "rest", *JOB, command)
     assert code == 0, err
     found = re.search(r"application_\d+_\d+", out)[0]
-    until(lambda: "hello" in run(clients["corp-alice"], *YTF, "logs", found, "--task", "worker:0")[1], 120, 0.5)
+    until(said.exists, 120)
+    assert "hello" in run(clients["corp-alice"], *YTF, "logs", found, "--task", "worker:0")[1]
     yield found
     run(clients["alice"], *YTF, "kill", found)
 

@@ -5,9 +5,8 @@ import re
 import pytest
 
 from support.access import by_keytab
-from support.cluster_jobs import job
+from support.cluster_jobs import job, until_its_log_is_stored
 from support.two_nodes import launcher_by
-from support.waiting import until
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
@@ -30,9 +29,8 @@ def test_job_in_a_zone_reads_its_files_by_a_token_of_the_kms(secure_cluster, tmp
         )
         report = launcher.run(spec)
         assert report.reason is Reason.SUCCEEDED, report
-        assert until(
-            lambda: "from the zone, rows too" in "".join(launcher.log(report.application_id, "worker:0")), 60, 0.2
-        )
+        until_its_log_is_stored(launcher, report.application_id)
+        assert "from the zone, rows too" in "".join(launcher.log(report.application_id, "worker:0"))
         # Without --commit the program's files lie where it writes them, encrypted too.
         assert files.read("/user/gateway/output/result") == b"written\n"
     users = {
