@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from support.programs import SUBMIT, YTF
-from support.secure import ask, get_environment
+from support.secure import ask, ask_all, get_environment
 from support.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
@@ -84,14 +84,14 @@ def running(cluster, environ, folder, *words, **fields):
 
 @pytest.fixture(scope="module")
 def private(secure_cluster, clients, tmp_path_factory):
-    """Return a job without ``acls``."""
-    with running(secure_cluster, clients["alice"], tmp_path_factory.mktemp("private"), tensorboard={}) as job:
+    """Return a job without ``acls``, and without TensorBoard."""
+    with running(secure_cluster, clients["alice"], tmp_path_factory.mktemp("private")) as job:
         yield job
 
 
 @pytest.fixture(scope="module")
 def shared(secure_cluster, clients, tmp_path_factory):
-    """Return a job that names bob, and the group of hdfs and yarn."""
+    """Return a job with TensorBoard that names bob, and the group of hdfs and yarn."""
     acls = {"view_users": ["bob"], "view_groups": ["hadoop"]}
     folder = tmp_path_factory.mktemp("shared")
     (folder / "site.yaml").write_text(Path(clients["alice"]["YTF_SITE"]).read_text() + "\nallow_exec: true\n")
@@ -100,39 +100,48 @@ def shared(secure_cluster, clients, tmp_path_factory):
         yield job
 
 
-def statuses(cluster, environ, job):
-    return {route: ask(cluster, environ, f"{job.url}/{route}")[0] for route in ROUTES}
+def statuses(cluster, environ, job, folder):
+    answers = ask_all(cluster, environ, [f"{job.url}/{route}" for route in ROUTES], folder)
+    return dict(zip(ROUTES, (status for status, _ in answers), strict=True))
 
 
-def served(status):
-    return {route: 404 if "no-such-page" in route else status for route in ROUTES}
+def served(status, tensorboard=200):
+    return {
+        route: 404 if "no-such-page" in route else tensorboard if "tensorboard" in route else status for route in ROUTES
+    }
 
 
 @pytest.mark.parametrize("user", ["alice", "yarn"])
-def test_owner_and_administrator_open_every_page(secure_cluster, clients, private, user):
-    assert statuses(secure_cluster, clients[user], private) == served(200)
+def test_owner_and_administrator_open_every_page(secure_cluster, clients, private, tmp_path, user):
+    assert statuses(secure_cluster, clients[user], private, tmp_path) == served(200, tensorboard=404)
 
 
-@pytest.mark.parametrize("user", ["bob", "gateway", "hdfs"])
-def test_other_users_are_refused_on_every_route(secure_cluster, clients, private, user):
-    assert statuses(secure_cluster, clients[user], private) == dict.fromkeys(ROUTES, 403)
+@pytest.mark.parametrize(
+    ("user", "job", "tensorboard"), [("bob", "private", 404), ("hdfs", "private", 404), ("gateway", "shared", 403)]
+)
+def test_other_users_are_refused_on_every_route(secure_cluster, clients, request, tmp_path, user, job, tensorboard):
+    expected = {route: tensorboard if "tensorboard" in route else 403 for route in ROUTES}
+    assert statuses(secure_cluster, clients[user], request.getfixturevalue(job), tmp_path) == expected
 
 
-@pytest.mark.parametrize("route", ["pages/ytf/status.json", "pages/tensorboard/"])
-def test_refusal_names_user_viewers_and_option(secure_cluster, clients, private, route):
-    assert ask(secure_cluster, clients["bob"], f"{private.url}/{route}")[1] == (
-        f"bob may not view {private.application_id}: only alice, yarn may. acls.view_users and acls.view_groups of the job name "
+@pytest.mark.parametrize(
+    ("user", "job", "route", "viewers"),
+    [
+        ("bob", "private", "pages/ytf/status.json", "alice, yarn"),
+        ("gateway", "shared", "pages/tensorboard/", "alice, bob, yarn, members of hadoop"),
+    ],
+)
+def test_refusal_names_user_viewers_and_option(secure_cluster, clients, request, user, job, route, viewers):
+    job = request.getfixturevalue(job)
+    assert ask(secure_cluster, clients[user], f"{job.url}/{route}")[1] == (
+        f"{user} may not view {job.application_id}: only {viewers} may. acls.view_users and acls.view_groups of the job name "
         "further viewers.\n"
     )
 
 
 @pytest.mark.parametrize("user", ["alice", "bob", "hdfs", "yarn"])
-def test_named_users_and_groups_open_every_page(secure_cluster, clients, shared, user):
-    assert statuses(secure_cluster, clients[user], shared) == served(200)
-
-
-def test_users_outside_the_named_groups_are_refused(secure_cluster, clients, shared):
-    assert statuses(secure_cluster, clients["gateway"], shared) == dict.fromkeys(ROUTES, 403)
+def test_named_users_and_groups_open_every_page(secure_cluster, clients, shared, tmp_path, user):
+    assert statuses(secure_cluster, clients[user], shared, tmp_path) == served(200)
 
 
 @pytest.mark.parametrize(
