@@ -86,7 +86,7 @@ class EdgeClient:
             return len(hosts) == tasks and hosts
 
         until(begun, 120, what=self.lines)
-        return {task: host.partition(".")[0] for task, host in until(found, 120, 0.5, self.lines).items()}
+        return {task: host.partition(".")[0] for task, host in until(found, 120, 1, self.lines).items()}
 
     def master(self):
         """Return the host of the application master."""
@@ -277,14 +277,14 @@ def cut_off_until_silent(client, host):
     """Cut the node of a worker off from all others until the status reports its silence."""
     cluster = client.rig.cluster
     cluster.unplug(host)
-    silent = until(lambda: [one for one in client.report().get("alerts") or () if one["code"] == "contact"], 60, 0.5)
+    silent = until(lambda: [one for one in client.report().get("alerts") or () if one["code"] == "contact"], 60, 2)
     assert re.search(r"silent for \d+ s", silent[0]["text"]), silent
     cluster.plug(host)
 
 
 def cut_off_until_waiting(client):
     """Cut the client off from all others until it has logged that it waits."""
-    cluster = client.rig.cluster
+    cluster, known = client.rig.cluster, client.lines()
     cluster.unplug("edge")
-    until(lambda: "still waiting" in client.lines(), 60, what=client.lines)
+    until(lambda: "still waiting" in client.lines()[len(known) :], 60, what=client.lines)
     cluster.plug("edge")
