@@ -59,8 +59,8 @@ def test_acting_for_another_user_is_checked(as_alice, as_gateway):
     assert found["staging"]["outcome"] == "ok"
 
 
-def test_naming_only_the_standby_is_a_warning(as_alice):
-    _, found = doctor(as_alice)
-    standby = next(url for url, state in found["resourcemanager"]["facts"]["states"].items() if state == "STANDBY")
+def test_naming_only_the_standby_is_a_warning(secure_cluster, as_alice):
+    settings, active = secure_cluster.settings, secure_cluster.active("rm")
+    (standby,) = (settings.web_address(name) for name in settings.resourcemanagers if name != active)
     code, found = doctor(as_alice, "--resourcemanager", standby)
     assert (code, found["resourcemanager"]["symptom"], found["identity"]["outcome"]) == (0, "RM_STANDBY_NAMED", "ok")

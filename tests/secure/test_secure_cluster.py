@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from support.forged import check_verdict, forged
-from support.hdfs_programs import FSSPEC, FSSPEC_RESULT, TENSORFLOW, TENSORFLOW_RESULT
+from support.hdfs_programs import FSSPEC, FSSPEC_RESULT
 from support.httpfs import running_httpfs
 from support.programs import ROOT
 from support.secure import ask, get_environment
@@ -116,7 +116,7 @@ def test_a_job_of_alice_runs_only_she_ends_it_and_its_logs_stay(secure_cluster, 
     assert until(lambda: look()["state"] == "FINISHED", 90)
     check_verdict(look(), "bob")
     assert until(lambda: look()["logAggregationStatus"] == "SUCCEEDED", 60)
-    assert "\nI am worker 0\n" in run(as_alice, "yarn", "logs", "-applicationId", application)
+    assert "\nI am worker 0\n" in run(as_alice, "ytf", "logs", application)
 
 
 @pytest.fixture
@@ -167,24 +167,17 @@ def test_mirrored_output_is_brought_and_committed_with_the_jobs_tokens(secure_cl
     assert "_mirrored." not in home
 
 
-@pytest.mark.parametrize(
-    ("program", "memory", "expected"),
-    [
-        pytest.param(FSSPEC, "512", FSSPEC_RESULT, id="fsspec"),
-        pytest.param(TENSORFLOW, "1024", TENSORFLOW_RESULT, id="TensorFlow", marks=pytest.mark.slow),
-    ],
-)
-def test_program_opens_hdfs_with_the_jobs_tokens(as_alice, tmp_path, request, program, memory, expected):
+def test_program_opens_hdfs_with_the_jobs_tokens(as_alice, tmp_path):
     """Over https, on two NameNodes; a name of the pair is no host."""
-    script, output = tmp_path / "program.py", f"hdfs:///user/alice/opened-{request.node.callspec.id}"
-    script.write_text(program)
+    script, output = tmp_path / "program.py", "hdfs:///user/alice/opened"
+    script.write_text(FSSPEC)
     told = run(
         as_alice,
         "ytf-submit",
         "--environment",
         OWN_PYTHON,
         "-m",
-        memory,
+        "512",
         "-s",
         str(script),
         "-o",
@@ -200,7 +193,7 @@ def test_program_opens_hdfs_with_the_jobs_tokens(as_alice, tmp_path, request, pr
     assert {
         **metrics,
         "faults": [name.replace("PermissionError", "NotADirectoryError") for name in metrics["faults"]],
-    } == expected
+    } == FSSPEC_RESULT
 
 
 def test_env_prints_all_that_a_shell_needs(secure_cluster, tmp_path):
