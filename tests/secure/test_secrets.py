@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from support.azkaban_process import COMMAND, Job
+from support.azkaban_process import Job
 from support.found_secrets import assert_no_secret, read_key, read_passwords, spell
 from support.secure import ask, ask_all
 from support.waiting import until
@@ -37,20 +37,16 @@ def list_readable_files(cluster, environ, scratch, folder=""):
     return {path: content for path, (status, content) in zip(files, answers, strict=True) if status == 200}
 
 
-def run_by_azkaban(cluster, environ, folder):
-    """Run a job of Azkaban's job type with a keytab; return its log and the files of its folder."""
+def start_by_azkaban(cluster, environ, folder, command):
+    """Start a job of Azkaban's job type with a keytab."""
     (folder / "site.yaml").write_text(Path(environ["YTF_SITE"]).read_text() + f"keytab: {cluster.keytab('alice')}\n")
     job = Job(
         folder / "azkaban",
         cluster.resourcemanager_url,
-        {"tf.command": "sleep 1", "tf.task_memory": "256", "tf.environment": f"venv://{sys.prefix}"},
+        {"tf.command": command, "tf.task_memory": "256", "tf.environment": f"venv://{sys.prefix}"},
     )
-    mine = {"KRB5_CONFIG": environ["KRB5_CONFIG"], "YTF_SITE": str(folder / "site.yaml"), "PATH": "/nowhere"}
-    done = subprocess.run(COMMAND, env=job.environ | mine, capture_output=True, cwd=job.folder, timeout=180)
-    assert done.returncode == 0, (done.stdout, done.stderr)
-    return {"Azkaban's log": done.stdout + done.stderr} | {
-        str(file): file.read_bytes() for file in job.folder.rglob("*") if file.is_file()
-    }
+    job.environ |= {"KRB5_CONFIG": environ["KRB5_CONFIG"], "YTF_SITE": str(folder / "site.yaml"), "PATH": "/nowhere"}
+    return job.start()
 
 
 def test_secrets_are_found_in_base64_too():
@@ -65,14 +61,11 @@ def test_nothing_that_others_read_has_a_secret(secure_cluster, as_alice, as_bob,
         f'cp "$HADOOP_TOKEN_FILE_LOCATION" "{seen}" && mv "{seen}" "{copy}"; until [ -e "{flag}" ]; do sleep 0.1; done'
     )
     program = str(Path(sys.executable).with_name("ytf-submit"))
-    words = [program, "--verbose", "--environment", f"venv://{sys.prefix}", "-m", "256", "-r", "worker:1", command]
-    said = [
-        subprocess.run([*words, *more], env=as_alice, capture_output=True, text=True, timeout=180, check=True)
-        for more in (["--dry_run"], [])
-    ]
-    application = re.search(r"application_\d+_\d+", said[1].stdout)[0]
-    azkaban = run_by_azkaban(secure_cluster, as_alice, tmp_path)
-    until(copy.exists, 90)
+    words = [program, "--verbose", "--dry_run", "--environment", f"venv://{sys.prefix}", "-r", "worker:1", command]
+    said = subprocess.run(words, env=as_alice, capture_output=True, text=True, timeout=180, check=True)
+    job = start_by_azkaban(secure_cluster, as_alice, tmp_path, command)
+    until(lambda: copy.exists() or job.process.poll() is not None, 90)
+    application = next(line for line in job.lines if re.fullmatch(r"application_\d+_\d+", line))
     page = f"{secure_cluster.resourcemanager_url}/ws/v1/cluster/apps/{application}"
     pages = {
         url: ask(secure_cluster, as_bob, url)[1].encode()
@@ -85,6 +78,7 @@ def test_nothing_that_others_read_has_a_secret(secure_cluster, as_alice, as_bob,
         )
     }
     flag.touch()
+    assert job.end() == 0, job.lines
     until(lambda: json.loads(ask(secure_cluster, as_alice, page)[1])["app"]["logAggregationStatus"] == "SUCCEEDED", 90)
 
     passwords = read_passwords(copy.read_bytes())
@@ -92,8 +86,9 @@ def test_nothing_that_others_read_has_a_secret(secure_cluster, as_alice, as_bob,
     web_secret = secure_cluster.settings.realm.web_secret.read_bytes()
     keytab = read_key(secure_cluster.keytab("alice"))
     secrets = {**passwords, "the secret of cookies": web_secret, "the key of alice": keytab}
-    texts = {f"{program} {index}": (ran.stdout + ran.stderr).encode() for index, ran in enumerate(said)}
-    texts |= azkaban | pages | list_readable_files(secure_cluster, as_bob, tmp_path)
+    texts = {program: (said.stdout + said.stderr).encode(), "Azkaban's log": "\n".join(job.lines).encode()}
+    texts |= {str(file): file.read_bytes() for file in job.folder.rglob("*") if file.is_file()}
+    texts |= pages | list_readable_files(secure_cluster, as_bob, tmp_path)
     # Bob may list HDFS, and files that may be read are found.
     assert ask(secure_cluster, as_bob, f"{secure_cluster.namenode_url}/webhdfs/v1/?op=LISTSTATUS")[0] == 200
     assert any(
