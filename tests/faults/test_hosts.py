@@ -86,6 +86,8 @@ for number in range(3):
 ALLOW_NAMELESS = (
     "<property><name>dfs.namenode.datanode.registration.ip-hostname-check</name><value>false</value></property>"
 )
+#: Seconds by which the clocks of hosts are ahead.
+CLOCKS = {"n2": -600, "n3": 540}
 #: Writes and reads files of HDFS until a file exists.
 SMALL_FILES = """python3 -c '
 import fsspec, itertools, os, time
@@ -485,67 +487,51 @@ def resourcemanager_cut_off_from_coordinator(rig):
     return second_trains_alone(rig, rig.submit(*words), "apart", began)
 
 
-@row("no address has a name, nor has a host a file of names", Reason.SUCCEEDED, 150)
-def no_reverse_lookup(rig):
-    """A NameNode refuses such DataNodes until a property allows them; YARN names the nodes by their addresses."""
-    refused, file = "because hostname cannot be resolved", rig.cluster.directory / "master" / "conf" / "hdfs-site.xml"
-    text = file.read_text()
-    try:
-        for node in ("master", "edge", *NODES):
-            rig.cluster.use_dns(node)
-        restart(rig, "dn3")
-        until(lambda: refused in (rig.cluster.settings.logs / "dn3.log").read_text(), 60, what=refused)
-        file.write_text(text.replace("</configuration>", f"{ALLOW_NAMELESS}</configuration>"))
-        restart(rig, "nn", *(daemon_of(node, "nm") for node in NODES))
-        until(lambda: rig.live_datanodes() == HOSTS, 60, what="all DataNodes are live")
-        outcome = rig.play("-r", "worker:3", f"echo the-log; {RING}", expect=named_by_addresses)
-        assert "the-log" in rig.run(*YTF, "logs", *outcome.applications).stdout, outcome
-        client = rig.submit("-r", "worker:1", FOREVER)
-        until(lambda: " RUNNING, http" in client.lines(), 60, what=client.lines)
-        rig.run(*YTF, "kill", client.application)
-        assert client.end(rig.clock()).reason is Reason.KILLED, client.lines()
-        return outcome
-    finally:
-        file.write_text(text)
-        for node in ("master", "edge", *NODES):
-            rig.cluster.set_names(node, {})
-        restart(rig, *(daemon_of(node, "nm") for node in NODES))
+@once
+def nameless(rig):
+    """Run and kill a job where no address has a name, and clocks differ; return both outcomes.
 
-
-@row("the clock of one node is 10 minutes behind, that of another 9 ahead", Reason.SUCCEEDED, 150)
-def clocks_differ(rig):
-    """YARN lets no container start on a node whose clock is 10 minutes ahead.
-
-    A task starts less than five minutes after `now`.
+    A NameNode refuses such DataNodes until a property allows them; YARN names the nodes by their addresses, and lets no
+    container start on a node whose clock is 10 minutes ahead. The last job: what it restores would take more CPU.
     """
-    clocks = {"n2": -600, "n3": 540}
-    set_clocks(rig, clocks)
-    now = time.time()
-    tests = [f"{{ [ $(hostname -s) != {host} ] || [ $((($(date +%s) - {now + seconds:.0f}) / 300)) = 0 ]; }}"
-             for host, seconds in clocks.items()]  # fmt: skip
-    try:
-        return rig.play("-r", "worker:3", f"{' && '.join(tests)} && sleep 3", expect=on_different_hosts)
-    finally:
-        set_clocks(rig, dict.fromkeys(clocks, 0))
-
-
-def set_clocks(rig, clocks):
-    for host, seconds in clocks.items():
-        rig.cluster.stop_daemon(daemon_of(host, "nm"), signal.SIGKILL)
+    refused, file = "because hostname cannot be resolved", rig.cluster.directory / "master" / "conf" / "hdfs-site.xml"
+    for node in ("master", "edge", *NODES):
+        rig.cluster.use_dns(node)
+    restart(rig, "dn3")
+    until(lambda: refused in (rig.cluster.settings.logs / "dn3.log").read_text(), 60, what=refused)
+    file.write_text(file.read_text().replace("</configuration>", f"{ALLOW_NAMELESS}</configuration>"))
+    for host, seconds in CLOCKS.items():
         rig.cluster.set_clock(host, seconds)
-        rig.cluster.start_daemon(daemon_of(host, "nm"))
-
-
-@row("the client gets SIGTERM while it is cut off for 10 s", Reason.KILLED, 150)
-def client_cut_off_while_it_kills(rig):
+    restart(rig, "nn", *(daemon_of(node, "nm") for node in NODES))
+    until(lambda: rig.live_datanodes() == HOSTS, 60, what="all DataNodes are live")
+    now = time.time()  # a task starts less than five minutes later
+    tests = [f"{{ [ $(hostname -s) != {host} ] || [ $((($(date +%s) - {now + seconds:.0f}) / 300)) = 0 ]; }}"
+             for host, seconds in CLOCKS.items()]  # fmt: skip
+    trained = rig.play("-r", "worker:3", f"echo the-log; {' && '.join(tests)} && {RING}", expect=named_by_addresses)
+    assert "the-log" in rig.run(*YTF, "logs", *trained.applications).stdout, trained
     client = rig.submit("-r", "worker:1", FOREVER)
-    client.running(1)
+    until(lambda: " RUNNING, http" in client.lines(), 60, what=client.lines)
     began = rig.clock()
     rig.cluster.unplug("edge")
     client.process.terminate()
     pass_time(rig, 10)
     rig.cluster.plug("edge")
-    return client.end(began)
+    return trained, client.end(began)
+
+
+@MATRIX.row("no address has a name, nor has a host a file of names", Reason.SUCCEEDED, 150, alone=True)
+def no_reverse_lookup(rig):
+    return nameless(rig)[0]
+
+
+@MATRIX.row("the clock of one node is 10 minutes behind, that of another 9 ahead", Reason.SUCCEEDED, 150, alone=True)
+def clocks_differ(rig):
+    return nameless(rig)[0]
+
+
+@MATRIX.row("the client gets SIGTERM while it is cut off for 10 s", Reason.KILLED, 150, alone=True)
+def client_cut_off_while_it_kills(rig):
+    return nameless(rig)[1]
 
 
 def named_by_addresses(report):
