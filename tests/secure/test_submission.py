@@ -163,7 +163,8 @@ def clients(secure_cluster, tmp_path_factory):
     (folder / "list_home.py").write_text(LIST_HOME)
     made.flag, namenode = folder / "go on", secure_cluster.namenode_url
     listing = [sys.executable, str(folder / "list_home.py"), namenode, *filter(None, [made.ca_file])]
-    command = f'PYTHONPATH={ROOT} {shlex.join(listing)}; until [ -e "{made.flag}" ]; do sleep 0.2; done'
+    made.listed = folder / "listed"
+    command = f'PYTHONPATH={ROOT} {shlex.join(listing)}; touch "{made.listed}"; until [ -e "{made.flag}" ]; do sleep 0.2; done'
     # The active NameNode by its own address, which is another file system than the pair.
     other = f"hdfs://localhost:{secure_cluster.settings.ports[secure_cluster.active('nn')]}"
     # Its client has a keytab, and tickets of some seconds.
@@ -177,8 +178,12 @@ def clients(secure_cluster, tmp_path_factory):
     )
     made.submitted("long")  # the others find its files in the cache
     made.submit("failed", "alice", "echo it fails; exit 3", "--wait", "--report_log_tail", "1000")
-    made.submit("for bob", "gateway", "sleep 1", "--wait", "--user", "bob")
-    for number in range(3):
+    bare = folder / "bare"
+    bare.mkdir()
+    (bare / "python").symlink_to(os.path.realpath(sys.executable))
+    for_bob = ["--user", "bob", "--environment", f"python://{bare}/python"]
+    made.submit("for bob", "gateway", "sleep 1", "--wait", *for_bob)
+    for number in range(2):
         made.submit(f"racer {number}", "alice", "sleep 1", "--wait", "--run_id", "race")
     made.submit(
         "wrong service",
@@ -190,16 +195,12 @@ def clients(secure_cluster, tmp_path_factory):
     made.submit(
         "wrong renewer", "alice", "true", "--wait", site=made.site(folder / "wrong.yaml", token_renewer="alice")
     )
-    bare = folder / "bare"
-    bare.mkdir()
-    (bare / "python").symlink_to(os.path.realpath(sys.executable))
-    made.submit("bare", "alice", "true", "--wait", "--environment", f"python://{bare}/python")
     made.submit("no python", "alice", "true", "--wait", "--environment", f"python://{bare}/nothing")
     made.write("alice", EVENTS, event_file(2), "PUT", "CREATE")
     made.submit(
         "charts",
         "alice",
-        f'until [ -e "{made.flag}" ] || [ -e "{folder}/seen" ]; do sleep 0.2; done',
+        "sleep 600",
         "--wait",
         "-o",
         "hdfs:///tmp/charts",
@@ -220,16 +221,13 @@ def clients(secure_cluster, tmp_path_factory):
 def test_running_job_shows_page_and_logs_and_only_its_user_ends_it(clients):
     application = clients.submitted("long")
 
-    def look():
-        _, out, err = clients.run("look", "alice", *YTF, "status", application, "--json", "-v")
-        assert out, err
-        shown = json.loads(out)
-        return shown if [task["state"] for task in shown["tasks"]] == ["running"] else None
-
-    shown = until(look, 90)
+    until(clients.listed.exists, 90)
+    _, out, err = clients.run("look", "alice", *YTF, "status", application, "--json", "-v")
+    assert out, err
+    shown = json.loads(out)
+    assert [task["state"] for task in shown["tasks"]] == ["running"]
     assert (shown["user"], shown["state"]) == ("alice", "RUNNING")
-    words = [*YTF, "logs", application, "--task", "worker:0", "-v"]
-    code, out, err = until(lambda: "tokens for" in (found := clients.run("live log", "alice", *words))[1] and found)
+    code, out, err = clients.run("live log", "alice", *YTF, "logs", application, "--task", "worker:0", "-v")
     # One token for the pair of NameNodes, and one for the address of one of them.
     assert code == 0 and re.search(
         r"^tokens for \['127\.0\.0\.1:\d+', 'ha-hdfs:minicluster'\] home has \['\.skein'.*\]$", out, re.M
@@ -247,17 +245,22 @@ def test_running_job_shows_page_and_logs_and_only_its_user_ends_it(clients):
 
 
 def test_tensorboard_shows_curves_that_grow_in_a_secured_hdfs(clients):
+    """Until its user kills the job, which leaves no directory."""
     application = clients.submitted("charts")
 
-    def board():
-        _, out, err = clients.run("look at charts", "alice", *YTF, "status", application, "--json")
-        assert out, err
-        return json.loads(out)["tensorboard_url"]
+    page = f"{clients.cluster.resourcemanager_url}/proxy/{application}/pages/ytf/status.json"
 
+    def board():
+        _, text = ask(clients.cluster, clients.tickets["alice"], page)
+        return text.startswith("{") and json.loads(text)["tensorboard_url"]
+
+    until(board, 180, 1.0)
+    _, out, err = clients.run("look at charts", "alice", *YTF, "status", application, "--json")
+    assert out, err
     # What the browser asks for when it draws a chart, as the script in TensorBoard's page sends it.
     form = f'--x\r\nContent-Disposition: form-data; name="requests"\r\n\r\n{json.dumps([{"plugin": "scalars", "tag": SCALAR}])}\r\n--x--\r\n'
     asked = json.dumps({"type": "multipart/form-data; boundary=x", "body": base64.b64encode(form.encode()).decode()})
-    series = f"{until(board, 180, 1.0)}data/plugin/timeseries/timeSeries"
+    series = f"{json.loads(out)['tensorboard_url']}data/plugin/timeseries/timeSeries"
 
     def steps():
         status, text = ask(
@@ -276,9 +279,11 @@ def test_tensorboard_shows_curves_that_grow_in_a_secured_hdfs(clients):
     until(lambda: steps() == [0, 1], 120, 0.5)
     clients.write("alice", EVENTS, event_file(1, first=2), "POST", "APPEND")
     until(lambda: steps() == [0, 1, 2], 120, 0.5)
-    (clients.folder / "seen").touch()
+    code, _, err = clients.run("kill", "alice", *YTF, "kill", application, "-v")
+    assert code == 0, err
     code, report = clients.report("charts")
-    assert (code, report["reason"]) == (0, "SUCCEEDED"), report
+    assert report["reason"] == "KILLED", (code, report)
+    assert clients.is_deleted("alice", application)
 
 
 def test_a_failed_job_leaves_no_directory(clients):
@@ -296,6 +301,7 @@ def test_a_failed_job_leaves_no_directory(clients):
 
 
 def test_a_gateway_submits_for_bob_and_follows_as_bob(clients):
+    """On a Python without packages."""
     code, report = clients.report("for bob")
     assert (code, report["user"], report["reason"]) == (0, "bob", "SUCCEEDED"), report
     assert clients.is_deleted("bob", report["application_id"])
@@ -309,9 +315,9 @@ def test_a_gateway_submits_for_bob_and_follows_as_bob(clients):
     assert code == 0 and "the command ended with exit code 0" in out, (out, err)
 
 
-def test_three_racing_clients_have_one_application(clients):
-    ends = [clients.report(f"racer {number}") for number in range(3)]
-    assert [code for code, _ in ends] == [0, 0, 0]
+def test_racing_clients_have_one_application(clients):
+    ends = [clients.report(f"racer {number}") for number in range(2)]
+    assert [code for code, _ in ends] == [0, 0]
     assert len({report["application_id"] for _, report in ends}) == 1
     assert clients.is_deleted("alice", ends[0][1]["application_id"])
 
@@ -333,24 +339,12 @@ def test_token_of_another_service_is_reported_with_advice(clients):
     assert clients.is_deleted("alice", report["application_id"])
 
 
-def test_job_succeeds_on_a_python_without_packages(clients):
-    assert clients.report("bare")[0] == 0
-
-
 def test_coordinator_without_interpreter_ends_the_job_by_its_token(clients):
     """Another Python of the node kills the application over REST, with the reason."""
     code, report = clients.report("no python")
     assert (code, report["reason"]) == (2, "ENVIRONMENT_INVALID"), report
     assert "there is no Python" in report["message"]
     assert clients.is_deleted("alice", report["application_id"])
-
-
-def test_a_killed_job_leaves_no_directory(clients):
-    clients.submit("killed", "alice", "sleep 600")
-    application = clients.submitted("killed")
-    code, _, err = clients.run("kill", "alice", *YTF, "kill", application, "-v")
-    assert code == 0, err
-    assert clients.is_deleted("alice", application)
 
 
 def test_a_job_outlives_its_tokens_and_its_client_its_tickets(clients, secure_cluster):
@@ -370,8 +364,8 @@ def test_a_job_outlives_its_tokens_and_its_client_its_tickets(clients, secure_cl
 
     first = lease_ends()
     most = int(secure_cluster.settings.properties["yarn.resourcemanager.delegation.token.max-lifetime"])
-    until(lambda: age() > 1.1 * most, 180, 1.0)
-    until(lambda: lease_ends() > first, 120, 1.0)
+    until(lambda: age() > 1.1 * most, 180, 3.0)
+    until(lambda: lease_ends() > first, 120, 3.0)
     clients.flag.touch()
     code, report = clients.report("long")
     assert (code, report["reason"]) == (0, "SUCCEEDED"), report
@@ -381,7 +375,9 @@ def test_a_job_outlives_its_tokens_and_its_client_its_tickets(clients, secure_cl
 
 def test_no_secret_is_where_others_may_read(clients, secure_cluster):
     """Poll for tokens, private keys and cookies in what clients, containers and daemons have written."""
-    clients.flag.touch()  # run alone, this test is the first one that waits for "long"
+    clients.flag.touch()  # run alone, this test is the first one that waits for "long", and ends "charts"
+    if clients.running["charts"].poll() is None:
+        clients.run("kill", "alice", *YTF, "kill", clients.submitted("charts"))
     for name in list(clients.running):
         clients.end(name)
     code, out, err = clients.run("files for bob", "bob", sys.executable, "-c", READ_ALL)
