@@ -46,7 +46,7 @@ def run(minicluster, tmp_path):
     """
 
     def run(program, *words, timeout=120, check=None, env=None, typed=""):
-        if program == YTF and words[0] in ("cache", "kill", "list", "logs", "report", "status"):
+        if program == YTF and words[0] in ("cache", "kill", "list", "logs", "report", "stack", "status"):
             done = run_here(YTF, *words, env=minicluster.environ)
         else:
             done = subprocess.run([*program, *words], capture_output=True, text=True, timeout=timeout, cwd=tmp_path,
@@ -336,24 +336,17 @@ def test_a_signal_in_a_long_log_kills_the_application_once(minicluster):
 
 
 def test_a_signal_ends_each_reader_of_a_long_log_at_once(run, minicluster):
-    """The client waits until somebody reads what it writes; meanwhile the job ends.
-
-    The first lines are those of the only task, which ytf-submit --wait shows by default.
-    """
+    """The client waits until somebody reads what it writes; meanwhile the job ends."""
     size = 8_000_000
-    words = ["--wait", *SMALL, "-r", "worker:1", f"echo first; echo second >&2; {LONG_LOG.format(size)}; exit 3"]
+    words = ["--wait", *SMALL, "-r", "worker:1", f"{LONG_LOG.format(size)}; exit 3"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment(minicluster)}
     client = subprocess.Popen([*SUBMIT, *words], **pipes)
     name = client.stdout.readline().strip()
     assert APPLICATION.fullmatch(name)
     until(lambda: state_of(minicluster, name) == "FINISHED", 120, what="the end of the job")
-    shown = []
-    for text in (f"{name} FINISHED: TASK_FAILED", LINE):  # the verdict comes before the log's end
-        shown.append(client.stderr.readline())
-        while text not in shown[-1]:
-            shown.append(client.stderr.readline())
-            assert shown[-1], f"the end of what ytf-submit shows comes before {text!r}"
-    assert "worker:0 | first\nworker:0 | second\n" in "".join(shown)
+    lines = iter(client.stderr.readline, "")
+    assert any(f"{name} FINISHED: TASK_FAILED" in line for line in lines), "the verdict comes before the log's end"
+    assert any(LINE in line for line in lines)
     client.send_signal(signal.SIGTERM)
     _, err = client.communicate(timeout=60)
     few = size // len(f"{LINE}\n") // 10
@@ -635,3 +628,10 @@ def test_tensorboard_shows_the_training_lingers_and_ends_with_the_job(run, minic
     assert task_of(report, "ps:0")["finished_at"] < trained + 12 <= task_of(report, "tensorboard:0")["finished_at"]
     with pytest.raises(OSError):
         urllib.request.urlopen(url, timeout=60)
+
+
+def test_wait_shows_the_lines_of_the_only_task_by_default(run):
+    """With --no-logs: test_local.py."""
+    done = run(SUBMIT, "--wait", *SMALL, "-r", "worker:1", "echo first; echo second >&2", check=0)
+    assert "\nworker:0 | first\nworker:0 | second\n" in done.stderr
+    assert APPLICATION.fullmatch(done.stdout.strip())
