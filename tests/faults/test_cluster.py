@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from support.faults import FOREVER, Matrix, Outcome, Rig, check, job, kill, once, processes_of
+from support.faults import Matrix, Outcome, Rig, check, job, kill, once, processes_of
 from support.hadoop import HadoopCluster
 from support.recovery import slow_recovery
 from support.waiting import until
@@ -257,25 +257,6 @@ def nm_sigkill(rig):
         return rig.end(application, struck)
     finally:
         rig.hadoop.start_daemon(victim)
-
-
-@MATRIX.row("a worker's node is lost and comes back, one loss allowed", Reason.SUCCEEDED, 180, alone=True)
-def nm_replaced(rig):
-    """Each node holds one of the two workers, so that the lost one comes back when its node does."""
-
-    def expect(report):
-        assert len(report.rounds) == 2 and "node" in report.rounds[1].cause, report
-        assert {task.state for task in report.tasks} == {"succeeded"}, report
-
-    both_nodes(rig)
-    application, victim = spread(rig, job(f"[ $YTF_ROUND = 2 ] || {FOREVER}", tasks=BIG, losses=1))
-    struck = time.time()
-    rig.hadoop.stop_daemon(victim, signal.SIGKILL)
-    try:
-        until(lambda: any(task.state == "lost" for task in rig.launcher.report(application).tasks), 120, 0.2)
-    finally:
-        rig.hadoop.start_daemon(victim)
-    return rig.end(application, struck, expect=expect)
 
 
 @MATRIX.row("a worker's NodeManager is frozen (SIGSTOP)", Reason.NODE_LOST, 180, alone=True)

@@ -74,7 +74,7 @@ for _ in addresses:
 FILES = """python3 -c '
 import fsspec, os
 for number in range(3):
-    path = "hdfs:///tmp/files/%s-%d" % (os.environ["YTF_APPLICATION_ID"], number)
+    path = "hdfs:///tmp/files/%s-%d" % (os.environ["DTF_TASK_INDEX"], number)
     with fsspec.open(path, "wb") as file:
         file.write(b"x" * 300000)
     with fsspec.open(path, "ab") as file:
@@ -99,8 +99,6 @@ for number in itertools.takewhile(lambda number: not os.path.exists(os.environ["
         assert file.read() == b"x" * 100000
     time.sleep(0.3)
 '"""
-#: Ends only after a restart.
-UNTIL_RESTART = "[ $YTF_ROUND -gt 1 ] || exec tail -f /dev/null"
 #: Takes a connection and drops each request.
 HANG = "tcp flags & psh == psh drop"
 #: Fills the disk of the host that `release` names.
@@ -385,35 +383,42 @@ def daemon_of(host, kind):
     return f"{kind}{host[1:]}".removesuffix("1")
 
 
-@row("the host of a DataNode is cut off for ever", Reason.SUCCEEDED, 400)
-def datanode_lost(rig):
-    """HDFS takes it for alive: each write may go to a DataNode that has it in its pipeline, and waits for a minute."""
-    rig.cluster.unplug("n3")
-    return rig.play("-r", "worker:1", FILES, expect=trained_once)
+@once
+@restoring
+def nodes_lost_in_turn(rig):
+    """Decommission a worker's node, cut off the next one for ever, and let the first one come back.
 
-
-@row("a worker's node is cut off for ever", Reason.SUCCEEDED, 200)
-def node_cut_off_for_ever(rig):
-    client = rig.submit("-r", "worker:2", *HEARTBEAT, UNTIL_RESTART)
-    host = worker_away_from_master(client)
-    began = rig.clock()
-    rig.cluster.unplug(host)
-    return client.end(began, lambda report: lost_its_node(report, host, ""))
-
-
-@row("a node with a worker is decommissioned, with 3 s for its containers", Reason.SUCCEEDED, 150)
-def node_decommissioned(rig):
-    client = rig.submit("-r", "worker:2", UNTIL_RESTART)
-    host = worker_away_from_master(client)
+    Two tasks and the application master need two nodes. HDFS takes the host that is cut off for alive: each write may go
+    to a DataNode that has it in its pipeline, and waits for a minute.
+    """
+    client = rig.submit("-r", "worker:2", *HEARTBEAT, f"[ $YTF_ROUND -gt 2 ] || exec tail -f /dev/null; {FILES}")
+    first = worker_away_from_master(client)
+    nodemanager = daemon_of(first, "nm")
     began = rig.clock()
     try:
-        rig.cluster.decommission(host, grace=3)
-        return client.end(began, lambda report: lost_its_node(report, host, "DECOMMISSIONED"))
+        rig.cluster.decommission(first, grace=3)
+        until(lambda: client.report()["rounds"][1:], 60, 2, client.lines)
+        second = worker_away_from_master(client)
+        until(lambda: rig.cluster.pid(nodemanager) is None, 60, what=f"the end of {nodemanager}")
+        rig.cluster.unplug(second)
+        until(lambda: client.lines().count(" lost: ") == 2, 120, what=client.lines)  # its round begins with its node
     finally:
         rig.cluster.decommission()
-        nodemanager = daemon_of(host, "nm")
-        until(lambda: rig.cluster.pid(nodemanager) is None, 60, what=f"the end of {nodemanager}")
         rig.cluster.start_daemon(nodemanager)
+
+    def expect(report):
+        assert len(report["rounds"]) == 3 and "DECOMMISSIONED" in report["rounds"][1]["cause"], report
+        assert {task["host"].partition(".")[0] for task in report["tasks"]} == {*NODES} - {second}, report
+
+    return client.end(began, expect)
+
+
+rows_of(
+    nodes_lost_in_turn,
+    "a node with a worker is decommissioned, with 3 s for its containers",
+    "a worker's node is cut off for ever, and no other one has room until one comes back",
+    "the host of a DataNode is cut off for ever",
+)
 
 
 @row("a task fills the disk of its node", Reason.NODE_LOST, 150)
@@ -426,11 +431,6 @@ def disk_full(rig):
     outcome = client.end(began)
     assert "UNHEALTHY" in outcome.message and "/disk/local" in outcome.message, outcome.message
     return outcome
-
-
-def lost_its_node(report, host, why):
-    assert len(report["rounds"]) == 2 and why in report["rounds"][1]["cause"], report
-    assert host not in [task["host"].partition(".")[0] for task in report["tasks"]], report
 
 
 @row("the coordinator's node and that of one worker are cut off from each other", Reason.HEARTBEAT_LOST, 120)
