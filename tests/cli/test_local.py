@@ -438,6 +438,12 @@ def test_stack_shows_where_a_running_task_hangs(call, environ, tmp_path):
                 )
             )
         assert "hang.py" in shown and "sleep 600" in shown and "letmein" not in shown
+
+        def both_run():
+            tasks = json.loads(call(YTF, "status", "--json", application_id).stdout)["tasks"]
+            return [task["state"] for task in tasks] == ["running"] * 2
+
+        until(both_run, what="a report of both tasks")
         missing = call(YTF, "stack", application_id, "worker:7")
         assert (missing.returncode, "running: worker:0, worker:1" in missing.stderr) == (2, True), missing.stderr
         assert json.loads(call(YTF, "stack", "--json", application_id, "worker:0").stdout)["task"] == "worker:0"
