@@ -128,15 +128,15 @@ def test_missed_and_backfilled_days_train_once_each(site, yarn, kind):
     ((last, run),) = until(lambda: days(1), JOB, 1).items()
     application = yarn.training(run)
     site.call("PATCH", "dags/daily", is_paused=True)
-    before = [str(date.fromisoformat(last) - timedelta(days=number)) for number in (2, 1)]
-    body = {"max_active_runs": 2, "run_backwards": False, "dag_run_conf": {}, "reprocess_behavior": "none"}
+    before = [str(date.fromisoformat(last) - timedelta(days=number)) for number in range(5, 0, -1)]
+    body = {"max_active_runs": 5, "run_backwards": False, "dag_run_conf": {}, "reprocess_behavior": "none"}
     site.call("POST", "backfills", dag_id="daily", from_date=f"{before[0]}T00:00:00Z", to_date=f"{before[-1]}T00:00:00Z",
               **body)  # fmt: skip
     (site.folder / "days-over").touch()
     run.until_state("success", seconds=JOB)
     assert yarn.settled(run, SUCCEEDED) == [application]
     site.call("PATCH", "dags/daily", is_paused=False)
-    every = until(lambda: days(3), JOB, 1)
+    every = until(lambda: days(6), JOB, 1)
     assert sorted(every) == [*before, last]
     for run in every.values():
         run.until_state("success", seconds=JOB)

@@ -120,7 +120,7 @@ def ended_meanwhile(yarn, run, over):
     assert (run.task_state(), run.instance()["try_number"]) == ("deferred", 1)
 
 
-# Three rows with one DAG run of a worker: the fixture of each begins where that of the row before has ended.
+# Four rows with one DAG run of a worker: the fixture of each begins where that of the row before has ended.
 @pytest.fixture(scope="module")
 def taken(site, yarn, outliving):
     """Kill the scheduler alone while two workers wait; return the run that goes on, its application, and a proxy.
@@ -146,8 +146,29 @@ def taken(site, yarn, outliving):
 
 
 @pytest.fixture(scope="module")
-def after_the_api_server(site, yarn, taken):
+def after_the_api_server_hangs(site, yarn, taken):
+    """Stop the API server's process for longer than Airflow waits for a heartbeat; return the run when the next try has attached."""
+    since = taken.run.instance()["try_number"]
+    worker, _ = taken.run.worker()
+    server = psutil.Process(site.running["api-server"].pid)
+    family = [server, *server.children(recursive=True)]
+    for process in family:
+        process.suspend()
+    try:
+        until(lambda: taken.run.peek("state") != "running", 120, 0.2)
+    finally:
+        for process in family:
+            process.resume()
+    gone, _ = psutil.wait_procs([worker], 180)
+    assert worker in gone, "Airflow's supervisor has not ended the worker"
+    attached(site, yarn, taken, since)
+    return taken
+
+
+@pytest.fixture(scope="module")
+def after_the_api_server(site, yarn, after_the_api_server_hangs):
     """Take the API server away until the worker is ended; return the run, and the log of the try that is ended so."""
+    taken = after_the_api_server_hangs
     since = taken.run.instance()["try_number"]
     worker, _ = taken.run.worker()
     taken.server.away = True
@@ -179,6 +200,11 @@ def test_scheduler_killed_alone_and_next_try_attaches(outliving, taken):
     outliving.check()
 
 
+def test_api_server_hangs_and_next_try_attaches(outliving, after_the_api_server_hangs):
+    """Airflow repeats the task meanwhile, and ends the worker when the API server answers again."""
+    outliving.check()
+
+
 def test_api_server_away_and_next_try_attaches(outliving, after_the_api_server):
     """The supervisor of a worker ends it after failed heartbeats; what it trains goes on, and the next try attaches."""
     assert "the next try attaches" in after_the_api_server.log
@@ -186,7 +212,7 @@ def test_api_server_away_and_next_try_attaches(outliving, after_the_api_server):
 
 
 def test_the_scheduler_is_terminated_and_comes_back(site, yarn, outliving, after_the_api_server):
-    """It waits for its worker, and the application, to which two tries have attached, succeeds."""
+    """It waits for its worker, and the application, to which three tries have attached, succeeds."""
     lasting = after_the_api_server
     scheduler = site.running.pop("scheduler")
     scheduler.send_signal(signal.SIGTERM)
