@@ -1,6 +1,6 @@
 """Keras's ``fit`` trains on two workers, by tf_keras, on JAX and on PyTorch; after a SIGKILL it goes on from its checkpoint.
 
-On this machine; these frameworks on YARN: `test_frameworks`, tests/launch/test_jobs_cluster.py.
+With tf_keras on YARN, the others on this machine; their frameworks on YARN: `test_frameworks`.
 """
 
 import contextlib
@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from support.framework_environments import NEEDS_APT, jax_python, pytorch_python, tf_keras_python
-from tf_yarn_ops.hadoop.cluster import local
+from tf_yarn_ops.hadoop.cluster import discover, local
 from tf_yarn_ops.job.parts import RestartPolicy
-from tf_yarn_ops.job.spec import JobSpec
+from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.runtime.common.reasons import Reason
 
@@ -32,21 +32,32 @@ else exec {train}; fi
 """
 
 
-@pytest.mark.parametrize("way", ["tf_keras", "jax", pytest.param("torch", marks=NEEDS_APT)])
-def test_killed_keras_fit_of_two_workers_resumes(way, tmp_path):
+@pytest.mark.parametrize(
+    "way, on_yarn",
+    [
+        pytest.param("tf_keras", True, marks=pytest.mark.cluster),
+        ("jax", False),
+        pytest.param("torch", False, marks=NEEDS_APT),
+    ],
+)
+def test_killed_keras_fit_of_two_workers_resumes(way, on_yarn, tmp_path, request):
     environment, variable, framework, mark, model = WAYS[way]
+    tmp_path.chmod(0o777)
+    cluster = local(tmp_path / "state")
+    if on_yarn:
+        cluster = discover(request.getfixturevalue("minicluster").resourcemanager_url, environ={})
     interpreter, env = environment()
     output = tmp_path / "out"
     job = JobSpec(
         command=KILLED.format(train=f"{interpreter} $DTF_TASK_SCRIPT", mark=mark),
-        tasks={"worker": 2},
+        tasks={"worker": TaskSpec(2, memory=1536)},
         framework=framework,
         env={**env, **dict([variable.split("=")])},
         script=str(EXAMPLES / f"fit_{way}.py"),
         restart=RestartPolicy("cluster"),
         output=str(output),
     )
-    with contextlib.closing(Launcher(local(tmp_path / "state"))) as launcher:
+    with contextlib.closing(Launcher(cluster)) as launcher:
         report = launcher.run(job)
     assert report.reason is Reason.SUCCEEDED, [report.message, *(task.log_tail for task in report.tasks)]
     assert report.metrics["accuracy"] > 0.8 and (output / model).exists()
