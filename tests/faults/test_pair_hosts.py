@@ -109,8 +109,12 @@ def resourcemanager_cut_off_from_nodes(rig):
     rig.cluster.block(host_of(active), NODE, RESOURCEMANAGER)
     lost = client.wait()
     assert lost["reason"] == "NODE_LOST" and lost["retryable"], lost
-    client = rig.submit(*releasable(rig, "nodes"), "-r", "worker:1", *words, BEATS)
+    words = *releasable(rig, "nodes"), "-r", "worker:1", *words, BEATS
+    client = rig.submit(*words)
     rig.cluster.failover("rm", restart=False)
+    if client.process.poll() is not None:  # a submission is patient for 5 s, ZooKeeper for 10 s
+        assert "no ResourceManager answers" in client.lines()
+        client = rig.submit(*words)
     return second_trains_alone(rig, client, "nodes", began)
 
 

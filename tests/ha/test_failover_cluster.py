@@ -275,9 +275,7 @@ def test_active_ones_that_a_client_cannot_reach_are_left_for_the_others(hadoop, 
             hadoop.failover("nn", restart=False)
             trained_once(report := json.loads(run(*again).stdout))
             assert report["application_id"] in run(*YTF, "history", "--json").stdout
-            with contextlib.closing(plain(hadoop).launcher()) as launcher:
-                until_its_log_is_stored(launcher, report["application_id"])
-            assert "the-log" in run(*YTF, "logs", report["application_id"]).stdout
+            until(lambda: "the-log" in run(*YTF, "logs", report["application_id"]).stdout, 120, 1)
         begun = {name: state for name, state in applications(hadoop).items() if name not in before}
         assert begun == {ours: "FINISHED", report["application_id"]: "FINISHED"}
     finally:

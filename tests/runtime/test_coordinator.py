@@ -348,15 +348,17 @@ def test_too_long_ending_is_sent_with_less_of_the_log(run):
 
 
 @pytest.mark.slow
-def test_a_lost_evaluator_that_gets_no_container_ends_the_job(tmp_path):
-    tasks = {"worker": TaskSpec(command=FOREVER), "evaluator": TaskSpec(command=FOREVER)}
+def test_a_lost_evaluator_without_room_ends_the_job_behind_its_training(tmp_path):
+    train = f"until [ -e {tmp_path}/lost ]; do sleep 0.05; done; sleep 2"  # longer than the deadline
+    tasks = {"worker": TaskSpec(command=train), "evaluator": TaskSpec(command=FOREVER)}
     spec = job("x", tasks=tasks, deadlines=Deadlines(allocation=1, stop_grace=1))
     with AppMaster(tmp_path / "job", spec, hold=frozenset({"evaluator_1"})) as am:
         am.log_says("Published the cluster spec")
         am.container("evaluator_0").kill()
+        (tmp_path / "lost").touch()
         report = am.wait()
     assert report.reason is Reason.ALLOCATION_TIMEOUT
-    assert "evaluator_1" in report.message
+    assert "evaluator_1" in report.message and task(report, "worker:0").state == "succeeded"
 
 
 # -- deadlines --------------------------------------------------------------------------------
