@@ -566,7 +566,8 @@ def listening(application):
 
 
 def agent_of(application, name):
-    listing = subprocess.run(["ps", "axww", "-o", "pid,args"], capture_output=True, text=True).stdout
+    words = ["ps", "axww", "--sort=start_time", "-o", "pid,args"]  # what an agent forks comes later
+    listing = subprocess.run(words, capture_output=True, text=True).stdout
     return [
         int(line.split()[0])
         for line in listing.splitlines()
@@ -634,7 +635,7 @@ def struck(launcher, minicluster, digits, tmp_path_factory):
         {"worker": 1},
         digits,
         f"{minicluster.default_filesystem}/tmp/mirrored",
-        "--learning_rate 0.01 --batch_size 128 --steps 300 --checkpoint_steps 50 --step_delay 0.1",
+        "--learning_rate 0.01 --batch_size 128 --steps 300 --checkpoint_steps 50 --step_delay 0.2",
         before=f"command -v python > {found}; ",
         environment=Environment.parse(f"python://{sys.executable}"),
         mirror="chief",
