@@ -157,7 +157,7 @@ def test_a_variable_that_is_not_utf8_is_one_clear_fault():
 
 def commands_below(command, words=()):
     """Yield the words of each command with its options; those of a group come before the commands below it."""
-    ctx = click.Context(command)
+    ctx = click.Context(command, help_option_names=["-h", "--help"])  # click caches the option
     yield words, [option for option in command.get_params(ctx) if isinstance(option, click.Option)]
     for name in command.list_commands(ctx) if isinstance(command, click.Group) else ():
         yield from commands_below(command.get_command(ctx, name), (*words, name))

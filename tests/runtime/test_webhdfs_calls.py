@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from support.fake_webhdfs import serving_files
 from support.hostile_page import KINDS, hostile_page
+from support.waiting import PATIENCE
 from tf_yarn_ops.runtime.common import container_http
 from tf_yarn_ops.runtime.common import webhdfs_calls as calls
 from tf_yarn_ops.runtime.common.file_storage import StorageRefused
@@ -213,5 +214,5 @@ def test_container_gives_up_a_datanode_without_end(kind, call):
         served.datanodes = {"127.0.0.1": "127.0.0.1"}
         served.redirect = lambda *words: (307, {"Location": f"{url}?offset=0"}, {})
         with pytest.raises(StorageRefused, match=r"the DataNode .* does not answer"):
-            acts[call](Hdfs([served.url], "ann", {}, seconds=1.0))
+            acts[call](Hdfs([served.url], "ann", {}, seconds=0.2 * PATIENCE))
     assert time.monotonic() - began < 60
