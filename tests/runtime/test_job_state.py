@@ -479,6 +479,14 @@ def test_kill_by_a_client_ends_also_what_lingers():
     assert state.lifecycle.verdict.reason is Reason.KILLED and not state.has_succeeded
 
 
+def test_second_kill_by_a_client_changes_nothing():
+    state, _ = lingering()
+    state.begin_shutdown()
+    for reason in (Reason.KILLED, Reason.LEASE_EXPIRED):
+        state.abort(Verdict(reason, "Ended"), 120.0)
+    assert state.lifecycle.verdict.reason is Reason.KILLED
+
+
 def test_kill_by_a_client_changes_no_verdict_of_a_job_that_has_ended():
     state, peers = published()
     fail(state, peers["worker_0"], 110.0)

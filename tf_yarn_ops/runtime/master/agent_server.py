@@ -1,4 +1,4 @@
-"""The coordinator's server for agents: turns connections and messages into events, and effects into messages."""
+"""The coordinator's server for agents and ``ytf exec``: makes events of messages and connections, performs effects."""
 
 import asyncio
 import itertools

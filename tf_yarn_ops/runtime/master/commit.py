@@ -67,11 +67,11 @@ Found = TypeVar("Found")
 
 
 class TakenOver(Exception):
-    """Another application of the training has the working folder; the text names it."""
+    """Another application has taken over the training: it has renamed or deleted a file or folder of this one."""
 
 
 class ResultExists(Exception):
-    """The result has no place: it is taken and may not be replaced, or is an encryption zone."""
+    """The result has no place: it is taken, other trainings replace it again and again, or it is an encryption zone."""
 
 
 class OutputCommit:

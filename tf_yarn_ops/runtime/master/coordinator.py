@@ -1,8 +1,9 @@
 """The coordinator: gather the agents, publish the cluster spec, watch the exits, decide once.
 
-It runs in the application master. `JobState` decides what follows from an event; the parts around it make events of
-messages (`AgentServer`) and of Skein's containers (`ContainerMonitor`). A verdict needs no client. It is final, except
-that a commit that fails, or on this machine an abort, replaces a success.
+It runs in the application master, or for `local://` in a process of this machine. `lifecycle.decide` decides on an
+event, and `JobState` makes effects of the decision; the parts around it make events of messages (`AgentServer`) and of
+Skein's containers (`ContainerMonitor`). A verdict needs no client. It is final, except that a commit that fails, or on
+this machine an abort, replaces a success.
 """
 
 import asyncio

@@ -1,7 +1,8 @@
 """Failures that wait for their cause: a task that is lost makes its peers fail, often before its own loss is known.
 
-The coordinator pings all agents. A failure is due once each agent that runs a command, and with which the others
-restart, has answered or is back; a restart or a verdict in between drops what still waits.
+The coordinator pings all agents. A failure is due once each agent that runs a command, and whose loss would restart the
+others, has answered, is back, has ended its command or is lost, or the wait is over. A restart or a verdict in between
+drops what still waits.
 """
 
 from typing import Any, Collection, Iterator, List, Mapping, NamedTuple
@@ -26,7 +27,7 @@ class Deferred(NamedTuple):
 
 
 class DeferredFailures:
-    """The failures of one job that wait, and the ping that they wait for.
+    """The failures of one job that wait, and the time of the ping for whose answers they wait.
 
     Parameters
     ----------

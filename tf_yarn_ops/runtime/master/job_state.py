@@ -1,8 +1,8 @@
 """The state of a job, and what follows from each event: without connections, threads or a clock of its own.
 
-Events are messages and connections of agents, containers that have ended, and those of `lifecycle`, which decides. Each
-method that takes an event gets the present time (monotonic, seconds) and returns the effects: what the coordinator does
-next. No decision depends on the wall clock; its times are only recorded.
+Events are messages and connections of agents, lost containers, and those of `lifecycle`, which decides. Each method
+that takes an event returns the effects: what the coordinator does next. All but `on_disconnect` get the present time
+(monotonic, seconds). The wall clock of a node orders failures that wait; all other times of day are only recorded.
 """
 
 import logging
@@ -46,7 +46,7 @@ class Close(NamedTuple):
 
 
 class LogTail(NamedTuple):
-    """An effect: the end of a log has arrived, which a reader has requested from this container by this number."""
+    """An effect: an agent has answered the request of this number, with a part of its log or its stacks."""
 
     container: str
     number: int
@@ -58,7 +58,7 @@ Effects = List[Effect]
 
 
 class JobState:
-    """All that the coordinator knows of one job.
+    """The state of one job: its tasks, agents, containers and verdict.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ class JobState:
 
         Only a job of this machine is ended so, up to the end of TensorBoard's time; the commit goes on meanwhile.
         """
-        if self.lingering:
+        if self.lingering and self.has_succeeded:
             self.lifecycle = self.lifecycle._replace(verdict=None)
         return self.apply(verdict, now)
 

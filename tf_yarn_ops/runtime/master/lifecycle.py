@@ -39,7 +39,7 @@ class Rules(NamedTuple):
 
 
 class NodeFailures(NamedTuple):
-    """Failures of the job on one node: their number, and the last one's reason, sentence and task."""
+    """Failures that count for one node's exclusion: their number, and the last one's reason, sentence and task."""
 
     number: int
     reason: Reason
@@ -51,7 +51,7 @@ class NodeFailures(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The end of the job: its reason, a sentence, and the task that failed first.
+    """The end of the job: its reason, a sentence, and the task whose failure ended it, if any.
 
     As an event it ends the job: a deadline passed, the coordinator cannot go on, or its output decides.
     """
@@ -112,7 +112,7 @@ class Prepared(NamedTuple):
 
 
 class Exited(NamedTuple):
-    """A command ended by itself. ``code`` is 0 to 255, or 128 + n for signal n; ``cause`` a short text.
+    """A command ended, not stopped by its agent. ``code`` is 0 to 255, or 128 + n for signal n; ``cause`` a short text.
 
     ``node``, here and in `Lost`, counts its failures: ``host:port`` of the NodeManager's pages; empty counts none.
     ``reason`` of a failure is TASK_FAILED or OUT_OF_MEMORY.
@@ -144,7 +144,7 @@ class Decision(NamedTuple):
     Attributes
     ----------
     action : str
-        ``none``; ``publish`` the cluster spec and start every registered task;
+        ``none``; ``publish`` the cluster spec and start the registered tasks that wait for no others;
         ``start`` the task alone; ``release`` the tasks that have waited for others; ``restart`` the cluster with a new
         round; ``finish``.
     task : TaskId or None

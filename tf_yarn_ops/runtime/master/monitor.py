@@ -1,7 +1,7 @@
 """The monitor of containers: it detects what agents can't report, lost containers and passed deadlines.
 
 `ContainerMonitor` polls Skein's list of containers. `ContainerChecks` compares it with the state of the job and returns
-the consequences; it remembers only since when containers or tasks are missing.
+the consequences; it remembers since when containers run or are missing, and counts those on excluded nodes.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ def time_ago(seconds_ago: float) -> str:
 
 
 class ContainerChecks:
-    """Checks one job; `now` is a monotonic clock, seconds.
+    """Checks one job; `now` is the present monotonic time, seconds.
 
     Parameters
     ----------

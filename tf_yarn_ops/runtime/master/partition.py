@@ -1,4 +1,4 @@
-"""The coordinator's way to YARN: a job whose node YARN has lost ends by itself, before a retry of it trains.
+"""The coordinator's way to YARN: if YARN has lost the coordinator's node, the job ends by itself before a retry trains.
 
 YARN reaches neither coordinator nor tasks on nodes that are cut off from it. It takes them for lost after a while, ends
 the application and lets a retry train, while the agents still reach their coordinator.

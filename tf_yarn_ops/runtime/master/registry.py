@@ -1,6 +1,7 @@
 """The coordinator's records: which container serves which task, and the facts about each task.
 
-Registrations come in; peers and the tasks of the report go out. It opens no connection and decides nothing.
+Registrations, containers and ends of commands come in; peers, metrics and the tasks of the report go out. It decides
+only which task a container gets, and which registrations it refuses.
 """
 
 import time
@@ -41,7 +42,7 @@ class Peer:
     last_pong_at : float
         Monotonic time of its last answer to a ping, or of its connection.
     round, start : int
-        Of the last start that was sent to it; 0 before the first, and after its task has been given to another agent.
+        Of the last start that was sent to it; 0 before the first. ``start`` is 0 again after `Registry.release`.
     starts_at : float
         Monotonic time from which that start is due.
     confirmed : tuple of int
@@ -89,7 +90,7 @@ class Peer:
 
 
 class Registry:
-    """All peers of a job and the records of its tasks.
+    """The present peers of a job and the records of its tasks.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """The shutdown after the verdict: stop the commands, and let some of them linger after a success.
 
 First those that the chief has not waited for have their time, while parameter servers go on; then evaluators; then the
-output is committed; then TensorBoard.
+output is committed; then, unless that fails, TensorBoard.
 """
 
 import asyncio
