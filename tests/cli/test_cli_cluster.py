@@ -142,10 +142,13 @@ def test_submit_and_walk_away(run, minicluster, tmp_path):
     assert application_id in run(YTF, "list", check=0).stdout
     assert application_id in [job["application_id"] for job in json.loads(run(YTF, "list", "--json").stdout)]
     until(lambda: "<module>" in run(YTF, "stack", application_id, "ps:0").stdout, 60, what="the stack of the ps")
-    addresses = {
-        task["task"]: task["address"]
-        for task in json.loads(run(YTF, "status", "--json", application_id).stdout)["tasks"]
-    }
+
+    def found_addresses():
+        """Return where the tasks listen; the page's document may be older than a look at the stacks."""
+        tasks = json.loads(run(YTF, "status", "--json", application_id).stdout)["tasks"]
+        return all(task["address"] for task in tasks) and {task["task"]: task["address"] for task in tasks}
+
+    addresses = until(found_addresses, 60, what="the addresses of all tasks")
     beside = check_exec(run, minicluster, application_id)
     prompt = (YTF, "exec", application_id, "worker:3", "--", "python3", debugger.name)
     until(lambda: "(Pdb) 20\n" in run(*prompt, typed="x = 20\nx\nc\n").stdout, 60, what="the breakpoint of worker:3")
