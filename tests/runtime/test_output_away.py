@@ -66,10 +66,10 @@ def test_output_that_hangs_holds_up_no_verdict(monkeypatch):
     made._output.measure = hanging.wait
 
     async def play():
-        running = asyncio.ensure_future(made.run(None))
-        await asyncio.sleep(0)
-        made._on_error(RuntimeError("the end of the test"))
         try:
+            running = asyncio.ensure_future(made.run(None))
+            await asyncio.sleep(0)
+            made._on_error(RuntimeError("the end of the test"))
             await asyncio.wait_for(running, 30 * PATIENCE)
         finally:
             hanging.set()
