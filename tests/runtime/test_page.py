@@ -12,6 +12,7 @@ from html.parser import HTMLParser
 import pytest
 
 from support.axe import complaints
+from support.browser import browsing
 from support.firefox import firefox
 from support.job_page import APP, START, coordinated, many, served, status
 from support.waiting import until
@@ -65,6 +66,24 @@ class YarnProxyRequest(http.server.BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
+def visiting(page, errors=()):
+    """Yield a page that other tests have used; raise AssertionError at the end if its console has an error.
+
+    Parameters
+    ----------
+    page : playwright.sync_api.Page
+        Of `browsing`.
+    errors : sequence of str, optional
+        An error that contains one of these texts is expected.
+    """
+    page.complaints.clear()
+    yield page
+    page.goto("about:blank")
+    unexpected = [text for text in page.complaints if not any(known in text for known in errors)]
+    assert not unexpected, f"errors in the browser's console: {unexpected}"
+
+
+@contextlib.contextmanager
 def proxied(log=lambda name: f"log of {name}\n"):
     """Serve the page of a job that runs through a `YarnProxy`; yield the proxy."""
     with served(status, log) as url, YarnProxy(url) as proxy:
@@ -78,8 +97,30 @@ def proxied(log=lambda name: f"log of {name}\n"):
             thread.join(30)
 
 
-def test_a_reader_sees_state_timeline_usage_and_curves(browser, browsing):
-    with served(status) as url, browsing(browser) as page:
+@pytest.fixture(scope="module")
+def window(browser):
+    """Return one page for the tests of this file: a new one takes a third of a second of CPU, each."""
+    with browsing(browser) as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def reading(browser):
+    """Return one page for files: the browser takes another process for them."""
+    with browsing(browser) as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def clocked(browser):
+    """Return a page whose clock goes as far as a test lets it."""
+    with browsing(browser) as page:
+        page.clock.install()
+        yield page
+
+
+def test_a_reader_sees_state_timeline_usage_and_curves(window):
+    with served(status) as url, visiting(window) as page:
         page.goto(url)
         assert page.title() == "digits: RUNNING"
         assert page.inner_text(".sentence") == "The job trains: 3 of 3 tasks run."
@@ -93,8 +134,8 @@ def test_a_reader_sees_state_timeline_usage_and_curves(browser, browsing):
         assert "n1:2, n2:3" in page.inner_text("#cluster")
 
 
-def test_hovering_over_a_bar_shows_times_host_and_exit_code(browser, browsing):
-    with served(status) as url, browsing(browser) as page:
+def test_hovering_over_a_bar_shows_times_host_and_exit_code(window):
+    with served(status) as url, visiting(window) as page:
         page.goto(url)
         page.hover(".row[data-task='worker:1'] rect.run >> nth=0")
         assert page.inner_text("#tip") == (
@@ -106,9 +147,9 @@ def test_hovering_over_a_bar_shows_times_host_and_exit_code(browser, browsing):
         assert "the job waits in the queue" in page.inner_text("#tip")
 
 
-def test_the_page_renews_itself_and_leaves_the_readers_place_alone(browser, browsing):
+def test_the_page_renews_itself_and_leaves_the_readers_place_alone(window):
     now = {"points": 3}
-    with served(lambda: status(**now)) as url, browsing(browser) as page:
+    with served(lambda: status(**now)) as url, visiting(window) as page:
         page.goto(url)
         page.click("summary >> nth=1")
         before = page.evaluate("document.querySelector('figure polyline').getAttribute('points').split(' ').length")
@@ -124,8 +165,8 @@ def test_the_page_renews_itself_and_leaves_the_readers_place_alone(browser, brow
         assert page.locator("details[open]").count() == 1
 
 
-def test_the_end_of_a_log_is_shown_when_it_is_asked_for(browser, browsing):
-    with served(status, lambda name: f"step 1 of {name}\n<b>bold</b>") as url, browsing(browser) as page:
+def test_the_end_of_a_log_is_shown_when_it_is_asked_for(window):
+    with served(status, lambda name: f"step 1 of {name}\n<b>bold</b>") as url, visiting(window) as page:
         page.goto(url)
         assert page.is_hidden("#logbox")
         page.click("button[data-log='worker:1']")
@@ -135,17 +176,17 @@ def test_the_end_of_a_log_is_shown_when_it_is_asked_for(browser, browsing):
         assert page.is_hidden("#logbox")
 
 
-def test_a_page_without_news_says_so(browser, browsing):
-    with browsing(browser, errors=("Failed to load resource",)) as page:
+def test_a_page_without_news_says_so(window):
+    with visiting(window, errors=("Failed to load resource",)) as page:
         with served(status) as url:
             page.goto(url)
         page.wait_for_selector("#stale:not([hidden])")
         assert f"ytf report {APP}" in page.inner_text("#stale")
 
 
-def test_open_page_shows_the_verdict_while_its_request_is_held(browser, browsing):
+def test_open_page_shows_the_verdict_while_its_request_is_held(window):
     now = {}
-    with coordinated(lambda: status(**now)) as (url, renew), browsing(browser) as page:
+    with coordinated(lambda: status(**now)) as (url, renew), visiting(window) as page:
         page.goto(url)
         with page.expect_request("**/parts.json?*"):
             pass
@@ -178,9 +219,8 @@ def test_firefox_shows_curves_logs_values_and_the_verdict():
 
 
 @pytest.mark.parametrize("answer", ["redirect", 404, 503, "page"])
-def test_page_of_a_job_that_yarn_ended_says_so_and_is_quiet(browser, answer, browsing):
-    with proxied() as proxy, browsing(browser, errors=("Failed to load resource",)) as page:
-        page.clock.install()
+def test_page_of_a_job_that_yarn_ended_says_so_and_is_quiet(clocked, answer):
+    with proxied() as proxy, visiting(clocked, errors=("Failed to load resource",)) as page:
         page.goto(proxy.url)
         page.click("button[data-log='worker:1']")
         until(lambda: "log of worker:1" in page.inner_text("#log"), 60)
@@ -196,9 +236,9 @@ def test_page_of_a_job_that_yarn_ended_says_so_and_is_quiet(browser, answer, bro
         assert len(proxy.asked) == before and page.inner_text("#log") == "log of worker:1\n"
 
 
-def test_open_log_keeps_its_text_when_its_agent_ends(browser, browsing):
+def test_open_log_keeps_its_text_when_its_agent_ends(window):
     tails = ["step 7\n"]
-    with served(status, lambda name: tails[0]) as url, browsing(browser, errors=("Failed to load resource",)) as page:
+    with served(status, lambda name: tails[0]) as url, visiting(window, errors=("Failed to load resource",)) as page:
         page.goto(url)
         page.click("button[data-log='worker:1']")
         until(lambda: "step 7" in page.inner_text("#log"), 60)
@@ -207,9 +247,9 @@ def test_open_log_keeps_its_text_when_its_agent_ends(browser, browsing):
         assert page.inner_text("#log") == "step 7\n"
 
 
-def test_button_shows_the_stacks_of_a_task_once(browser, browsing):
+def test_button_shows_the_stacks_of_a_task_once(window):
     asked = []
-    with served(status, lambda name: asked.append(name) or f"answer {name}") as url, browsing(browser) as page:
+    with served(status, lambda name: asked.append(name) or f"answer {name}") as url, visiting(window) as page:
         page.goto(url)
         page.click("button[data-stack='worker:1']")
         until(lambda: "answer worker:1 by stack" in page.inner_text("#log"), 60)
@@ -221,9 +261,8 @@ def test_button_shows_the_stacks_of_a_task_once(browser, browsing):
         assert not page.is_visible("#logbox")
 
 
-def test_silent_proxy_is_reported_until_it_answers_again(browser, browsing):
-    with proxied() as proxy, browsing(browser) as page:
-        page.clock.install()
+def test_silent_proxy_is_reported_until_it_answers_again(clocked):
+    with proxied() as proxy, visiting(clocked) as page:
         page.goto(proxy.url)
         proxy.answer = "silent"
         before = len(proxy.asked)
@@ -236,7 +275,7 @@ def test_silent_proxy_is_reported_until_it_answers_again(browser, browsing):
         until(lambda: page.is_hidden("#stale"), 60)
 
 
-def test_request_that_was_held_is_followed_by_the_next_at_once(browser, browsing):
+def test_request_that_was_held_is_followed_by_the_next_at_once(browser):
     """On a slow way too: the end of the job falls into a pause, and the page would not show the verdict."""
     with proxied() as proxy, browsing(browser) as page:
 
@@ -363,8 +402,8 @@ def test_controls_of_a_program_are_shown_on_the_page():
     assert not set(text) & {"\u202e", "\x1b"} and "document.\\u202e\\u001b[2J" in text
 
 
-def test_a_job_named_script_is_a_name_in_the_browser(browser, browsing):
-    with served(lambda: status(name=EVIL)) as url, browsing(browser) as page:
+def test_a_job_named_script_is_a_name_in_the_browser(window):
+    with served(lambda: status(name=EVIL)) as url, visiting(window) as page:
         page.goto(url)
         assert page.inner_text("h1").startswith("<script>document.title='caught'</script>")
         until(
@@ -374,8 +413,8 @@ def test_a_job_named_script_is_a_name_in_the_browser(browser, browsing):
         assert page.title().startswith("<script>")
 
 
-def test_the_browser_would_not_run_a_script_of_others(browser, browsing):
-    with served(lambda: status()) as url, browsing(browser, errors=("Content Security Policy",)) as page:
+def test_the_browser_would_not_run_a_script_of_others(window):
+    with served(lambda: status()) as url, visiting(window, errors=("Content Security Policy",)) as page:
         page.goto(url)
         page.evaluate(
             "document.body.appendChild(Object.assign(document.createElement('script'), {text: 'window.evil = 1'}))"
@@ -384,16 +423,16 @@ def test_the_browser_would_not_run_a_script_of_others(browser, browsing):
         assert page.complaints
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_it_fits_a_phone_in_light_and_dark(browser, dark, browsing):
-    with served(status) as url, browsing(browser, dark=dark, width=390, height=844) as page:
+def test_it_fits_a_phone_in_light_and_dark(browser):
+    with served(status) as url, browsing(browser, width=390, height=844) as page:
         page.goto(url)
-        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-        back = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert back == ("rgb(20, 25, 31)" if dark else "rgb(255, 255, 255)")
+        for colours, ground in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 25, 31)")):
+            page.emulate_media(color_scheme=colours)
+            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), colours
+            assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ground
 
 
-def test_without_scripts_the_page_is_complete(browser, browsing):
+def test_without_scripts_the_page_is_complete(browser):
     with served(status) as url, browsing(browser, scripts=False) as page:
         page.goto(url)
         assert page.locator(".row").count() == 3 and page.locator("figure").count() == 1
@@ -464,14 +503,17 @@ def test_answers_are_compressed_for_those_who_take_it():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("live", [True, False])
-def test_reader_sorts_filters_and_opens_groups(browser, tmp_path, live, browsing):
+def test_reader_sorts_filters_and_opens_groups(window, reading, tmp_path, live):
     place = tmp_path / "page.html"
     place.write_text(render_page(many(40, 30), live=False))
-    with served(lambda: many(40, 30)) as url, browsing(browser) as page:
+    with served(lambda: many(40, 30)) as url, visiting(window if live else reading) as page:
         page.goto(url if live else place.as_uri())
 
         def names():
-            return [row.get_attribute("data-key") for row in page.locator("#tasks tbody tr").all() if row.is_visible()]
+            return page.evaluate(
+                "[...document.querySelectorAll('#tasks tbody tr')].filter(row => row.checkVisibility())"
+                ".map(row => row.dataset.key)"
+            )
 
         assert names() == ["worker:30", "worker:7", "worker:0-6,8-29,31-39"]
         page.click("#tasks th button >> nth=0")
@@ -485,9 +527,9 @@ def test_reader_sorts_filters_and_opens_groups(browser, tmp_path, live, browsing
 
 
 @pytest.mark.slow
-def test_renewal_keeps_focus_and_selection(browser, browsing):
+def test_renewal_keeps_focus_and_selection(window):
     now = {"points": 3}
-    with served(lambda: status(**now)) as url, browsing(browser) as page:
+    with served(lambda: status(**now)) as url, visiting(window) as page:
         page.goto(url)
         page.focus("button[data-log='worker:1']")
         page.evaluate("getSelection().selectAllChildren(document.querySelector(\"tr[data-task='worker:0'] td\"))")
@@ -505,8 +547,8 @@ def test_renewal_keeps_focus_and_selection(browser, browsing):
 
 
 @pytest.mark.slow
-def test_arrow_keys_reach_each_piece_of_a_bar_and_each_value(browser, browsing):
-    with served(status) as url, browsing(browser) as page:
+def test_arrow_keys_reach_each_piece_of_a_bar_and_each_value(window):
+    with served(status) as url, visiting(window) as page:
         page.goto(url)
         page.focus(".row[data-task='worker:1'] svg")
         told = [page.inner_text("#tip")]
@@ -547,10 +589,10 @@ def ended_status():
 
 
 @pytest.mark.slow
-def test_ended_page_opens_each_log_at_its_end(browser, tmp_path, browsing):
+def test_ended_page_opens_each_log_at_its_end(reading, tmp_path):
     place = tmp_path / "page.html"
     place.write_text(render_page(ended_status(), live=False))
-    with browsing(browser) as page:
+    with visiting(reading) as page:
         page.goto(place.as_uri())
         inside = (
             "box => { const end = box.querySelector('pre').getBoundingClientRect().bottom; "
@@ -567,16 +609,17 @@ def test_ended_page_opens_each_log_at_its_end(browser, tmp_path, browsing):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("document", [status, ended_status, many, lambda: evil_status()])
-def test_axe_finds_nothing_on_a_jobs_page(browser, tmp_path, document, browsing):
+def test_axe_finds_nothing_on_a_jobs_page(reading, tmp_path, document):
     """Of its rules only the contrast depends on dark colours."""
     place = tmp_path / "page.html"
     place.write_text(render_page(document(), live=False))
-    with browsing(browser) as page:
+    with visiting(reading) as page:
         page.goto(place.as_uri())
         page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
         assert complaints(page) == []
         page.emulate_media(color_scheme="dark")
         assert complaints(page, "color-contrast") == []
+        page.emulate_media(color_scheme="light")
 
 
 def test_a_sparkline_spans_its_box():

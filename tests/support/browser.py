@@ -32,15 +32,13 @@ def chromium():
 
 
 @contextlib.contextmanager
-def browsing(browser=None, *, dark=False, width=1280, height=900, scripts=True, errors=()):
+def browsing(browser=None, *, width=1280, height=900, scripts=True, errors=()):
     """Yield a page of a fresh browser; raise AssertionError at the end if its console has an error.
 
     Parameters
     ----------
     browser : playwright.sync_api.Browser, optional
         Of `chromium`. Default: one of its own.
-    dark : bool, optional
-        Whether the reader prefers dark colours.
     width, height : int, optional
         Of the window, pixels; a phone has 390 x 844.
     scripts : bool, optional
@@ -55,7 +53,6 @@ def browsing(browser=None, *, dark=False, width=1280, height=900, scripts=True, 
     """
     with contextlib.nullcontext(browser) if browser else chromium() as one:
         context = one.new_context(
-            color_scheme="dark" if dark else "light",
             java_script_enabled=scripts,
             viewport={"width": width, "height": height},
         )
