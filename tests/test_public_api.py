@@ -1,4 +1,4 @@
-"""The public names: found where the documents say, loaded when they are used, known to type checkers."""
+"""The public names: found where the documents say, loaded when they are used. Their types: documents/test_types.py."""
 
 import re
 import subprocess
@@ -43,34 +43,6 @@ def test_an_unknown_name_is_an_attribute_error():
         tf_yarn_ops.Launch  # noqa: B018
     with pytest.raises(ImportError):
         from tf_yarn_ops import Launch  # noqa: F401
-
-
-@pytest.mark.slow
-def test_a_type_checker_knows_the_public_names(tmp_path):
-    """mypy, as a user runs it: the names are not Any, because the package has py.typed."""
-    program = tmp_path / "program.py"
-    program.write_text(
-        "from tf_yarn_ops import Identity, JobSpec, Launcher, SpecInvalid, TaskSpec, __version__, discover\n"
-        "reveal_type(Launcher(discover('http://rm:8088')).submit(JobSpec(tasks={'worker': TaskSpec()})))\n"
-        "reveal_type(Identity('digits'))\nreveal_type(SpecInvalid('x').faults)\nreveal_type(__version__)\n"
-    )
-    run = subprocess.run(
-        [sys.executable, "-m", "mypy", "--no-incremental", "--follow-imports=silent", str(program)],
-        capture_output=True,
-        text=True,
-        timeout=200,
-        cwd=tmp_path,
-        env={"MYPYPATH": str(ROOT), "PATH": ""},
-    )
-    revealed = [
-        line.partition("Revealed type is ")[2].strip('"') for line in run.stdout.splitlines() if "Revealed" in line
-    ]
-    assert [text.replace("builtins.", "") for text in revealed] == [
-        "str",
-        "tf_yarn_ops.launch.identity.Identity",
-        "tuple[tf_yarn_ops.errors.Fault, ...]",
-        "str",
-    ], run.stdout
 
 
 def test_dir_lists_the_public_names_only():

@@ -1,6 +1,7 @@
 """The Python blocks of README and the documents pass the type checker; a page's blocks are one program.
 
-So does a DAG that shows what the operator's stub, written by docs/tables.py, knows of its options.
+So does a DAG that shows what the operator's stub, written by docs/tables.py, knows of its options, and a program that
+shows that the public names are not Any.
 """
 
 import fcntl
@@ -44,6 +45,15 @@ with DAG("train"):
     TensorFlowYarnOperator(task_id="d", max_restarts=[3])  # type: ignore[arg-type]
     TensorFlowYarnOperator(task_id="e", poll_interval="5")  # type: ignore[arg-type]
 """
+PUBLIC_NAMES = """\
+from typing_extensions import assert_type
+from tf_yarn_ops import Fault, Identity, JobSpec, Launcher, SpecInvalid, TaskSpec, __version__, discover
+
+assert_type(Launcher(discover("http://rm:8088")).submit(JobSpec(tasks={"worker": TaskSpec()})), str)
+assert_type(Identity("digits"), Identity)
+assert_type(SpecInvalid("x").faults, tuple[Fault, ...])
+assert_type(__version__, str)
+"""
 
 
 @pytest.mark.slow
@@ -54,8 +64,9 @@ def test_python_blocks_pass_the_type_checker(tmp_path):
         blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
         files.append(tmp_path / f"page_{number}_{re.sub('[^a-z]', '_', page.stem.lower())}.py")
         files[-1].write_text(LENIENT + "\n".join(blocks))
-    files.append(tmp_path / "dag_of_types.py")
-    files[-1].write_text(LENIENT + DAG)
+    for name, program in {"dag_of_types": LENIENT + DAG, "public_names": PUBLIC_NAMES}.items():
+        files.append(tmp_path / f"{name}.py")
+        files[-1].write_text(program)
     (ROOT / ".ytf").mkdir(exist_ok=True)
     # ./dev lint, which CI runs beside the tests, writes the same cache.
     with (ROOT / ".ytf" / "mypy.lock").open("w") as lock:
