@@ -3,6 +3,7 @@
 With a parameter server: test_demo.py and tests/launch/test_jobs_cluster.py.
 """
 
+import json
 import re
 import subprocess
 import sys
@@ -20,6 +21,19 @@ from tf_yarn_ops.runtime.common.contract import RESULT_FILE
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "digits"
+#: Of Azkaban's example, which measures the model that a training has exported.
+EVALUATE = Path(__file__).parents[2] / "jobtypes" / "examples" / "programs" / "evaluate.py"
+#: Both programs in one process, for one import of TensorFlow.
+PREDICT_AND_EVALUATE = """\
+import os, runpy, shutil, sys
+_, model, data = sys.argv
+sys.argv = ["predict.py", model]
+runpy.run_path("predict.py", run_name="__main__")
+shutil.move(os.environ["YTF_RESULT_FILE"], os.environ["DTF_OUTPUT_PATH"] + "/predicted.json")
+os.environ["DTF_INPUT_PATH"] = os.environ["DTF_OUTPUT_PATH"]
+sys.argv = ["evaluate.py", "--data", data]
+runpy.run_path("evaluate.py", run_name="__main__")
+"""
 DEADLINE = 240  # seconds for one wait: TensorFlow's import alone takes 6 s of CPU in each process
 
 
@@ -43,7 +57,7 @@ class Trainings:
         return self.launcher.submit(
             JobSpec(
                 command=f"python {command}",
-                files={file.name: str(file) for file in EXAMPLE.glob("*.py")},
+                files={file.name: str(file) for file in (*EXAMPLE.glob("*.py"), *self.folder.glob("*.py"), EVALUATE)},
                 input=str(self.data),
                 output=str(self.output),
                 environment=Environment("venv", sys.prefix),
@@ -108,8 +122,11 @@ def test_two_workers_go_on_from_a_checkpoint_and_their_model_predicts(trainings)
     assert written == ["container_worker_0"], "one writes for all"
     saved = {path.name.partition(".")[0] for path in (trainings.output / "checkpoints").glob("ckpt-*")}
     assert saved == {"ckpt-400", "ckpt-500", "ckpt-600"}
-    predicted = trainings.run(f"predict.py {model}", {"worker": 1})
-    assert predicted.metrics == {"predictions": 360, "accuracy": trained["accuracy"], "model": model}
+    (trainings.folder / "both.py").write_text(PREDICT_AND_EVALUATE)
+    evaluated = trainings.run(f"both.py {model} {trainings.data}", {"worker": 1}).metrics
+    assert (evaluated["images"], evaluated["accuracy"]) == (360, pytest.approx(trained["accuracy"]))
+    predicted = json.loads((trainings.output / "predicted.json").read_text())
+    assert predicted == {"predictions": 360, "accuracy": trained["accuracy"], "model": model}
     with np.load(trainings.data) as arrays:
         right = np.loadtxt(trainings.output / "predictions.csv", dtype=int) == arrays["test_labels"]
     assert np.mean(right) == trained["accuracy"]
