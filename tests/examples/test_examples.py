@@ -21,6 +21,8 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 pytestmark = [pytest.mark.slow, pytest.mark.matrix]
 
 EXAMPLES = ROOT / "examples"
+#: What prepares the points and what trains on them, in one process: TensorFlow is imported once.
+BOTH = 'python -c \'import os, runpy, prepare; prepare.main(); runpy.run_path(os.environ["DTF_TASK_SCRIPT"], run_name="__main__")\''
 
 
 def train(cluster, script, command="python ${DTF_TASK_SCRIPT}", workers=1, others=(), **fields):
@@ -77,7 +79,7 @@ def test_each_format_in_hdfs_feeds_a_training(minicluster):
     found = train(
         discover(minicluster.resourcemanager_url, environ={}),
         "formats/train.py",
-        "python prepare.py && python ${DTF_TASK_SCRIPT} tfrecord avro orc parquet",
+        BOTH + " tfrecord avro orc parquet",
         input=folder,
         output=folder,
         files={"prepare.py": str(EXAMPLES / "formats/prepare.py")},
