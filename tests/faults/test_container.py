@@ -56,13 +56,20 @@ def killed_by_yarn(rig):
     return rig.strike(spec, blow, expect=says("ps:0 was lost"))
 
 
-@MATRIX.row("an agent gets SIGKILL, one loss allowed", Reason.SUCCEEDED, 120)
-def agent_sigkill_replaced(rig):
-    def expect(report):
-        assert len(report.rounds) == 2 and "was lost" in report.rounds[1].cause, report
+@MATRIX.row("an agent gets SIGTERM, as from YARN, and another one SIGKILL, two losses allowed", Reason.SUCCEEDED, 120)
+def agents_replaced(rig):
+    """Each time YARN gives a container, which takes the vacated index, and all tasks start again."""
+    application = rig.submit(job(f"[ $YTF_ROUND = 3 ] || {FOREVER}", losses=2, workers=2))
+    for number, round_number in ((signal.SIGTERM, 1), (signal.SIGKILL, 2)):
+        rig.live(application, round_number=round_number)
+        struck = time.time()
+        kill(rig.agents(application)[:1], number)
 
-    spec = job(f"[ $YTF_ROUND = 2 ] || {FOREVER}", losses=1)
-    return rig.strike(spec, lambda application: kill(rig.agents(application)), expect=expect)
+    def expect(report):
+        assert ["was lost" in each.cause for each in report.rounds[1:]] == [True, True], report
+        assert [task.task for task in report.tasks] == ["worker:0", "worker:1"], report
+
+    return rig.end(application, struck, expect=expect)
 
 
 @MATRIX.row("an agent is frozen (SIGSTOP)", Reason.HEARTBEAT_LOST, 90)

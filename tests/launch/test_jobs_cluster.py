@@ -575,18 +575,6 @@ def agent_of(application, name):
     ]
 
 
-def test_a_lost_container_is_replaced_by_yarn_and_takes_the_vacated_index(launcher, minicluster, submitted):
-    """SIGTERM as from YARN; SIGKILL is a row of the fault matrix."""
-    application = submitted(job("if [ $YTF_ROUND = 1 ]; then exec tail -f /dev/null; fi"))
-    live(launcher, application)
-    os.kill(agent_of(application, "worker")[0], signal.SIGTERM)
-    report = launcher.wait(application, timeout=60)
-    assert report.reason is Reason.SUCCEEDED, report.message
-    assert len(report.rounds) == 2 and "was lost" in report.rounds[1].cause
-    assert {t.task for t in report.tasks if t.container_id.endswith("_000005")} <= {"worker:0", "worker:1"}
-    assert_gone(launcher, minicluster, application)
-
-
 # -- real training -----------------------------------------------------------------------------------
 
 

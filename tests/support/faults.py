@@ -216,13 +216,16 @@ class Rig:
         """Return the id of an application that YARN has accepted."""
         return self.launcher.submit(spec)
 
-    def live(self, application, seconds=180):
-        """Wait until all commands of a job have started."""
+    def live(self, application, seconds=180, round_number=1):
+        """Wait until all commands of a job have started, in this round."""
 
         def started():
             report = self.launcher.report(application)
             assert report.reason is None, report
-            return report if report.tasks and all(task.starts for task in report.tasks) else None
+            runs = len(report.rounds) == round_number or round_number == 1
+            return (
+                report if runs and report.tasks and all(task.starts >= round_number for task in report.tasks) else None
+            )
 
         return until(started, seconds)
 
