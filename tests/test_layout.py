@@ -155,6 +155,7 @@ TESTED_IN = {
     "hadoop/test_resourcemanager.py": ["hadoop.security.authentication"],
     "job/test_options.py": ["declaration", "kinds"],
     "minicluster/test_hadoop.py": ["minicluster.health"],
+    "oozie/test_oozie_cluster.py": ["oozie.pex"],
     "oozie/test_request.py": ["oozie.data", "oozie.package_options"],
     "secure/test_oozie.py": ["hadoop.security.container_tokens"],
     "runtime/test_agent.py": ["runtime.common.processes"],

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import javaproperties
@@ -77,6 +78,8 @@ def retrain_twice(server, folder):
         "--app-path",
         "/apps/digits",
     )
+    with zipfile.ZipFile(folder / "digits" / "ytf.pex") as pex:
+        assert {"tf_yarn_ops/oozie/launch.sh", "tf_yarn_ops/oozie/schemas/NOTICE"} <= set(pex.namelist())
     coordinator = run(*YTF, "oozie", "run", str(folder / "digits"))
     ended = server.wait(coordinator, "SUCCEEDED", "DONEWITHERROR", "KILLED", "FAILED", seconds=600)
     assert ended["status"] == "SUCCEEDED", ended
