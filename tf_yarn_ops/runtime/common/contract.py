@@ -241,7 +241,7 @@ class Job(NamedTuple):
     report_log_tail : int
         Characters of a failed task's log in the report.
     resourcemanagers : sequence of str
-        URLs, for a coordinator that cannot reach Skein.
+        URLs, for what Skein does not say: the times and nodes of the job, and whether YARN can be reached.
     authorities : str
         Certificates (PEM) of the CAs that signed those of the daemons; empty: the node's own.
     version_of_package : str

@@ -51,7 +51,8 @@ from .lifecycle import Verdict
 
 logger = logging.getLogger(__name__)
 
-#: Seconds for which a commit waits for a file system that does not answer, and tries again one that refuses.
+#: Seconds for which a commit waits for a file system that does not answer, and tries again one that refuses without a
+#: final cause, such as a permission or a quota.
 AWAY_SECONDS, REFUSED_SECONDS = 900.0, 20.0
 #: Seconds between two tries.
 COMMIT_PAUSE = 1.0

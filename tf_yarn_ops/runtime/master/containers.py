@@ -187,7 +187,8 @@ class LostContainer(NamedTuple):
     reason : Reason
     cause : str
     replace : bool
-        Whether the coordinator must request another one.
+        Whether the coordinator must request another one; if not, Skein does so for one that has failed, up to
+        ``max_container_losses``.
     end : ContainerEnd
         What its node knows.
     """

@@ -155,9 +155,10 @@ class JobState:
         return awaited.count(SUCCEEDED) / len(awaited) if awaited else 0.0
 
     def idle_seconds(self, now: float) -> float:
-        """Return for how long no task has used CPU or GPUs, written output or metrics; TensorBoard does not count.
+        """Return for how long no task has used CPU or GPUs, or written to its log or metrics.
 
-        It is 0 while a task is missing, starts or ends, or its agent is silent: such a task may be busy.
+        TensorBoard does not count. It is 0 while a task is missing, starts or ends, or its agent is silent: such a task
+        may be busy.
         """
         if not self.lifecycle.published or self.lifecycle.verdict or self.missing():
             return 0.0

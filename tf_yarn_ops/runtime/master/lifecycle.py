@@ -154,7 +154,8 @@ class Decision(NamedTuple):
     cause : str
         The cause of ``restart`` and ``start``, for log and report.
     replaced_task : TaskId or None
-        The task that gets another container before the action, because its node is excluded.
+        The task that failed on an excluded node. It gives its container up before the action, which is ``restart`` in
+        either mode; for a task that `starts_alone` it is ``none``, and the command starts as its next agent registers.
     released : tuple of TaskId
         The tasks of ``release``.
     """
@@ -230,7 +231,10 @@ def may_be_a_consequence(rules: Rules, state: State, event: Exited) -> bool:
 
 
 def excluded_nodes(rules: Rules, state: State) -> Dict[str, NodeFailures]:
-    """Return the nodes of which no new container is taken, by their addresses; agents that are there go on."""
+    """Return the nodes of which no new container is taken, by their addresses.
+
+    An agent that is there goes on until its command fails.
+    """
     return {
         node: failures for node, failures in state.failures.items() if 0 < rules.exclude_node_after <= failures.number
     }
@@ -376,7 +380,7 @@ def _lost(rules: Rules, state: State, event: Lost) -> Tuple[State, Decision]:
 
 
 def starts_alone(rules: Rules, task: TaskId) -> bool:
-    """Return whether the others go on while a task gets another container."""
+    """Return whether the others go on while a task gets another container, whatever the mode."""
     return not rules.roles[task.type].in_cluster or (rules.workers_rejoin and task.type == "worker")
 
 

@@ -172,7 +172,7 @@ class ContainerChecks:
         )
 
     def _orphaned(self, tasks: Sequence[TaskId], now: float) -> Optional[Verdict]:
-        """End the job if a task waits for a container and none is requested or about to register."""
+        """End the job if needed tasks lack a container and none of any is requested or about to register."""
         if now - self._alone_since <= ANSWER_SECONDS:
             return None
         return Verdict(Reason.CONTAINER_LOST, f"no container is left for {list_names(tasks)}")

@@ -162,9 +162,9 @@ def kill_by_rest(
 ) -> None:
     """Ask the ResourceManager to kill the application, with our diagnostics.
 
-    On a secured cluster the container's own token proves who asks. The last resort if the interpreter has no grpcio, if
-    Skein does not take the verdict, or if the coordinator itself has failed. YARN ends this process after an accepted
-    kill, so a return means that no ResourceManager accepted the kill, or that it was forgotten in a restart.
+    On a secured cluster the container's own token proves who asks. The last resort if Skein does not take the
+    verdict, or if the coordinator itself has failed. YARN ends this process after an accepted kill, so a return means
+    that no ResourceManager accepted the kill, or that it was forgotten in a restart.
     """
     body = json.dumps({"state": "KILLED", "diagnostics": diagnostics}).encode()
     headers = {"Content-Type": "application/json", "X-XSRF-HEADER": "ytf", **token_header(os.environ)}
