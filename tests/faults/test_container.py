@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import itertools
 import json
 import os
 import re
@@ -60,14 +61,18 @@ def killed_by_yarn(rig):
 def agents_replaced(rig):
     """Each time YARN gives a container, which takes the vacated index, and all tasks start again."""
     application = rig.submit(job(f"[ $YTF_ROUND = 3 ] || {FOREVER}", losses=2, workers=2))
+    containers = []
     for number, round_number in ((signal.SIGTERM, 1), (signal.SIGKILL, 2)):
-        rig.live(application, round_number=round_number)
+        live = rig.live(application, round_number=round_number)
+        containers.append({task.container_id for task in live.tasks})
         struck = time.time()
         kill(rig.agents(application)[:1], number)
 
     def expect(report):
         assert ["was lost" in each.cause for each in report.rounds[1:]] == [True, True], report
         assert [task.task for task in report.tasks] == ["worker:0", "worker:1"], report
+        containers.append({task.container_id for task in report.tasks})
+        assert [len(new - old) for old, new in itertools.pairwise(containers)] == [1, 1], containers
 
     return rig.end(application, struck, expect=expect)
 
