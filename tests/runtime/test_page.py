@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 import pytest
 
 from support.axe import complaints
-from support.browser import browsing
+from support.browser import browsing, check_console
 from support.firefox import firefox
 from support.job_page import APP, START, coordinated, many, served, status
 from support.waiting import until
@@ -76,11 +76,13 @@ def visiting(page, errors=()):
     errors : sequence of str, optional
         An error that contains one of these texts is expected.
     """
-    page.complaints.clear()
-    yield page
-    page.goto("about:blank")
-    unexpected = [text for text in page.complaints if not any(known in text for known in errors)]
-    assert not unexpected, f"errors in the browser's console: {unexpected}"
+    try:
+        yield page
+    finally:
+        page.goto("about:blank")  # a page that a failed test leaves asks on
+        seen = page.complaints.copy()
+        page.complaints.clear()
+    check_console(seen, errors)
 
 
 @contextlib.contextmanager

@@ -70,7 +70,12 @@ def browsing(browser=None, *, width=1280, height=900, scripts=True, errors=()):
             )
             page.on("pageerror", lambda error: page.complaints.append(str(error)))
             yield page
-            unexpected = [text for text in page.complaints if not any(known in text for known in errors)]
-            assert not unexpected, f"errors in the browser's console: {unexpected}"
+            check_console(page.complaints, errors)
         finally:
             context.close()
+
+
+def check_console(complaints, errors=()):
+    """Raise AssertionError if an error of a browser's console contains none of the expected texts."""
+    unexpected = [text for text in complaints if not any(known in text for known in errors)]
+    assert not unexpected, f"errors in the browser's console: {unexpected}"
