@@ -50,7 +50,7 @@ from typing_extensions import assert_type
 from tf_yarn_ops import Fault, Identity, JobSpec, Launcher, SpecInvalid, TaskSpec, __version__, discover
 
 assert_type(Launcher(discover("http://rm:8088")).submit(JobSpec(tasks={"worker": TaskSpec()})), str)
-assert_type(Identity("digits"), Identity)
+assert_type(Identity("digits").key, str)
 assert_type(SpecInvalid("x").faults, tuple[Fault, ...])
 assert_type(__version__, str)
 """
