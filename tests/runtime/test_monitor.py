@@ -106,7 +106,7 @@ def test_job_that_stands_still_names_for_how_long_and_which_tasks():
     state, _ = standing_still()
     expired = ContainerChecks(state).check_deadlines(BEGAN + 3600)
     running = ", ".join(rf"{task} \(on h {SINCE}\)" for task in ("ps:0", "worker:0", "worker:1"))
-    words = rf"no task has used CPU or GPUs, written output or metrics for 3600 s; running: {running}"
+    words = rf"no task has used CPU or GPUs, or written to its log or metrics for 3600 s; running: {running}"
     assert expired.reason is Reason.STALLED and re.fullmatch(words, expired.message), expired.message
 
 

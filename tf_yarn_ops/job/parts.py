@@ -186,7 +186,7 @@ class Deadlines(Part):
     stall: float = option(
         0.0,
         kinds.SECONDS,
-        "How long the job may make no progress: no CPU, GPU, output or metrics in any running task; 0 for no limit.",
+        "How long all running tasks may be idle: no CPU, no GPU, no lines in the log, no metrics; 0 for no limit.",
         name="stall_timeout",
     )
     stop_grace: float = option(10.0, kinds.SECONDS, "Between SIGTERM and SIGKILL when a command is ended.")

@@ -192,8 +192,8 @@ class JobReport:
     first_failure : str or None
         The task that failed first.
     metrics : mapping or None
-        The JSON object that the chief (without a chief: worker 0) wrote into YTF_RESULT_FILE, with the values of the
-        job's secret variables masked.
+        Of the chief, else of worker 0, else of the first awaited task that wrote some: the last value of each metric,
+        and the JSON object in YTF_RESULT_FILE, whose values win. The values of the job's secret variables are masked.
     tensorboard_url, output_path : str or None
     working_path : str or None
         Where the work of a job with ``commit`` lies that is not committed.

@@ -82,7 +82,7 @@ class Usage(NamedTuple):
     cpu_seconds : float
         Of the command since its start.
     idle_seconds : float
-        Since the command used CPU or GPUs, wrote output or metrics.
+        Since the command used CPU or GPUs, or wrote to its log or metrics.
     gpus : int or None
         The GPUs that ``nvidia-smi`` shows the task; None, like the next four, where there is none.
     gpu_percent : float or None

@@ -63,7 +63,8 @@ class AgentServer:
     async def on_connect(self, connection: Connection, message: Dict[str, Any]) -> Optional[Peer]:
         """Accept a registration and return its peer, or refuse it with the reason and return None.
 
-        A session of ``ytf exec`` is served to its end, and has no peer either.
+        An agent on an excluded node gets no reason: its container is given back. A session of ``ytf exec`` is served to
+        its end, and has no peer either.
         """
         container, state = str(message.get("container")), self._state
         if message["type"] in self._sessions:

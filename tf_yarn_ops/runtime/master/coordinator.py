@@ -2,8 +2,8 @@
 
 It runs in the application master, or for `local://` in a process of this machine. `lifecycle.decide` decides on an
 event, and `JobState` makes effects of the decision; the parts around it make events of messages (`AgentServer`) and of
-Skein's containers (`ContainerMonitor`). A verdict needs no client. It is final, except that a commit that fails, or on
-this machine an abort, replaces a success.
+Skein's containers (`ContainerMonitor`). A verdict needs no client. It is final, except that a commit that fails, an
+error of the coordinator itself, or on this machine an abort, replaces a success.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """The lifecycle of a job: `decide`, a pure function from events to decisions.
 
 The coordinator passes an event (an agent registered, a command exited, a container was lost, a deadline passed);
-`decide` returns the next state and the next action. After the verdict it changes nothing; only a commit that fails, and
-`JobState.abort` on this machine, replace a success.
+`decide` returns the next state and the next action. After the verdict it changes nothing; what replaces a success (see
+`Coordinator`) goes past it.
 """
 
 from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple, Union

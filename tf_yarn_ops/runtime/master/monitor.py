@@ -227,7 +227,8 @@ class ContainerChecks:
         if stall and (idle := self._state.idle_seconds(now)) >= stall:
             return Verdict(
                 Reason.STALLED,
-                f"no task has used CPU or GPUs, written output or metrics for {idle:.0f} s; {self._unfinished(now)}",
+                f"no task has used CPU or GPUs, or written to its log or metrics for {idle:.0f} s; "
+                f"{self._unfinished(now)}",
             )
         return None
 

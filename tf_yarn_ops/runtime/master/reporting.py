@@ -47,10 +47,10 @@ def build_report(
     tensorboard_url : str or None
         Where TensorBoard answers.
     live : bool, optional
-        True keeps the present states of the tasks. False (default) counts a task as lost whose command runs at the
-        verdict and may not linger: its container ends with the job.
+        True keeps the present states of the tasks. False (default) reports a command as lost that runs at the verdict
+        and may not linger: its container ends with the job.
     every_tail : bool, optional
-        True keeps the ends of the logs of tasks that did not fail. Default false: YARN's diagnostics are small.
+        True keeps the ends of all tasks' logs. Default false: of failed tasks only, as YARN's diagnostics are small.
     """
     job, board, verdict = state.job, state.job.tensorboard, state.lifecycle.verdict
     failed = {failure.peer.task for failure in state.deferred.waiting if failure.peer.is_current(failure.message)}
