@@ -144,6 +144,21 @@ def test_report_names_the_work_that_a_killed_coordinator_has_left(staging):
             assert {name: getattr(report, name) for name in paths} == paths
 
 
+def test_report_of_a_kill_has_the_tasks_that_yarn_has_no_room_for(staging):
+    leave(staging, 100.0)
+    ours = JobReport(application(7)["id"], reason=Reason.KILLED, message="seen", omitted_tasks=1)
+    with contextlib.closing(Session(staging.cluster)) as session:
+        for _ in range(2):  # the first call writes the record
+            report = session.read(
+                application(
+                    7, "KILLED", user=USER, finalStatus="KILLED", launchTime=1700000010000, finishedTime=ENDED * 1000,
+                    applicationType="skein", diagnostics=verdict_text(ours),
+                )
+            )  # fmt: skip
+            assert [task.task for task in report.tasks] == ["worker:0"]
+            assert (report.reason, report.omitted_tasks) == (Reason.KILLED, 0)
+
+
 def test_what_yarn_has_kept_of_the_tasks_is_newer_than_the_snapshot(staging):
     leave(staging, 100.0)
     ours = JobReport(

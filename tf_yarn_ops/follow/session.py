@@ -146,8 +146,9 @@ class Session:
 
     def finish(self, ended: JobReport, is_job: bool = True) -> JobReport:
         """Return the report of an ended application, with the last holder of its lease; delete its directory."""
-        ended = with_recorded_tasks(self.cluster, with_holder(self.staging, ended))
-        self.forget(ended, is_job)
+        ended = with_holder(self.staging, ended)
+        self.forget(ended, is_job)  # it may write the record
+        ended = with_recorded_tasks(self.cluster, ended)
         return with_recorded_paths(self.cluster, ended) if is_job else ended
 
     def forget(self, ended: JobReport, is_job: bool = True) -> None:

@@ -188,7 +188,8 @@ class JobReport:
     rounds : tuple of Round
     tasks : tuple of TaskReport
     omitted_tasks : int
-        The number of tasks that ``tasks`` lacks, because YARN's diagnostics are small; the job's record has them all.
+        The number of tasks that ``tasks`` lacks, because YARN's diagnostics are small. The job's record has them all,
+        except after a kill in the first 10 s, which leaves no snapshot.
     first_failure : str or None
         The task that failed first.
     metrics : mapping or None
