@@ -52,17 +52,8 @@ def no_cluster_in_the_environment(tmp_path, monkeypatch):
 @pytest.fixture
 def site(tmp_path, monkeypatch):
     """Return a `support.airflow_task.Site`: a fake YARN, and the connection tf_yarn_default to it."""
-    from support.airflow_task import Site
-    from support.fake_yarn import FakeYarn, serving
+    from support.airflow_task import serving_site
 
-    (tmp_path / "files").mkdir()
-    yarn = FakeYarn()
-    yarn.conf = {
-        "fs.defaultFS": "viewfs://mini",
-        "yarn.application.classpath": "/etc/hadoop/conf",
-        "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path / 'files'}",
-    }
-    with serving(yarn) as url:
-        connection = {"conn_type": "tf_yarn", "host": url, "extra": {"unreachable_timeout": 1}}
-        monkeypatch.setenv("AIRFLOW_CONN_TF_YARN_DEFAULT", json.dumps(connection))
-        yield Site(yarn, url)
+    with serving_site(tmp_path / "files") as site:
+        monkeypatch.setenv("AIRFLOW_CONN_TF_YARN_DEFAULT", json.dumps(site.connection))
+        yield site

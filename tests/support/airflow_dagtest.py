@@ -1,9 +1,13 @@
 """A program for tests: run DAGs of the Airflow of ``AIRFLOW_HOME`` by ``dag.test()``, in turn.
 
-python airflow_dagtest.py ANSWER CONF DAG...
+python airflow_dagtest.py ANSWER CONF DAG... [-- FILE]
+
+The file is run as a program when the answer is there.
 """
 
 import json
+import os
+import runpy
 import sys
 from pathlib import Path
 
@@ -30,8 +34,12 @@ def run(dag, conf):
 
 def main():
     answer, conf, *names = sys.argv[1:]
+    names, then = (names[:-2], names[-1]) if "--" in names else (names, None)
     bag = DagBag()
-    Path(answer).write_text(json.dumps({name: run(bag.dags[name], json.loads(conf)) for name in names}))
+    Path(f"{answer}.new").write_text(json.dumps({name: run(bag.dags[name], json.loads(conf)) for name in names}))
+    os.rename(f"{answer}.new", answer)
+    if then:
+        runpy.run_path(then, run_name="__main__")
 
 
 if __name__ == "__main__":

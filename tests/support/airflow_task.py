@@ -10,7 +10,7 @@ from airflow.sdk.execution_time import task_runner
 from airflow.sdk.execution_time.comms import ErrorResponse, PutVariable, VariableResult
 
 from support import airflow_setup
-from support.fake_yarn import STAMP, verdict_text
+from support.fake_yarn import STAMP, FakeYarn, serving, verdict_text
 from support.waiting import until
 from tf_yarn_ops.airflow import TensorFlowYarnOperator, task_instance
 from tf_yarn_ops.hadoop.cluster import current_user
@@ -28,6 +28,7 @@ class Site:
 
     def __init__(self, yarn, url):
         self.yarn, self.url = yarn, url
+        self.connection = {"conn_type": "tf_yarn", "host": url, "extra": {"unreachable_timeout": 1}}
 
     def operator(self, **arguments):
         return TensorFlowYarnOperator(**{"task_id": "train", "poll_interval": 0.05, **JOB, **arguments})
@@ -77,6 +78,20 @@ class Site:
 
     def submissions(self):
         return self.yarn.count("POST", "/ws/v1/cluster/apps") - self.yarn.count("POST", "/ws/v1/cluster/apps/new")
+
+
+@contextmanager
+def serving_site(files):
+    """Serve the fake YARN of a `Site`, whose file system is this folder."""
+    files.mkdir()
+    yarn = FakeYarn()
+    yarn.conf = {
+        "fs.defaultFS": "viewfs://mini",
+        "yarn.application.classpath": "/etc/hadoop/conf",
+        "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{files}",
+    }
+    with serving(yarn) as url:
+        yield Site(yarn, url)
 
 
 class VariableServer:

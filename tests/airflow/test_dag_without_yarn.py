@@ -1,7 +1,8 @@
-"""A DAG on ``local://``: operator, sensor and trigger follow jobs of this machine, without YARN."""
+"""``dag.test()`` without YARN, as in ``airflow dags test``: jobs of this machine (``local://``), and Ctrl-C on the wire."""
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -9,8 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 from support.airflow_site import plain_environ
+from support.airflow_task import ID, SECOND, serving_site
 from support.programs import ROOT
 from support.secret_spellings import job_of_secrets
+from support.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -72,44 +75,67 @@ with DAG("functions", schedule=None):
 """
 
 
+#: After the first Ctrl-C Airflow goes on to the second task.
+INTERRUPTED = """
+from airflow.sdk import DAG
+from tf_yarn_ops.airflow import TensorFlowYarnOperator
+
+JOB = {"cluster_requirement": "worker:1", "task_command": "sleep 600", "poll_interval": 0.2, "tf_yarn_conn_id": "wire"}
+
+with DAG("interrupted", schedule=None) as dag:
+    sync = TensorFlowYarnOperator(task_id="sync", **JOB)
+    sync >> TensorFlowYarnOperator(task_id="deferred", deferrable=True, trigger_rule="all_done", **JOB)
+
+if __name__ == "__main__":
+    dag.test()
+"""
+
+
 @pytest.fixture(scope="module")
 def ran(airflow_database, tmp_path_factory):
-    """Run both DAGs in one process, whose Airflow has this machine as its connections; return their ends and the output."""
+    """Run two DAGs in one process, whose Airflow has this machine as its connections; return their ends and the output.
+
+    The process goes on to the DAG to interrupt, whose connection is a fake YARN: a second one would import Airflow again.
+    """
     folder = tmp_path_factory.mktemp("local")
     secret = job_of_secrets(folder, waits=False)
     command = secret.command.replace("exit 4", "exit 0")
     (folder / "secrets.json").write_text(json.dumps({"task_command": command, "env": secret.env}))
-    home, answer, temporary = folder / "home", folder / "answer.json", folder / "temporary"
-    (home / "dags").mkdir(parents=True)
+    home, answer, log, temporary = (folder / name for name in ("home", "answer.json", "log", "temporary"))
+    dags = home / "dags"
+    dags.mkdir(parents=True)
     temporary.mkdir()
-    (home / "dags" / "tried.py").write_text(DAG_FILE.replace("SECRETS", repr(str(folder / "secrets.json"))))
-    (home / "dags" / "functions.py").write_text(FUNCTION_FILE)
+    (dags / "tried.py").write_text(DAG_FILE.replace("SECRETS", repr(str(folder / "secrets.json"))))
+    (dags / "functions.py").write_text(FUNCTION_FILE)
+    (dags / "interrupted.py").write_text(INTERRUPTED)
     shutil.copy(airflow_database, home / "airflow.db")
-    connections = {
-        "tf_yarn_default": {"conn_type": "tf_yarn", "host": f"local://{folder}/jobs"},
-        "functions": {"conn_type": "tf_yarn", "host": f"local://{folder}/functions"},
-        "hidden": {"conn_type": "aws", "login": "me", "password": "geheim-1"},
-    }
-    environ = {
-        **plain_environ(),
-        **{f"AIRFLOW_CONN_{name.upper()}": json.dumps(value) for name, value in connections.items()},
-        "AIRFLOW_HOME": str(home),
-        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
-        "TMPDIR": str(temporary),
-    }
-    done = subprocess.run(
-        [sys.executable, RUNNER, answer, "{}", "tried", "functions"],
-        env=environ,
-        cwd=home,
-        text=True,
-        timeout=300,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    assert done.returncode == 0, done.stdout[-6000:]
-    return SimpleNamespace(**json.loads(answer.read_text()), output=done.stdout, secret=secret, folder=folder)
+    words = [sys.executable, RUNNER, answer, "{}", "tried", "functions", "--", dags / "interrupted.py"]
+    with serving_site(folder / "files") as site, open(log, "w") as output:
+        connections = {
+            "tf_yarn_default": {"conn_type": "tf_yarn", "host": f"local://{folder}/jobs"},
+            "functions": {"conn_type": "tf_yarn", "host": f"local://{folder}/functions"},
+            "hidden": {"conn_type": "aws", "login": "me", "password": "geheim-1"},
+            "wire": site.connection,
+        }
+        environ = {
+            **plain_environ(),
+            **{f"AIRFLOW_CONN_{name.upper()}": json.dumps(value) for name, value in connections.items()},
+            "AIRFLOW_HOME": str(home),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
+            "NO_PROXY": "127.0.0.1,localhost",
+            "TMPDIR": str(temporary),
+        }
+        process = subprocess.Popen(words, env=environ, cwd=home, stdin=subprocess.DEVNULL, stdout=output,
+                                   stderr=output, start_new_session=True)  # fmt: skip
+        try:
+            until(lambda: answer.exists() or process.poll() is not None, 300)
+            assert answer.exists(), log.read_text()[-6000:]
+            yield SimpleNamespace(**json.loads(answer.read_text()), output=log.read_text(), secret=secret, folder=folder,
+                                  process=process, log=log, site=site)  # fmt: skip
+        finally:
+            process.kill()
+            process.wait()
 
 
 def test_operator_sensor_and_trigger_follow_jobs_of_this_machine(ran):
@@ -132,3 +158,12 @@ def test_function_trains_with_its_arguments_and_its_value_is_the_xcom(ran):
     assert run["state"] == "failed" and "in failing" in output and "KeyError: 'no feature 6" in output, output[-9000:]
     assert "geheim" not in output
     assert [*(ran.folder / "temporary").glob("ytf-function-*")] == []
+
+
+def test_ctrl_c_kills_what_the_task_or_its_trigger_waits_for(ran):
+    """Nothing trains on."""
+    for application in (ID, SECOND):
+        until(lambda name=application: f"{name} ACCEPTED in queue" in ran.log.read_text(), 200, 0.1, ran.log.read_text)
+        ran.process.send_signal(signal.SIGINT)
+        until(lambda name=application: ran.site.yarn.apps[name]["state"] == "KILLED", 60, what=ran.log.read_text)
+    assert ran.process.wait(60) != 0
