@@ -86,7 +86,7 @@ def pytest_xdist_make_scheduler(config, log):
                 return "doors"
             if file.startswith("tests/secure/"):
                 return "secure"
-            if re.search(r"\b(tree_of|imported_modules)\b", read_test(path)):
+            if re.search(r"\b(nodes_of|tree_of|imported_modules)\b", read_test(path)):
                 return "sources"  # one worker parses the package's modules
             return "airflow" if everything and drives_airflow(path) else file
 
@@ -164,6 +164,7 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_collection_finish():
     gc.freeze()
+    gc.set_threshold(50_000)  # the tests that read all sources would search their syntax trees again and again
     gc.enable()
 
 
@@ -231,11 +232,11 @@ def browsing():
     return support.browser.browsing
 
 
-@pytest.fixture(autouse=True)
-def all_is_logged():
+def pytest_runtest_setup():
     """Undo what a command that ran in this process has set: the programs hide their own log below WARNING."""
     for name in ("tf_yarn_ops", "tf_yarn_ops.hadoop", "tf_yarn_ops.doctor.probe"):
-        logging.getLogger(name).setLevel(logging.NOTSET)
+        if logging.getLogger(name).level:  # to set a level takes a while: it clears what all loggers remember
+            logging.getLogger(name).setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="module")

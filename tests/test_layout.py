@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.packages import product_wheel
-from support.source import MODULES, PACKAGE, ROOT, imported_modules, name_of, tree_of
+from support.source import MODULES, PACKAGE, ROOT, imported_modules, name_of, nodes_of, tree_of
 
 RUNTIME = sorted((PACKAGE / "runtime").rglob("*.py"))
 #: docs/design.md, section "Rooms". A room imports itself and the rooms that its row names, and no other.
@@ -278,7 +278,7 @@ def test_import_is_light(module):
 def test_no_print_and_no_bare_except():
     faults = []
     for path in MODULES:
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
                 faults.append(f"{path}:{node.lineno}: print; use logging, in the command line click.echo")
             if isinstance(node, ast.ExceptHandler) and node.type is None:

@@ -9,7 +9,7 @@ import sys
 import click
 import pytest
 
-from support.source import MODULES, ROOT, tree_of
+from support.source import MODULES, ROOT, nodes_of
 from tf_yarn_ops.azkaban.commands import azkaban
 from tf_yarn_ops.cli.cache import cache
 from tf_yarn_ops.cli.parameters import ALL
@@ -35,10 +35,10 @@ PRODUCED = {
 NO_INTERPRETER = ("cannot execute: required file not found", "bad interpreter")
 
 
-def texts_of(tree):
-    """Yield the strings of a module; values in an f-string are ``...``, and docstrings are left out."""
+def texts_of(nodes):
+    """Yield the strings among the nodes of a module; values in an f-string are ``...``, and docstrings are left out."""
     inner = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Expr):
             inner.add(node.value)
         elif isinstance(node, ast.JoinedStr):
@@ -52,7 +52,7 @@ def texts_of(tree):
 def texts_below(folder):
     """Return the strings of the package, or of all tests but this one."""
     files = MODULES if folder == "tf_yarn_ops" else sorted((ROOT / folder).rglob("*.py"))
-    return [text for file in files if file.name != "test_errors_page.py" for text in texts_of(tree_of(file))]
+    return [text for file in files if file.name != "test_errors_page.py" for text in texts_of(nodes_of(file))]
 
 
 def is_quoted(text, sources):
@@ -91,7 +91,7 @@ def test_script_without_its_interpreter_has_one_of_two_texts(tmp_path):
 def test_a_text_that_nobody_prints_would_be_seen():
     assert is_quoted("no coordinator on ..., ports ... to", texts_below("tf_yarn_ops"))
     assert not is_quoted("no coordinator at ..., ports ... to", texts_below("tf_yarn_ops"))
-    assert list(texts_of(ast.parse("'''A docstring.'''\na = f'x {y} ' 'z'\n"))) == ["x ... z"]
+    assert list(texts_of(ast.walk(ast.parse("'''A docstring.'''\na = f'x {y} ' 'z'\n")))) == ["x ... z"]
 
 
 def test_each_row_has_four_cells_and_each_text_stands_once():

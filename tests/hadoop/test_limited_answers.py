@@ -38,8 +38,8 @@ ANSWERS = {
     "flood": (HEAD + b"\r\n", lambda connection: [connection.sendall(b"A" * 65536) for _ in range(16_384)]),
     "silence": (b"", lambda connection: time.sleep(60)),
     "compressed": (
-        HEAD + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"x" * (64 << 20)),
-        lambda connection: None,
+        HEAD + b"Content-Encoding: gzip\r\n\r\n",
+        lambda connection: connection.sendall(gzip.compress(b"x" * (64 << 20), 1)),
     ),
 }
 
