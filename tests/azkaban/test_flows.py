@@ -125,6 +125,27 @@ VALUES = ["", " ", " leading and trailing ", "a,b", "it's \"quoted\"", "$HOME $$
           "blank  \"double\" 'single' ; & | < > \nline\ttab \u6f22"]  # fmt: skip
 
 
+def evil_variables(folder, prefix="env."):
+    """Return properties with variables by which a job would lead its launcher elsewhere, or have it read a secret."""
+    home = folder / "home" / "tf_yarn_ops"
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "site.yaml").write_text("S3cret: in a home\n")
+    (folder / "secret").write_text("root:S3cret:20228:0\n")
+    values = {
+        "YTF_SITE": folder / "secret",
+        "XDG_CONFIG_HOME": folder / "home",
+        "HOME": folder,
+        "PATH": folder,
+        "HADOOP_CONF_DIR": folder,
+        "YTF_RESOURCEMANAGER": "http://127.0.0.1:1",
+        "KRB5_CONFIG": folder / "secret",
+        "SSL_CERT_FILE": folder / "secret",
+        "https_proxy": "http://127.0.0.1:1",
+        "PYTHONPATH": folder,
+    }
+    return {f"{prefix}{name}": str(value) for name, value in values.items()}
+
+
 @pytest.fixture(scope="module")
 def overridden(site, tmp_path_factory):
     """Run a flow in which user, a job before and the program try to choose keys of others; return execution and folder.
@@ -147,7 +168,7 @@ def overridden(site, tmp_path_factory):
         "before": {"type": "command", "command": "/bin/bash before.sh"},
         "train": {**own, "tf.entry_point": "dump it.py", "tf.env.MY_DUMP": f"{folder}/dump.json",
                   "tf.env.MY_RESULT": f"{folder}/evil.json", "tf.input": "/in put/\u00e9,$x", "dependencies": "before",
-                  "env.HADOOP_USER_NAME": "stranger"},
+                  "env.HADOOP_USER_NAME": "stranger", **evil_variables(folder), **evil_variables(folder, "ENV.")},
         "evaluate": {"tf.command": "true", "tf.dry_run": "true", "dependencies": "train"},
     }, {"before.sh": f"echo '{outputs}' > $JOB_OUTPUT_PROP_FILE", "dump it.py": DUMP})  # fmt: skip
     execution = site.start(jobs, "evaluate", parameters={"azkaban.flow.execid": "1"}, newer=True).wait()
@@ -191,6 +212,12 @@ def test_outputs_and_flow_parameters_do_not_change_the_identity(site, overridden
     site.assert_nothing_left(execution)
 
 
+def test_variables_of_a_job_do_not_reach_its_launcher(overridden):
+    log = "".join(overridden[0].messages("train"))
+    assert "root:S3cret" not in log and "S3cret: in" not in log
+    assert re.search(r"ENV\.YTF_SITE, .*env\.YTF_SITE, .*env\.https_proxy: ignored", log), log
+
+
 def test_every_fault_of_a_request_is_reported_at_once(site, project):
     folder = project({"train": {"tf.comand": "true", "tf.worker.memory": "many", "tf.worker.instances": "-1",
                                 "tf.sucess": "chief", "tf.queue_timeout": "soon", "tony.worker.instances": "3"}})  # fmt: skip
@@ -219,37 +246,6 @@ def test_the_sites_limits_are_not_a_jobs_to_lift(site, project, tmp_path):
         "tf.queue: 'default' is not one of the queues that this site allows: low" in log and "allows 200 MiB" in log
     ), log
     assert site.applications(execution) == []
-
-
-def evil_variables(folder, prefix="env."):
-    """Return properties with variables by which a job would lead its launcher elsewhere, or have it read a secret."""
-    home = folder / "home" / "tf_yarn_ops"
-    home.mkdir(parents=True, exist_ok=True)
-    (home / "site.yaml").write_text("S3cret: in a home\n")
-    (folder / "secret").write_text("root:S3cret:20228:0\n")
-    values = {
-        "YTF_SITE": folder / "secret",
-        "XDG_CONFIG_HOME": folder / "home",
-        "HOME": folder,
-        "PATH": folder,
-        "HADOOP_CONF_DIR": folder,
-        "YTF_RESOURCEMANAGER": "http://127.0.0.1:1",
-        "KRB5_CONFIG": folder / "secret",
-        "SSL_CERT_FILE": folder / "secret",
-        "https_proxy": "http://127.0.0.1:1",
-        "PYTHONPATH": folder,
-    }
-    return {f"{prefix}{name}": str(value) for name, value in values.items()}
-
-
-def test_variables_of_a_job_do_not_reach_its_launcher(site, project, tmp_path):
-    own = {**evil_variables(tmp_path), **evil_variables(tmp_path, "ENV.")}
-    execution = site.run(project({"train": {"tf.command": "true", **own}}), "train")
-    log = "".join(execution.messages("train"))
-    assert "root:S3cret" not in log and "S3cret: in" not in log
-    assert execution.status == "SUCCEEDED", log
-    assert re.search(r"ENV\.YTF_SITE, .*env\.YTF_SITE, .*env\.https_proxy: ignored", log), log
-    site.assert_nothing_left(execution)
 
 
 def test_variables_of_the_administrator_reach_the_launcher(site, project, tmp_path):

@@ -156,20 +156,6 @@ def test_cancel_while_training_or_queued_leaves_nothing(site, tmp_path):
     site.assert_nothing_left(first)
 
 
-def test_cancelled_between_two_attempts_nothing_starts(site, tmp_path):
-    """The next execution does not wait for the retry that Azkaban has dropped."""
-    execution = start(site, tmp_path / "first", "exit 3", name="between", retries="1", retry__backoff="600000")
-    execution.wait(until=lambda seen: seen.attempts)
-    waiting = start(site, tmp_path / "second", "true", name="between", tf__previous="wait")
-    until(lambda: f"waiting for execution {execution.execid} of this training" in waiting.log("train"), PATIENCE, 0.3)
-    assert cancel(site, execution) < KILLED_WITHIN
-    assert execution.attempts == [("train", 0, "FAILED"), ("train", 1, "KILLED")]
-    assert len(site.applications(execution)) == 1
-    assert waiting.wait().status == "SUCCEEDED", waiting.all_logs()
-    for one in (execution, waiting):
-        site.assert_nothing_left(one)
-
-
 # --- the launcher dies --------------------------------------------------------------------------
 
 
@@ -289,47 +275,77 @@ def test_lease_of_a_lost_machine_ends_the_training_for_the_next(site, lost, tmp_
 # --- other executions of the job ----------------------------------------------------------------
 
 
-def test_superseded_execution_or_one_of_another_server_does_not_train(site, tmp_path):
-    first = start(site, tmp_path / "first", name="kill", tf__previous="kill", retries="1")
+@pytest.fixture(scope="module")
+def superseding(site, tmp_path_factory):
+    """Return an execution, the one that superseded it and trains, and one of another server; of the first two the trainings."""
+    folder = tmp_path_factory.mktemp("superseding")
+    first = start(site, folder / "first", name="kill", tf__previous="kill", retries="1")
     application = site.wait_for_training(first)
-    second = start(site, tmp_path / "second", name="kill", tf__previous="kill")
+    second = start(site, folder / "second", name="kill", tf__previous="kill")
     first.wait()
+    trains = site.wait_for_training(second)
+    other = start(site, folder / "other", name="kill", server="10.0.0.7", tf__previous="kill")
+    return first, second, other.wait(), application, trains
+
+
+def test_superseded_execution_or_one_of_another_server_does_not_train(site, superseding):
+    first, second, other, application, trains = superseding
     assert first.attempts == [("train", attempt, "FAILED") for attempt in range(2)], first.all_logs()
     for attempt in range(2):
         assert any(line.startswith("SUPERSEDED: ") for line in first.messages("train", attempt)), first.all_logs()
     assert [item["id"] for item in site.applications(first)] == [application]
-    trains = site.wait_for_training(second)
-    other = start(site, tmp_path / "other", name="kill", server="10.0.0.7", tf__previous="kill")
-    assert other.wait().attempts == [("train", 0, "FAILED")], other.all_logs()
+    assert other.attempts == [("train", 0, "FAILED")], other.all_logs()
     said = f"SUBMISSION_REJECTED: '{trains}' of execution {second.execid} of this job is RUNNING. An executor has "
     assert any(line.startswith(said) for line in other.messages("train")), other.all_logs()
     assert site.applications(other) == [] and site.live(second) == [trains]
-    cancel(site, second)
-    for execution in (first, second, other):
+    for execution in (first, other):
         site.assert_nothing_left(execution)
 
 
-def test_an_execution_waits_for_the_retries_of_an_earlier_one(site, tmp_path):
-    """Nobody reads its log, which ends no training."""
+def test_a_resourcemanager_that_hangs_does_not_hold_up_a_cancel(site, superseding, minicluster):
+    _, execution, *_, application = superseding
+    minicluster.stop_daemon("rm", signal.SIGSTOP)
+    try:
+        assert cancel(site, execution) < KILLED_WITHIN
+        assert f"ytf kill {application}" in execution.log("train"), execution.log(
+            "train"
+        )  # what a person can do who reads it
+    finally:
+        minicluster.stop_daemon("rm", signal.SIGCONT)
+    site.launcher.kill(application, "the test is over")
+    site.assert_nothing_left(execution)
+
+
+def test_next_execution_waits_for_retries_of_earlier_ones_until_cancelled(site, tmp_path):
+    """The first execution is cancelled between two attempts: nothing starts, and the second one trains at once.
+
+    Nobody reads the log of the third one, which ends no training.
+    """
+    first = start(site, tmp_path / "first", "exit 3", name="wait", retries="1", retry__backoff="600000")
+    first.wait(until=lambda seen: seen.attempts)
     command = (
         f"test -e {tmp_path}/mark || {{ touch {tmp_path}/mark; exit 3; }}; "
         f"until test -e {tmp_path}/finish; do sleep 0.2; done"
     )
     own = {"name": "wait", "tf__previous": "wait", "tf__lease": "60"}
-    first = start(site, tmp_path / "first", command, retries="1", retry__backoff="8000", **own)
-    until(lambda: site.live(first), PATIENCE, 0.3)
-    second = start(site, tmp_path / "second", "true", type="deaf", **own)
-    first.wait(until=lambda seen: seen.attempts)
-    site.wait_for_training(first)
-    assert site.applications(second) == [], second.all_logs()
+    second = start(site, tmp_path / "second", command, retries="1", retry__backoff="8000", **own)
+    until(lambda: f"waiting for execution {first.execid} of this training" in second.log("train"), PATIENCE, 0.3)
+    assert cancel(site, first) < KILLED_WITHIN
+    assert first.attempts == [("train", 0, "FAILED"), ("train", 1, "KILLED")]
+    assert len(site.applications(first)) == 1
+    until(lambda: site.live(second), PATIENCE, 0.3)
+    third = start(site, tmp_path / "third", "true", type="deaf", **own)
+    second.wait(until=lambda seen: seen.attempts)
+    site.wait_for_training(second)
+    assert site.applications(third) == [], third.all_logs()
     (tmp_path / "finish").touch()
-    assert (first.wait().attempts, second.wait().attempts) == (
+    assert (second.wait().attempts, third.wait().attempts) == (
         [("train", 0, "FAILED"), ("train", 1, "SUCCEEDED")],
         [("train", 0, "SUCCEEDED")],
-    ), second.all_logs()
-    assert second.outputs["train"]["tf.result.reason"] == "SUCCEEDED"
-    assert site.applications(second)[0]["startedTime"] >= site.applications(first)[-1]["finishedTime"]
-    for execution in (first, second):
+    ), third.all_logs()
+    assert third.outputs["train"]["tf.result.reason"] == "SUCCEEDED"
+    assert site.applications(third)[0]["startedTime"] >= site.applications(second)[-1]["finishedTime"]
+    for execution in (first, second, third):
         site.assert_nothing_left(execution)
 
 
@@ -352,21 +368,3 @@ def test_of_two_executions_at_the_same_instant_one_trains(site, tmp_path, policy
         assert (tmp_path / "trainings").read_text() == "trained\n"
     for execution in (first, second):
         site.assert_nothing_left(execution)
-
-
-# --- YARN does not answer -----------------------------------------------------------------------
-
-
-def test_a_resourcemanager_that_hangs_does_not_hold_up_a_cancel(site, tmp_path, minicluster):
-    execution = start(site, tmp_path)
-    application = site.wait_for_training(execution)
-    minicluster.stop_daemon("rm", signal.SIGSTOP)
-    try:
-        assert cancel(site, execution) < KILLED_WITHIN
-        assert f"ytf kill {application}" in execution.log("train"), execution.log(
-            "train"
-        )  # what a person can do who reads it
-    finally:
-        minicluster.stop_daemon("rm", signal.SIGCONT)
-    site.launcher.kill(application, "the test is over")
-    site.assert_nothing_left(execution)
