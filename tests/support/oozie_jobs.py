@@ -19,6 +19,7 @@ from support.airflow_rows import Yarn
 from support.airflow_site import environments
 from support.programs import ROOT, YTF
 from support.waiting import until
+from tf_yarn_ops.cli.ytf import ytf
 from tf_yarn_ops.hadoop.security.origin import closed_jar
 from tf_yarn_ops.oozie.packed_job import WORKFLOW_NAMES
 
@@ -28,7 +29,7 @@ WORKFLOW = 240
 CLOSED = "low"
 #: What the cluster of these tests needs; a launcher reports to YARN once a minute.
 PROPERTIES = {
-    "yarn.resourcemanager.am.max-attempts": "3",
+    "yarn.resourcemanager.am.max-attempts": "4",
     "hadoop.proxyuser.root.hosts": "*", "hadoop.proxyuser.root.groups": "*",
     "yarn.scheduler.capacity.root.low.capacity": "1", "yarn.scheduler.capacity.root.default.capacity": "99",
     "yarn.scheduler.capacity.root.low.maximum-capacity": "1",
@@ -113,8 +114,10 @@ class Site:
             )
         if flow:
             (folder / "flow.xml").write_text(flow)
-            options += ("--workflow", "flow.xml")
-        self.ytf("package", "job.yaml", "--python", sys.executable, *options, "--out", "app", folder=folder)
+            options += ("--workflow", str(folder / "flow.xml"))
+        # In this process: each Python that imports the package takes half a second of CPU.
+        words = ["--python", sys.executable, *options, "--resourcemanager", self.hadoop.resourcemanager_url]
+        ytf.main(["oozie", "package", f"{folder}/job.yaml", *words, "--out", f"{folder}/app"], standalone_mode=False)
         return folder
 
     def listing(self, path):
@@ -144,7 +147,6 @@ class Site:
         ok="end",
         error="failed",
         retry="",
-        attempts=2,
         **job,
     ):
         """Write an application whose action ``train`` runs the command once; return its folder in HDFS."""
@@ -156,7 +158,7 @@ class Site:
         shell = SHELL.format(
             resourcemanager=f"{self.hadoop.settings.host}:{self.hadoop.settings.ports['rm']}", filesystem=self.filesystem,
             launcher="<configuration><property><name>oozie.launcher.max.attempts</name>"
-                     f"<value>{attempts}</value></property></configuration>",
+                     "<value>${attempts}</value></property></configuration>",
             arguments="".join(f"<argument>{escape(word)}</argument>" for word in words), folder=folder,
             variables="".join(f"<env-var>{item.variable}={item.expression}</env-var>" for item in WORKFLOW_NAMES))  # fmt: skip
         self.write(
@@ -167,17 +169,12 @@ class Site:
         )
         return folder
 
-    def run(self, name, command="true", user=None, **options):
+    def run(self, name, command="true", user=None, attempts=2, **options):
         """Package and start a workflow; return its `Run`."""
-        folder = self.package(name, command, **options)
-        return Run(
-            self,
-            name,
-            self.server.submit(
-                {"oozie.wf.application.path": f"{self.filesystem}{folder}", "oozie.use.system.libpath": "true"}, user
-            ),
-            user,
-        )
+        self.package(name, command, **options)
+        run = Run(self, name, None, user)
+        run.workflow = self.server.submit(run.properties(attempts), user)
+        return run
 
 
 class Run:
@@ -189,23 +186,27 @@ class Run:
     def __str__(self):
         return f"{self.id} ({self.workflow})"
 
-    def action(self):
-        return self.site.server.action(self.workflow, "train")
+    def properties(self, attempts):
+        """Return the properties of a start; so often YARN starts the launcher."""
+        path = f"{self.site.filesystem}/apps/{self.id}"
+        return {"oozie.wf.application.path": path, "oozie.use.system.libpath": "true", "attempts": attempts}
+
+    def action(self, name="train"):
+        return self.site.server.action(self.workflow, name)
 
     def wait(self, *states, seconds=WORKFLOW):
         return self.site.server.wait(self.workflow, *states, seconds=seconds)
 
-    def outputs(self):
+    def outputs(self, name="train"):
         """Return the outputs of the training as the next action reads them."""
-        return javaproperties.loads("hadoopJobs:" + self.action()["externalChildIDs"])
+        return javaproperties.loads("hadoopJobs:" + self.action(name)["externalChildIDs"])
 
     def kill(self):
         self.site.server.change(self.workflow, "kill", self.user)
 
-    def rerun(self, **properties):
-        self.site.server.change(self.workflow, "rerun", self.user, {
-            "oozie.wf.application.path": f"{self.site.filesystem}/apps/{self.id}", "oozie.use.system.libpath": "true",
-            "oozie.wf.rerun.failnodes": "true", **properties})  # fmt: skip
+    def rerun(self, attempts=2):
+        properties = self.properties(attempts) | {"oozie.wf.rerun.failnodes": "true"}
+        self.site.server.change(self.workflow, "rerun", self.user, properties)
 
     def training(self):
         """Wait until the program trains; return its application."""
