@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import javaproperties
 import pytest
 
-from support.events import event_file
+from support.events import event_file, hide_tensorflow
 from support.programs import ROOT, SUBMIT, YTF, run_here
 from support.surroundings import PROGRAM, check_temporary_folder
 from support.waiting import until
@@ -29,6 +29,7 @@ SMALL = ["--environment", f"venv://{sys.prefix}", "-m", "256"]
 #: Writes as many bytes of lines.
 LINE = "a line of the program"
 LONG_LOG = f"yes {LINE} | head -c {{}}"
+RUN_ID = "nightly 2026-11-21"
 APPLICATION = re.compile(r"application_\d+_\d+")
 #: Writes what it finds in its environment and in its arguments where the report picks it up.
 DUMP = """\
@@ -46,7 +47,7 @@ def run(minicluster, tmp_path):
     """
 
     def run(program, *words, timeout=120, check=None, env=None, typed=""):
-        if program == YTF and words[0] in ("cache", "kill", "list", "logs", "report", "stack", "status"):
+        if program == YTF and words[0] in ("cache", "kill", "list", "logs", "report", "stack", "status", "wait"):
             done = run_here(YTF, *words, env=minicluster.environ)
         else:
             done = subprocess.run([*program, *words], capture_output=True, text=True, timeout=timeout, cwd=tmp_path,
@@ -206,7 +207,7 @@ def twice(minicluster, tmp_path_factory):
         f"{literal} \"$MY_TEXT\" '' ${{DTF_TASK_INDEX}}"
     )
     bare = {"PATH": str(folder), "HOME": str(folder), "PYTHONPATH": str(ROOT), "USER": "root"}
-    words = ["--resourcemanager", minicluster.resourcemanager_url, "--run_id", "nightly 2026-11-21", *SMALL, "-i", NASTY,
+    words = ["--resourcemanager", minicluster.resourcemanager_url, "--run_id", RUN_ID, *SMALL, "-i", NASTY,
              "-o", "/out put", "-s", "dump it.py", "-n", "a name", "--env", f"MY_TEXT={NASTY}", "--file", "mine.txt",
              "--file", "named.txt=other.txt", "-r", "chiefworker:1,evaluator:1", command]  # fmt: skip
 
@@ -311,9 +312,9 @@ def test_json_describes_each_ending(run, words, code, reason, first, tmp_path):
     ],
     ids=["unknown queue", "too much memory", "too many GPUs"],
 )  # fmt: skip
-def test_what_the_cluster_cannot_do_is_refused_before_the_submission(run, minicluster, words, code, reason, message):
+def test_what_the_cluster_cannot_do_is_refused_before_the_submission(minicluster, words, code, reason, message):
     before = len(applications(minicluster))
-    done = run(SUBMIT, "--wait", "--json", *words, "true")
+    done = run_here(SUBMIT, "--wait", "--json", *words, "true", env=minicluster.environ)
     report = json.loads(done.stdout)
     assert (done.returncode, report["reason"]) == (code, reason)
     assert message in report["message"] and message in done.stderr
@@ -397,7 +398,7 @@ def test_a_signal_at_any_moment_of_the_submission_leaves_nothing_running(run, mi
     assert len(new) <= 1 and "Traceback" not in err
 
 
-def test_a_run_id_trains_once(run, twice):
+def test_a_run_id_trains_once(twice):
     """Two calls of cron at once, and a third one afterwards: one application."""
     third = twice.call("--wait", "--json")
     assert third.returncode == 0, third.stderr
@@ -406,18 +407,18 @@ def test_a_run_id_trains_once(run, twice):
     assert {report["application_id"] for report in told} == twice.new
     assert len({report["application_id"] for report in told}) == 1
 
-    again = run(
-        SUBMIT, "--generation", "1", "--run_id", "nightly 2026-11-21", *SMALL, "-r", "worker:1", "true", check=0
-    )
-    assert again.stdout.strip() != told[0]["application_id"]
 
+def test_expired_waits_leave_the_application_and_all_see_a_kill(run, minicluster, twice):
+    """Somebody else kills while ytf-submit waits: the report names them, also later.
 
-def test_expired_waits_leave_the_application_and_all_see_a_kill(run, minicluster):
-    """Somebody else kills while ytf-submit waits: the report names them, also later."""
-    client = subprocess.Popen([*SUBMIT, "--wait", "--json", *SMALL, "-r", "worker:1", "sleep 600"],
+    The application is a further generation of a run id.
+    """
+    again = ("--generation", "1", "--run_id", RUN_ID)
+    client = subprocess.Popen([*SUBMIT, "--wait", "--json", *again, *SMALL, "-r", "worker:1", "sleep 600"],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               env=environment(minicluster))  # fmt: skip
     application_id = until(lambda: APPLICATION.search(client.stderr.readline()))[0]
+    assert application_id not in twice.new
     waited = run(YTF, "wait", "--timeout", "0.5", application_id)
     assert waited.returncode == 7 and "it goes on" in waited.stderr
     other = subprocess.Popen([*YTF, "wait", application_id], stderr=subprocess.PIPE, text=True,
@@ -520,17 +521,48 @@ def test_an_application_that_yarn_does_not_know(run, command):
     assert (done.returncode, json.loads(done.stdout)["reason"]) == (9, "LOST")
 
 
-def test_client_runs_here_with_the_variables_of_the_tasks(run, tmp_path):
-    """The seed's --client: outside of the cluster, once the cluster is complete, with the terminal of ytf-submit."""
-    command = (
-        f"if [ $DTF_TASK_JOB_NAME = client ]; then env > {tmp_path}/client.env; read answer; echo $answer > {tmp_path}/done; fi; "
-        f"until [ -e {tmp_path}/done ]; do sleep 0.1; done"
+@pytest.fixture(scope="module")
+def beside(minicluster, tmp_path_factory):
+    """Run a job of two rounds whose client goes on in the first one, and ends with an answer in the second.
+
+    Return the folder in which all have written, and what ytf-submit has shown.
+    """
+    folder = tmp_path_factory.mktemp("beside")
+    (folder / "folder").mkdir()
+    (folder / "folder/name").write_text("of a folder\n")
+    packed = Path(shutil.make_archive(str(folder / "packed"), "gztar", folder / "folder"))
+    with closing(discover(minicluster.resourcemanager_url, minicluster.environ).open_filesystem()) as files:
+        files.makedirs("/tmp/client", 0o755)
+        files.create("/tmp/client/rows", b"of hdfs\n", 0o600)
+        files.create("/tmp/client/packed.tar.gz", packed.read_bytes(), 0o600)
+    command = f"""if [ $DTF_TASK_JOB_NAME = client ]; then
+          [ -e {folder}/client.env ] || env > {folder}/client.env
+          (cat rows near far/name; command -v python; echo $DTF_WORKER_HOSTS) > part; mv part {folder}/seen.$YTF_ROUND
+          [ $YTF_ROUND = 2 ] || exec tail -f /dev/null
+          read answer; echo $answer > {folder}/done; echo $$ > part; mv part {folder}/pid; exit
+        fi
+        case $DTF_TASK_JOB_NAME$YTF_ROUND$DTF_TASK_INDEX in ps* | worker11) exec tail -f /dev/null ;; esac
+        echo $DTF_WORKER_HOSTS > {folder}/own.$YTF_ROUND; until [ -e {folder}/seen.$YTF_ROUND ]; do sleep 0.1; done
+        [ $YTF_ROUND = 2 ] || exit 1
+        until [ -e {folder}/pid ] && ! kill -0 $(cat {folder}/pid); do sleep 0.1; done"""
+    words = ["--client", *SMALL, "--stop_grace", "2", "--restart", "cluster", "--restart_backoff", "0", "-i", "/in",
+             "--file", "rows=hdfs:///tmp/client/rows", "--file", f"near={folder}/folder/name",
+             "--archive", "far=hdfs:///tmp/client/packed.tar.gz", "-r", "ps:2,worker:2", command]  # fmt: skip
+    done = subprocess.run(
+        [*SUBMIT, *words], capture_output=True, text=True, timeout=180, input="go on\n", env=environment(minicluster)
     )
-    done = run(SUBMIT, "--client", *SMALL, "-i", "/in", "-r", "ps:2,worker:2", command, check=0, typed="go on\n")
+    assert done.returncode == 0, done.stderr
+    return SimpleNamespace(folder=folder, done=done)
+
+
+def test_client_runs_here_with_the_variables_of_the_tasks(beside):
+    """The seed's --client: outside of the cluster, once the cluster is complete, with the terminal of ytf-submit."""
+    done = beside.done
     assert APPLICATION.fullmatch(done.stdout.strip())
-    env = dict(line.split("=", 1) for line in (tmp_path / "client.env").read_text().splitlines() if "=" in line)
+    lines = (beside.folder / "client.env").read_text().splitlines()
+    env = dict(line.split("=", 1) for line in lines if "=" in line)
     assert (env["DTF_TASK_JOB_NAME"], env["DTF_TASK_INDEX"], env["DTF_INPUT_PATH"]) == ("client", "0", "/in")
-    assert (tmp_path / "done").read_text() == "go on\n"
+    assert (beside.folder / "done").read_text() == "go on\n"
     ps, workers = env["DTF_PS_HOSTS"].split(","), env["DTF_WORKER_HOSTS"].split(",")
     assert (len(ps), len(workers), len({*ps, *workers})) == (2, 2, 4), "each task has a port of its own"
     assert env["YTF_APPLICATION_ID"] == done.stdout.strip()
@@ -538,54 +570,17 @@ def test_client_runs_here_with_the_variables_of_the_tasks(run, tmp_path):
     assert "client: exit code 0" in done.stderr
 
 
-def test_client_has_environment_files_and_each_cluster_spec(run, minicluster, tmp_path):
-    """It is ended with the job, whose result that does not change."""
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder/name").write_text("of a folder\n")
-    packed = Path(shutil.make_archive(str(tmp_path / "packed"), "gztar", tmp_path / "folder"))
-    with closing(discover(minicluster.resourcemanager_url, minicluster.environ).open_filesystem()) as files:
-        files.makedirs("/tmp/client", 0o755)
-        files.create("/tmp/client/rows", b"of hdfs\n", 0o600)
-        files.create("/tmp/client/packed.tar.gz", packed.read_bytes(), 0o600)
-    client = (
-        f"(cat rows near far/name; command -v python; echo $DTF_WORKER_HOSTS) > part; mv part {tmp_path}/seen.$YTF_ROUND;"
-        "exec tail -f /dev/null"
-    )
-    worker = (
-        f"echo $DTF_WORKER_HOSTS > {tmp_path}/own.$YTF_ROUND; until [ -e {tmp_path}/seen.$YTF_ROUND ]; do sleep 0.1; done;"
-        "[ $YTF_ROUND = 2 ]"
-    )
-    done = run(
-        SUBMIT,
-        "--client",
-        "--stop_grace",
-        "2",
-        *SMALL,
-        "-r",
-        "worker:1",
-        "--restart",
-        "cluster",
-        "--restart_backoff",
-        "0",
-        "--file",
-        "rows=hdfs:///tmp/client/rows",
-        "--file",
-        f"near={tmp_path}/folder/name",
-        "--archive",
-        "far=hdfs:///tmp/client/packed.tar.gz",
-        "--command",
-        f"client={client}",
-        worker,
-        check=0,
-    )
-    assert done.stderr.count("running the command here") == 2 and "client: ended by signal 15" in done.stderr
+def test_client_has_environment_files_and_each_cluster_spec(beside):
+    """A command of its own, and its end with the job: test_local.py."""
+    folder = beside.folder
+    assert beside.done.stderr.count("running the command here") == 2
     for number in (1, 2):
-        assert (tmp_path / f"seen.{number}").read_text().splitlines() == [
+        assert (folder / f"seen.{number}").read_text().splitlines() == [
             "of hdfs",
             "of a folder",
             "of a folder",
             f"{sys.prefix}/bin/python",
-            (tmp_path / f"own.{number}").read_text().strip(),
+            (folder / f"own.{number}").read_text().strip(),
         ]
 
 
@@ -595,12 +590,13 @@ def test_tensorboard_shows_the_training_lingers_and_ends_with_the_job(run, minic
     (tmp_path / "train").mkdir()
     (tmp_path / "events").write_bytes(event_file(2))
     (tmp_path / "site.yaml").write_text("tensorboard_direct: true\n")
+    hidden = f"PYTHONPATH={hide_tensorflow(tmp_path / 'hidden')}"
     command = f"""[ $DTF_TASK_JOB_NAME = worker ] || exec sleep 600
         [ $DTF_TASK_INDEX = 1 ] || cp '{tmp_path}/events' ${{DTF_OUTPUT_PATH}}/events.out.tfevents.1.${{DTF_INPUT_PATH}} || exit
         until [ -e '{gate}' ]; do sleep 0.2; done"""
     client = subprocess.Popen(
         [*SUBMIT, "--wait", "--json", "--tensorboard", "-i", "mnist", "-o", str(tmp_path / "train"), *SMALL,
-         "--commit", "replace", "--tensorboard_memory", "1g", "--tensorboard_linger", "12", "-r", "ps:1,worker:2", command],
+         "--commit", "replace", "--env", hidden, "--tensorboard_memory", "1g", "--tensorboard_linger", "12", "-r", "ps:1,worker:2", command],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**environment(minicluster), "YTF_SITE": str(tmp_path / "site.yaml")})  # fmt: skip
 
