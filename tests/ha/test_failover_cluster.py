@@ -11,7 +11,9 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -171,44 +173,63 @@ def test_hung_namenode_costs_each_client_a_short_wait(hadoop, brief):
         brief(*YTF, "history", "--json")
 
 
-def test_commit_survives_a_failover_inside_its_last_rename(hadoop):
-    """The active NameNode renames, and is killed before it answers; the other one finds no source."""
-    user, path = hadoop.settings.user, f"/tmp/commit-{os.getpid()}/digits"
-    first, second = sorted(hadoop.settings.namenodes, key=lambda name: name != hadoop.active("nn"))
+def commit_and_kill(hadoop, first, path):
+    """Commit while the active NameNode renames the output, and is killed before it answers; return path and marker.
+
+    The other one, which is active some time later, finds no source.
+    """
+    other = next(name for name in hadoop.settings.namenodes if name != first)
     with Proxy(hadoop.settings.web_address(first)) as proxy:
 
         def lose(when, method, place, parameters):
             if (when, parameters.get("destination")) == ("after", path):
                 proxy.stop_at = None
-                hadoop.failover("nn")
+                hadoop.stop_daemon(first, signal.SIGKILL)
                 raise ConnectionResetError
 
         proxy.stop_at = lose
-        files = Hdfs((proxy.url, hadoop.settings.web_address(second)), user, {}, patience=60.0)
+        files = Hdfs((proxy.url, hadoop.settings.web_address(other)), hadoop.settings.user, {}, patience=LONG)
         made = train(files, CommitPlan("replace", path, "", "a" * 16), 1)
-        assert proxy.stop_at is None and made.path == path
-        assert read_success(read(files, f"{path}/_SUCCESS")).application_id == "application_1700000000000_0001"
+        assert proxy.stop_at is None
+        return made.path, read_success(read(files, f"{path}/_SUCCESS"))
 
 
-@pytest.fixture
-def by_httpfs(hadoop, tmp_path):
-    """Return the access of clients, and of the nodes, that reach HDFS through one HttpFS only."""
-    with running_httpfs(hadoop, tmp_path / "httpfs") as url:
-        file = tmp_path / "site.yaml"
+@pytest.fixture(scope="module")
+def killed(hadoop, tmp_path_factory):
+    """Kill the active NameNode inside the last rename of a commit, amid what is done behind an HttpFS.
+
+    Clients, and the nodes, reach HDFS through this HttpFS only. Return what the commit has made, the job that ran
+    meanwhile, and the history that a client lists then.
+    """
+    folder, seen = tmp_path_factory.mktemp("killed"), SimpleNamespace(path=f"/tmp/commit-{os.getpid()}/digits")
+    with running_httpfs(hadoop, folder / "httpfs") as url, ThreadPoolExecutor(1) as pool:
+        file, access = folder / "site.yaml", plain(hadoop)
         file.write_text(f"webhdfs: {url}\nrequest_timeout: {REQUEST_TIMEOUT}\n")
-        access = plain(hadoop)
-        environ = {**access.environ, "YTF_SITE": str(file)}
-        yield replace(access, site=Site(webhdfs=[url], request_timeout=REQUEST_TIMEOUT), environ=environ)
+        site = Site(webhdfs=[url], request_timeout=REQUEST_TIMEOUT)
+        access = replace(access, site=site, environ={**access.environ, "YTF_SITE": str(file)})
+        commits = []
+
+        def kill(namenode):
+            commits.append(pool.submit(commit_and_kill, hadoop, namenode, seen.path))
+            until(lambda: hadoop.pid(namenode) is None or (commits[0].done() and commits[0].result()), 120)
+
+        with launcher_by(access) as launcher:
+            assert launcher.cluster.storage.webhdfs == site.webhdfs
+            seen.job = failover_rows.nothing_is_lost_when_the_namenode_is_killed(access, launcher, kill)
+        seen.committed = commits[0].result()
+        words = [*YTF, "history", "--json"]
+        seen.listed = subprocess.run(words, env=access.environ, capture_output=True, text=True, timeout=60)
+    return seen
 
 
-def test_nothing_is_lost_when_the_namenode_behind_an_httpfs_is_killed(by_httpfs):
+def test_commit_survives_a_failover_inside_its_last_rename(killed):
+    path, success = killed.committed
+    assert (path, success.application_id) == (killed.path, "application_1700000000000_0001")
+
+
+def test_nothing_is_lost_when_the_namenode_behind_an_httpfs_is_killed(killed):
     """HttpFS follows the active one, for clients and for the nodes that commit and write the record."""
-    with launcher_by(by_httpfs) as launcher:
-        assert launcher.cluster.storage.webhdfs == by_httpfs.site.webhdfs
-        ours = failover_rows.nothing_is_lost_when_the_namenode_is_killed(by_httpfs, launcher)
-    words = [*YTF, "history", "--json"]
-    listed = subprocess.run(words, env=by_httpfs.environ, capture_output=True, text=True, timeout=60)
-    assert ours in listed.stdout, listed.stderr
+    assert killed.job in killed.listed.stdout, killed.listed.stderr
 
 
 @contextlib.contextmanager

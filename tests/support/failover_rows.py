@@ -8,6 +8,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from functools import partial
 
 import pytest
 
@@ -214,8 +215,11 @@ def nothing_is_lost_when_the_resourcemanager_is_killed(access, launcher):
     until(lambda: not [pid for name in [*names, doomed] for pid in processes_of(name)], 60, 0.5)
 
 
-def nothing_is_lost_when_the_namenode_is_killed(access, launcher):
-    """Submissions while staging and claiming, logs and sweeping, with a dead NameNode; return the job that ran."""
+def nothing_is_lost_when_the_namenode_is_killed(access, launcher, kill=None):
+    """Submissions while staging and claiming, logs and sweeping, with a dead NameNode; return the job that ran.
+
+    ``kill`` gets the name of the active one, and kills it.
+    """
     hadoop, output = access.hadoop, f"hdfs:///user/{launcher.cluster.user}/digits-{time.time()}"
     # The tokens of the secured cluster end for good before this row does, and with them the right to commit.
     spec, gate = gated(hadoop, "namenode", output=output, commit="off" if hadoop.settings.kerberos else "new")
@@ -226,7 +230,7 @@ def nothing_is_lost_when_the_namenode_is_killed(access, launcher):
     clients = {gap: client_in(access, identity, gap, quick) for gap, identity in identities.items()}
     before = hadoop.active("nn")
     after = next(name for name in hadoop.settings.namenodes if name != before)
-    hadoop.stop_daemon(before, signal.SIGKILL)
+    (kill or partial(hadoop.stop_daemon, signal=signal.SIGKILL))(before)
     try:  # as above
         clients["staging"].kill()  # its directory is left
         go_on(clients["claimed"])
