@@ -54,6 +54,7 @@ class Tried:
             **self.airflow.environ(home, database),
             "AIRFLOW__TF_YARN__DEPLOYMENT_ID": self.airflow.number,
             "AIRFLOW_CONN_TF_YARN_DEFAULT": json.dumps({"conn_type": "tf_yarn", "host": self._minicluster.resourcemanager_url}),
+            "AIRFLOW_CONN_HERE": json.dumps({"conn_type": "tf_yarn", "host": f"local://{home}/jobs"}),
         }  # fmt: skip
         log = home / "log"
         with open(log, "w") as output:
@@ -113,26 +114,27 @@ def tried(all_tried, request):
     return all_tried[request.param].result()
 
 
-def test_decorated_function_trains_deferred_and_hands_on_its_metrics(tried):
-    assert (tried.known["states"]["train"], tried.known["states"]["told"]) == ("success", "success")
+def test_command_of_a_function_runs_deferred_and_hands_on_its_metrics(tried):
+    assert (tried.known["states"]["command"], tried.known["states"]["told"]) == ("success", "success")
     told = tried.known["xcoms"]["told.return_value"]
     assert told["report"]["metrics"] == {"rate": 0.5, "loss": "nan"}
     assert told["report"]["name"] == told["tf_yarn"]["name"] == "tried in Airflow"
-    assert told["report"] == tried.known["xcoms"]["train.return_value"]
+    assert told["tf_yarn"]["output_path"] == "/models/tried"
+    assert told["report"] == tried.known["xcoms"]["command.return_value"]
 
 
-def test_function_trains_and_its_value_is_the_xcom(tried):
-    """Values that Airflow's serialiser or a database refuses are texts; deferred on old versions only."""
+def test_function_trains_deferred_and_its_value_is_the_xcom(tried):
+    """Values that Airflow's serialiser or a database refuses are texts."""
     xcoms = tried.known["xcoms"]
-    assert xcoms["sent.return_value"] == {
+    assert xcoms["train.return_value"] == {
         "metrics": {"rate": 0.5, "loss": "nan"}, "task": "worker", "big": str(2**100), "nul": r"a\u0000b",
         "half": r"\ud800", "_classname__": "builtins.int"}  # fmt: skip
-    assert xcoms["sent.tf_yarn_status"]["reason"] == "SUCCEEDED"
-    assert "task_command" not in tried.known["rendered"]["sent"]
+    assert xcoms["train.tf_yarn_status"]["reason"] == "SUCCEEDED"
+    assert "task_command" not in tried.known["rendered"]["train"]
 
 
 def test_the_asset_has_the_models_path_metrics_and_application(tried):
-    report = tried.known["xcoms"]["train.return_value"]
+    report = tried.known["xcoms"]["train.tf_yarn_status"]
     event = {
         "model_path": "hdfs:///models/tried",
         "metrics": report["metrics"],
@@ -161,7 +163,7 @@ def test_the_links_are_in_airflows_database_and_on_its_pages(tried):
     assert sorted(name for name in tried.known["links"] if name.startswith("train.")) == sorted(
         f"train.{name}" for name in LINKS
     )
-    application_id = tried.known["xcoms"]["train.return_value"]["application_id"]
+    application_id = tried.known["xcoms"]["train.tf_yarn"]["application_id"]
     for link in (YarnApplicationLink(), YarnLogsLink()):
         assert application_id.removeprefix("application") in tried.known["xcoms"][f"train.{link.xcom_key}"]
         assert tried.known["links"][f"train.{link.name}"] == tried.known["xcoms"][f"train.{link.xcom_key}"]

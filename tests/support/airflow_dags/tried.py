@@ -21,6 +21,8 @@ from tf_yarn_ops.airflow import TensorFlowYarnOperator
 
 VERSION = tuple(map(int, __version__.split(".")[:2]))
 HERE = {"environment": f"venv://{sys.prefix}", "task_memory": 256, "poll_interval": 0.5}
+# What Airflow makes of these tasks does not depend on YARN.
+LOCAL = {**HERE, "tf_yarn_conn_id": "here"}
 # What a version lacks: see the table of versions in docs/guides/airflow.md.
 POLICY = {}
 if VERSION >= (3, 3):
@@ -34,22 +36,28 @@ with DAG("tried", schedule=None, default_args=POLICY) as tried:
     def choose():
         return {"rate": 0.5}
 
-    @task.tf_yarn_cmd(cluster_requirement="worker:1", deferrable=True, **ASSET, **HERE)
-    def train(best, run_id=None):
+    @task.tf_yarn_cmd(cluster_requirement="worker:1", deferrable=True, **LOCAL)
+    def command(best, run_id=None):
         result = f'{{"rate": {best["rate"]}, "loss": NaN}}'
         return {
             "task_command": f"echo '{result}' > $YTF_RESULT_FILE",
-            "input": "hdfs:///data",
-            "output_path": "hdfs:///models/{{ dag.dag_id }}",
+            "output_path": "/models/{{ dag.dag_id }}",
             "name": "tried in Airflow",
         }
 
     @task
     def told(report, ti=None):
-        return {"report": report, "tf_yarn": ti.xcom_pull(task_ids="train", key="tf_yarn")}
+        return {"report": report, "tf_yarn": ti.xcom_pull(task_ids="command", key="tf_yarn")}
 
-    @task.tf_yarn(cluster_requirement="worker:1", deferrable=VERSION < (3, 3), **HERE)
-    def sent(before, context=None):
+    @task.tf_yarn(
+        cluster_requirement="worker:1",
+        deferrable=True,
+        input="hdfs:///data",
+        output_path="hdfs:///models/{{ dag.dag_id }}",
+        **ASSET,
+        **HERE,
+    )
+    def train(before, context=None):
         hostile = {"big": 2**100, "nul": "a\0b", "half": "\ud800", "__classname__": "builtins.int"}
         return {"metrics": before["report"]["metrics"], "task": context.type, **hostile}
 
@@ -59,9 +67,9 @@ with DAG("tried", schedule=None, default_args=POLICY) as tried:
         task_command="echo it went wrong in {{ dag.dag_id }}; exit 3",
         retries=1,
         retry_delay=timedelta(seconds=0),
-        **HERE,
+        **LOCAL,
     )
-    sent(told(train(choose()))) >> failing
+    train(told(command(choose()))) >> failing
 
 with DAG("ended", schedule=None) as ended:
     job = {"command": "sleep 600", "tasks": {"worker": {"instances": 1}}, "input": "s3://lake/digits/"}
