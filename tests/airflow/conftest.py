@@ -10,11 +10,11 @@ from support.shared import drives_airflow, share
 
 
 @pytest.fixture(scope="session")
-def airflow_database(tmp_path_factory):
-    """Return the file of an empty Airflow database, which one run makes once: the migration takes seconds of CPU."""
+def airflow_database():
+    """Return the file of an empty Airflow database."""
     from support.airflow_site import migrated_database
 
-    return migrated_database(tmp_path_factory)
+    return migrated_database()
 
 
 @pytest.fixture(scope="module")

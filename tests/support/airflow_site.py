@@ -4,7 +4,6 @@ No ``airflow standalone``: it leaves children behind. Every process that has thi
 AIRFLOW_HOME in its environment belongs to the site, whatever its parent is, and ends with the site.
 """
 
-import fcntl
 import json
 import os
 import shutil
@@ -21,6 +20,8 @@ import httpx
 import psutil
 
 from support.airflow_run import Run
+from support.azkaban_site import made_once
+from support.programs import ROOT
 from support.waiting import until
 from tf_yarn_ops.minicluster.ports import choose_ports
 
@@ -34,7 +35,7 @@ COMPONENTS = {
 #: Everything that Airflow waits for, made short: rows are about us, not about its patience.
 SETTINGS = {
     "CORE__EXECUTOR": "LocalExecutor",
-    "CORE__PARALLELISM": "16",
+    "CORE__PARALLELISM": "10",
     "CORE__LOAD_EXAMPLES": "False",
     # The examples begin when their test unpauses them; the rows' DAGs say that they are not paused.
     "CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
@@ -63,7 +64,7 @@ SETTINGS = {
     "WORKERS__EXECUTION_API_TIMEOUT": "30",
     # Each of them stands for several requests, within about a quarter of a minute.
     "WORKERS__MAX_FAILED_HEARTBEATS": "1",
-    "WORKERS__MIN_HEARTBEAT_INTERVAL": "2",
+    "WORKERS__MIN_HEARTBEAT_INTERVAL": "4",
 }
 READY = 300.0
 #: The file with the DAGs of the rows.
@@ -126,28 +127,22 @@ def plain_environ():
     }
 
 
-def migrated_database(tmp_path_factory):
-    """Return the file of an empty database; the first of several test processes makes it, the others wait."""
-    root = tmp_path_factory.getbasetemp()
-    home = (root.parent if "PYTEST_XDIST_WORKER" in os.environ else root) / "airflow-database"
-    home.mkdir(exist_ok=True)
-    database = home / "airflow.db"
-    with open(home / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (home / "done").exists():
-            environ = {**plain_environ(), "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
-            done = subprocess.run(
-                [sys.executable, "-m", "airflow", "db", "migrate"],
-                env=environ,
-                text=True,
-                timeout=300,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                cwd=home,
-            )
-            assert done.returncode == 0, done.stdout[-4000:]
-            (home / "done").touch()
-    return database
+def migrated_database():
+    """Return the file of an empty database. The cache keeps it: the migration takes seconds of CPU."""
+
+    def migrate(home):
+        done = subprocess.run(
+            [sys.executable, "-m", "airflow", "db", "migrate"],
+            env={**plain_environ(), "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"},
+            text=True,
+            timeout=300,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=home,
+        )
+        assert done.returncode == 0, done.stdout[-4000:]
+
+    return made_once("airflow-database", [ROOT / "constraints.txt"], migrate) / "airflow.db"
 
 
 class AirflowSite:
