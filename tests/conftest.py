@@ -241,10 +241,20 @@ def pytest_runtest_setup():
 
 @pytest.fixture(scope="module")
 def minicluster(request, tmp_path_factory):
-    """Return a running `HadoopCluster` with HDFS; the files of a worker share it."""
+    """Return a running `HadoopCluster` with HDFS; the files of a worker share it.
+
+    Applications of its queue ``full`` wait, and start no JVM: for tests of what becomes of applications that need not train.
+    """
     from support.hadoop import HadoopCluster
 
-    return share(request.config, may_use_minicluster, lambda: HadoopCluster(tmp_path_factory.mktemp("minicluster")))
+    scheduler = "yarn.scheduler.capacity.root"
+    properties = {f"{scheduler}.queues": "default,full,low", f"{scheduler}.full.maximum-applications": "100",
+                  **dict.fromkeys((f"{scheduler}.full.capacity", f"{scheduler}.full.maximum-capacity"), "0")}  # fmt: skip
+
+    def start():
+        return HadoopCluster(tmp_path_factory.mktemp("minicluster"), properties=properties)
+
+    return share(request.config, may_use_minicluster, start)
 
 
 @pytest.fixture(scope="module")

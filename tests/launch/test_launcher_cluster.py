@@ -461,7 +461,7 @@ def test_a_queue_that_is_not_there_is_refused(by_way, way):
     with leaving_nothing(by_way), pytest.raises(SubmissionRejected, match="nope") as raised:
         by_way.submit(job(queue="nope"))
     if way == "rest":
-        assert "the cluster has default, low" in str(raised.value)
+        assert "the cluster has default, full, low" in str(raised.value)
 
 
 def test_master_that_yarn_starts_without_its_files_is_submitted_again(minicluster):

@@ -100,6 +100,15 @@ class Yarn:
 
         return until(runs, seconds, 0.5)
 
+    def waiting(self, run):
+        """Wait until a worker or the triggerer waits for an application in the queue ``full``; give the application.
+
+        It costs no JVM, and is killed as one that trains.
+        """
+        until(lambda: run.is_logged("ACCEPTED in queue full"), JOB, 0.2)
+        [application] = self.live(run)
+        return application
+
     def gone(self, run, seconds=60):
         """Wait until the run's applications have ended, and have left no process and no directory. Return them."""
         try:

@@ -169,11 +169,9 @@ GAPS = {
 }
 
 
-@contextmanager
-def stopping_at(hadoop, gap):
-    """Put proxies there that hold the first client which comes to a gap; gives the ResourceManager's and the holder."""
-    with fronting(hadoop) as (resourcemanager, namenode):
-        daemon, where = GAPS[gap]
-        holder = resourcemanager if daemon == "rm" else namenode
-        holder.stop_at = where
-        yield resourcemanager, holder
+def hold_in(gap, resourcemanager, namenode):
+    """Let the proxies of `fronting` hold the next client that comes to a gap; return the one that holds it."""
+    daemon, where = GAPS[gap]
+    holder = resourcemanager if daemon == "rm" else namenode
+    holder.held, holder.freed, holder.stop_at = threading.Event(), threading.Event(), where
+    return holder

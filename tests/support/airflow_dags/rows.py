@@ -14,9 +14,11 @@ SMALL = {
     "environment": f"venv://{sys.prefix}",
     # By this tag a row finds all its applications, also those of another identity.
     "tag": "{{ run_id }}",
+    "yarn_queue": "{{ dag_run.conf.get('queue', 'default') }}",
     "poll_interval": 1,
     "retry_delay": timedelta(seconds=1),
 }
+PRINTING = {"env": {"VAULT": "{{ conn.vault.password }}"}, "stream_logs": "chief"}
 
 
 def add(name, deferrable, *, dagrun_timeout=None, **options):
@@ -28,22 +30,22 @@ def add(name, deferrable, *, dagrun_timeout=None, **options):
 
 
 for kind, deferrable in KINDS.items():
-    add(f"once_{kind}", deferrable, env={"VAULT": "{{ conn.vault.password }}"}, stream_logs="chief")
+    add(f"once_{kind}", deferrable, **PRINTING)
     add(f"retry_{kind}", deferrable, retries=1)
     # A try that starts while the API server is still away is burnt.
-    add(f"late_retry_{kind}", deferrable, retries=5, retry_delay=timedelta(seconds=30))
     add(f"lost_{kind}", deferrable, retries=15, retry_delay=timedelta(seconds=15))
     add(f"short_run_{kind}", deferrable, dagrun_timeout=timedelta(hours=1))
-    add(f"short_task_{kind}", deferrable, execution_timeout=timedelta(seconds=90))
-    for gap in ("reserved", "claimed", "staging", "submitted", "marked"):
-        for how in ("kill", "term"):
-            name = f"{how}_{gap}_{kind}"
-            add(name, deferrable, retries=1, tf_yarn_conn_id=name)
+    # A worker is ended in a gap of each try but the last.
+    add(f"gaps_{kind}", deferrable, retries=2, tf_yarn_conn_id=f"gaps_{kind}")
     add(f"hung_{kind}", deferrable, tf_yarn_conn_id=f"hung_{kind}")
-    add(f"held_{kind}", deferrable, retries=1, tf_yarn_conn_id=f"held_{kind}")
 
+add("printing_deferred", True, retries=1, **PRINTING)
+add("late_retry_sync", False, retries=5, retry_delay=timedelta(seconds=30))
+add("short_task_deferred", True, execution_timeout=timedelta(seconds=90))
+add("gap_deferred", True, retries=1, tf_yarn_conn_id="gap_deferred")
+add("held_deferred", True, retries=1, tf_yarn_conn_id="held_deferred")
 # Both fail before they submit.
-add("fileless", False, file=["train.py=not/there.py"], queue="ml")
+add("fileless", False, file=["train.py=not/there.py"], queue="ml", yarn_queue=None)
 add("unrendered", False, input="{{ nothing.there }}")
 add("secured", True, tf_yarn_conn_id="secured")
 add("backstop", True, execution_timeout=timedelta(seconds=60), tf_yarn_conn_id="backstop")
