@@ -11,7 +11,6 @@ from types import SimpleNamespace
 import pytest
 
 from support.fake_yarn import SECRET, application, serving, verdict_text
-from support.hadoop import HadoopCluster
 from support.place import job
 from support.real_yarn import RealYarn
 from support.recovery import slow_recovery
@@ -116,13 +115,6 @@ def test_one_that_starts_for_longer_than_a_person_waits_is_unreachable(yarn, mon
         discover(yarn.url, environ={"HADOOP_USER_NAME": "ann"})
 
 
-@pytest.fixture(scope="module")
-def light(tmp_path_factory):
-    """A cluster of this file's own, whose ResourceManager is restarted."""
-    with HadoopCluster(tmp_path_factory.mktemp("recovery"), light=True) as hadoop:
-        yield hadoop
-
-
 def patiently(ask):
     """Ask again while no ResourceManager is active, as a scheduler does."""
 
@@ -165,12 +157,13 @@ TRAINING = Identity("training", deployment="recovery")
 
 
 @pytest.fixture(scope="module")
-def restart(light, tmp_path_factory):
+def restart(minicluster, tmp_path_factory):
     """Restart the real ResourceManager while all doors ask for a job each, and while jobs are watched and submitted.
 
     It recovers when every door has asked in vain.
     """
-    yarn, seen = RealYarn(light.resourcemanager_url), SimpleNamespace()
+    url = minicluster.resourcemanager_url
+    yarn, seen = RealYarn(url), SimpleNamespace()
     for at in range(1, 41):  # to be recovered
         yarn.add(application(at, user="ann", applicationTags="other"))
     seen.watched = [
@@ -182,7 +175,7 @@ def restart(light, tmp_path_factory):
     }
     names = [yarn.reserve() for _ in range(20)]
     cluster = Cluster(
-        (light.resourcemanager_url,),
+        (url,),
         "ann",
         "ann",
         StorageFacts(
@@ -192,10 +185,10 @@ def restart(light, tmp_path_factory):
 
     def ask(door):
         """Let a door ask by a proxy of its own, which counts what it does not learn."""
-        between = RealYarn(light.resourcemanager_url)
+        between = RealYarn(url)
         with (
-            serving(between) as url,
-            contextlib.closing(Launcher(replace(cluster, resourcemanagers=(url,)))) as launcher,
+            serving(between) as own_url,
+            contextlib.closing(Launcher(replace(cluster, resourcemanagers=(own_url,)))) as launcher,
         ):
             proxies[door] = between
             return DOORS[door][0](launcher, seen.asked[door])
@@ -205,12 +198,9 @@ def restart(light, tmp_path_factory):
 
     def restart_and_end():
         with ThreadPoolExecutor(len(DOORS)) as pool:
-            with slow_recovery(light):
-                seen.during = client(light.resourcemanager_url, 5).info()
-                submitting = [
-                    threading.Thread(target=client(light.resourcemanager_url, 120).submit, args=[body_of(name)])
-                    for name in names
-                ]
+            with slow_recovery(minicluster):
+                seen.during = client(url, 5).info()
+                submitting = [threading.Thread(target=client(url, 120).submit, args=[body_of(name)]) for name in names]
                 for thread in submitting:
                     thread.start()
                 answers = {door: pool.submit(ask, door) for door in DOORS}
@@ -220,7 +210,7 @@ def restart(light, tmp_path_factory):
             with contextlib.suppress(AssertionError):  # its test says so
                 until(lambda: all(yarn.state(name) == "ACCEPTED" for name in names), 60, 0.2)
             seen.submitted = {yarn.state(name) for name in names}
-            seen.info = client(light.resourcemanager_url, 5).info()
+            seen.info = client(url, 5).info()
             for name in (*seen.watched, seen.asked["wait"], seen.asked["watch"]):
                 yarn.end(name, verdict_text(JobReport(name, reason=Reason.SUCCEEDED, message="x")))
             seen.answers = {door: answer.exception(60) or answer.result() for door, answer in answers.items()}
