@@ -51,11 +51,14 @@ def run_ytf(environ, folder, *words):
 
 
 @pytest.fixture(scope="module")
-def archive(wheels, tmp_path_factory):
-    """Pack an environment with the wheel shapes."""
-    folder = tmp_path_factory.mktemp("archive")
-    (folder / "requirements.txt").write_text("shapes\n")
-    packed = run_ytf(offline(wheels, folder / "home"), folder, "env", "pack", "requirements.txt")
+def locked(wheels, tmp_path_factory):
+    """Pack a project with a lock; return the archive."""
+    folder = tmp_path_factory.mktemp("locked")
+    environ, project = offline(wheels, folder / "home"), make_project(folder / "project")
+    no_lock = run_ytf(environ, folder, "env", "pack", project)
+    assert no_lock.returncode == 2 and "has no uv.lock and no pylock.toml; make one: uv lock" in no_lock.stderr
+    uv(environ, "lock", "--no-index", "--find-links", wheels, cwd=project)
+    packed = run_ytf(environ, folder, "env", "pack", project / "pyproject.toml")
     assert packed.returncode == 0, packed.stderr
     return folder / "environment.tar.gz"
 
@@ -105,8 +108,8 @@ def test_venv_travels_with_its_editable_project(ytf, environ, wheels, tmp_path):
 
 
 @pytest.mark.matrix
-def test_no_library_of_the_interpreter_is_left_behind(archive, tmp_path):
-    place = unpack(archive, tmp_path / "place")
+def test_no_library_of_the_interpreter_is_left_behind(locked, tmp_path):
+    place = unpack(locked, tmp_path / "place")
     libraries = subprocess.run(
         ["ldd", place / "bin" / "python", *place.glob("lib/python*/lib-dynload/_ssl*.so")],
         capture_output=True,
@@ -142,14 +145,8 @@ def test_interpreter_of_the_distribution_finds_its_packages(ytf, tmp_path):
 
 
 @pytest.mark.matrix
-def test_project_with_a_lock_is_packed_as_locked(ytf, environ, tmp_path, wheels):
-    project = make_project(tmp_path / "project")
-    no_lock = ytf("env", "pack", project)
-    assert no_lock.returncode == 2 and "has no uv.lock and no pylock.toml; make one: uv lock" in no_lock.stderr
-    uv(environ, "lock", "--no-index", "--find-links", wheels, cwd=project)
-    packed = ytf("env", "pack", project / "pyproject.toml")
-    assert packed.returncode == 0, packed.stderr
-    place = unpack(tmp_path / "environment.tar.gz", tmp_path / "place")
+def test_project_with_a_lock_is_packed_as_locked(locked, tmp_path):
+    place = unpack(locked, tmp_path / "place")
     assert shown(place)[0] == str(place)
 
 
@@ -239,9 +236,9 @@ def test_failure_of_uv_is_shown_in_its_own_words(ytf, tmp_path):
 
 
 @pytest.mark.matrix
-def test_folder_of_conda_is_packed_by_conda_pack(ytf, archive, tmp_path):
+def test_folder_of_conda_is_packed_by_conda_pack(ytf, locked, tmp_path):
     """Its layout and records are made by hand: no registry of this project has conda's packages."""
-    conda = unpack(archive, tmp_path / "conda")
+    conda = unpack(locked, tmp_path / "conda")
     (conda / "conda-meta").mkdir()
     (conda / "conda-meta" / "history").write_text("")
     record = {
