@@ -1,6 +1,6 @@
 """The package without a clone: a wheel in a fresh environment without extras starts Hadoop, trains and reports.
 
-On Java 25, where a job that fails is seen too: `tests/versions/test_java_cluster.py` has 11.
+On Java 25, where a job that fails is seen too: `tests/minicluster/test_hadoop.py` has 11.
 """
 
 import json

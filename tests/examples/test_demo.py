@@ -45,7 +45,7 @@ def left_of(folder):
 
 @pytest.mark.timeout(600)
 def test_the_demo_trains_prints_its_report_and_its_cluster_works(folder):
-    """On Java 21, where a job that fails is seen too: `tests/versions/test_java_cluster.py` has 11."""
+    """On Java 21, where a job that fails is seen too: `tests/minicluster/test_hadoop.py` has 11."""
     environ = {**os.environ, "USER": "somebody", "LOGNAME": "somebody"}  # as under `su`: they do not count
     java = java_home(21)
     ran = subprocess.run(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from support.javas import java_home
 from support.machines import write_script
 from support.programs import ROOT
 from tf_yarn_ops.errors import MiniClusterError
@@ -101,3 +102,12 @@ def test_module_fetches_without_packages_of_python(machine):
     (machine / "jdk" / "bin" / "java").unlink()
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (ran.returncode, "has no bin/java: install JDK" in ran.stderr) == (1, True), ran.stderr
+
+
+@pytest.mark.cluster
+@pytest.mark.matrix
+def test_maven_of_the_cache_runs_on_the_java_of_a_wheel(tmp_path):
+    environ = {"PATH": "/usr/bin:/bin", "YTF_CACHE": str(tmp_path), "JAVA_HOME": str(java_home(11))}
+    maven = artefacts.find_maven("Hadoop", {**os.environ, **environ, "PATH": "/nowhere"})
+    ran = subprocess.run([maven, "--version"], env=environ, capture_output=True, text=True, timeout=60)
+    assert ran.stdout.startswith("\x1b[1mApache Maven 3.9.9") or ran.stdout.startswith("Apache Maven 3.9.9"), ran

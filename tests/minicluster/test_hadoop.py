@@ -14,9 +14,14 @@ from types import SimpleNamespace
 import pytest
 import skein
 
+from support.cluster_jobs import job
+from support.javas import java_home
+from support.two_nodes import launcher_on
 from support.waiting import PATIENCE, until
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.minicluster import MiniCluster, daemons
+from tf_yarn_ops.minicluster.java import find_java
+from tf_yarn_ops.runtime.common.reasons import Reason
 
 pytestmark = pytest.mark.cluster
 
@@ -100,32 +105,36 @@ def full(two_ups):
     return MiniCluster.attach(two_ups[0]["directory"])
 
 
+def interrupt_up(folder, number):
+    """Send an `up` a signal while it waits for its daemons; return the pids that it leaves."""
+    command = [*CLI, "up", "--light", "--nodes", "2", "--dir", str(folder)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as program:
+        for line in program.stderr:
+            if line.startswith("waiting for"):
+                program.send_signal(number)
+                break
+    if number == signal.SIGINT:
+        return daemons.find_all(folder)
+    # A JVM that begins has no command line for a moment.
+    return until(lambda: len(found := daemons.find_all(folder)) == 3 and found, 30)
+
+
 @pytest.fixture(scope="module")
 def interrupted(tmp_path_factory):
-    """Start a cluster of two nodes without HDFS, after an `up` that gets Ctrl-C and one that is killed.
+    """Start a cluster of two nodes without HDFS on Java 11, after an `up` that gets Ctrl-C and one that is killed.
 
     Return the cluster, its status and its daemons' pids as they were then, and the pids that each interrupted `up` has left,
     by the signal.
     """
-    folder = tmp_path_factory.mktemp("light")
+    folder, java = tmp_path_factory.mktemp("light"), java_home(11)
     cluster, left = MiniCluster(folder, nodes=2, light=True), {}
-    for number in (signal.SIGINT, signal.SIGKILL):
-        with subprocess.Popen(
-            [*CLI, "up", "--light", "--nodes", "2", "--dir", str(folder)], stderr=subprocess.PIPE, text=True
-        ) as program:
-            for line in program.stderr:
-                if line.startswith("waiting for"):
-                    program.send_signal(number)
-                    break
-        # A JVM that begins has no command line for a moment.
-        left[number] = (
-            until(lambda: len(found := daemons.find_all(folder)) == 3 and found, 30)
-            if number == signal.SIGKILL
-            else (daemons.find_all(folder))
-        )
     try:
-        cluster.up()
-        yield SimpleNamespace(cluster=cluster, left=left, status=cluster.status(), pids=list_pids(cluster))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("JAVA_HOME", str(java))
+            for number in (signal.SIGINT, signal.SIGKILL):
+                left[number] = interrupt_up(folder, number)
+            cluster.up()
+        yield SimpleNamespace(cluster=cluster, java=java, left=left, status=cluster.status(), pids=list_pids(cluster))
     finally:
         cluster.down()  # ``with`` leaves a cluster that it found running
     assert daemons.find_all(folder) == ()
@@ -346,6 +355,16 @@ def test_two_nodes_are_active_and_a_full_cluster_runs_beside_them(ready, light):
     assert ready.status().ready
     ids = {node["id"] for node in get_json(f"{light.resourcemanager_url}/ws/v1/cluster/nodes")["nodes"]["node"]}
     assert len(ids) == 2
+
+
+def test_job_succeeds_and_fails_on_java_11(light, interrupted):
+    """The others run on the machine's own. On 21: tests/examples/test_demo.py; on 25: tests/documents/test_wheel.py."""
+    assert find_java({**os.environ, "JAVA_HOME": light.environ["JAVA_HOME"]}).version == 11
+    with launcher_on(light) as launcher:
+        failing = launcher.submit(job("exit 3"))
+        report = launcher.wait(launcher.submit(job(f"test $JAVA_HOME = {interrupted.java}")), timeout=180)
+        assert report.reason is Reason.SUCCEEDED, report
+        assert launcher.wait(failing, timeout=180).reason is Reason.TASK_FAILED
 
 
 def test_a_light_cluster_keeps_its_files_in_its_folder(light, tmp_path):
