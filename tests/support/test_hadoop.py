@@ -21,7 +21,7 @@ from support.hadoop.commands import hadoop
 from support.hadoop.kerberos import REALM
 from support.hadoop.settings import HadoopSettings
 from support.machines import make_machine, make_settings, read_sites, write_script
-from support.programs import SUBMIT, YTF
+from support.programs import SUBMIT, YTF, run_here
 from support.waiting import until
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.minicluster import daemons
@@ -308,25 +308,11 @@ def test_daemons_and_application_masters_take_classes_from_archives(minicluster,
     archives = minicluster.settings.classes
     for name, pid in [(daemon.name, daemon.pid) for daemon in minicluster.status().daemons]:
         assert f" {archives}/daemons.jsa\n" in Path(f"/proc/{pid}/maps").read_text(), name
-    environ = {**os.environ, **minicluster.environ}
-    small = [
-        "--submit_with",
-        "rest",
-        "--am_memory",
-        "512",
-        "-m",
-        "256",
-        "--environment",
-        f"venv://{sys.prefix}",
-        "-r",
-        "worker:1",
-    ]
-    ran = subprocess.run(
-        [*SUBMIT, *small, f"touch {tmp_path}/runs; sleep 600"], env=environ, capture_output=True, text=True, timeout=120
-    )
+    small = ["--submit_with", "rest", "--am_memory", "512", "-m", "256", "--environment", f"venv://{sys.prefix}"]
+    ran = run_here(SUBMIT, *small, "-r", "worker:1", f"touch {tmp_path}/runs; sleep 600", env=minicluster.environ)
     assert ran.returncode == 0, ran.stderr
     application = ran.stdout.strip()
     until((tmp_path / "runs").exists, 90)
     masters = {pid: maps for pid in processes_of(application) if (maps := Path(f"/proc/{pid}/maps").read_text())}
     assert [pid for pid, maps in masters.items() if f" {archives}/master.jsa\n" in maps], masters.keys()
-    assert subprocess.run([*YTF, "kill", application], env=environ, timeout=60).returncode == 0
+    assert run_here(YTF, "kill", application, env=minicluster.environ).returncode == 0
