@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tarfile
@@ -20,7 +19,6 @@ from urllib.parse import urljoin
 import pytest
 
 from support.cluster_jobs import job, until_it_runs
-from support.hadoop import HadoopCluster
 from support.hostile import HOSTILE
 from support.waiting import until
 from support.wire_proxy import Proxy
@@ -28,7 +26,6 @@ from tf_yarn_ops.errors import ClusterUnreachable, ResourcesImpossible, SpecInva
 from tf_yarn_ops.follow.watch import watcher_for
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.site import Site
-from tf_yarn_ops.hadoop.transport import RestUnavailable
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.job.parts import Acls, Deadlines, RestartPolicy
 from tf_yarn_ops.job.spec import MAX_TAGS_USER, JobSpec, TaskSpec
@@ -523,45 +520,6 @@ def test_unsubmitted_id_is_killed_and_unknown_id_is_lost(launcher):
 def test_namenode_is_refused_as_a_resourcemanager(minicluster):
     with pytest.raises(ClusterUnreachable, match="is no YARN ResourceManager"):
         discover(minicluster.namenode_url)
-
-
-@pytest.fixture(scope="module")
-def light(tmp_path_factory):
-    """Return a light cluster that takes no submissions by REST."""
-    with HadoopCluster(
-        tmp_path_factory.mktemp("light"), light=True, properties={"yarn.webapp.enable-rest-app-submissions": "false"}
-    ) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def left_to_skein(light):
-    """Run a job where YARN takes none by REST, and kill its application master; return what was seen of it."""
-    seen = SimpleNamespace()
-    with contextlib.closing(launcher_on(light)) as launcher:
-        seen.id = launcher.submit(job("sleep 600"))
-        until_it_runs(launcher, seen.id)
-        seen.running = launcher.report(seen.id)
-        for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
-            with contextlib.suppress(OSError):
-                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-                if words[0].endswith(b"java") and any(seen.id.encode() in word for word in words):
-                    os.kill(pid, signal.SIGKILL)
-        seen.report = launcher.wait(seen.id, timeout=120)
-        gone(launcher, seen.id)
-    return seen
-
-
-def test_where_yarn_takes_no_submissions_by_rest_skein_submits(light, left_to_skein):
-    """It does so on a light cluster; the same by REST: test_labels_cluster.py."""
-    with pytest.raises(RestUnavailable, match="via REST is disabled"):
-        launcher_on(light, submit_with="rest").submit(job())
-    assert [task.state for task in left_to_skein.running.tasks] == ["running"]
-
-
-def test_master_killed_by_sigkill_leaves_nothing_of_skeins(left_to_skein):
-    """The same by REST is a row of the fault matrix."""
-    assert (left_to_skein.report.reason, left_to_skein.report.retryable) == (Reason.AM_FAILED, True)
 
 
 COLD = """\

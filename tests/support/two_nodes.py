@@ -1,12 +1,8 @@
-"""What tests on a cluster of two nodes share: jobs by ``ytf-submit`` in a process of its own, and what they leave."""
+"""What tests on a cluster of two nodes share: launchers whose jobs end with them, and what jobs leave."""
 
 import contextlib
-import os
-import subprocess
-import sys
 
 from support.access import plain
-from support.programs import ROOT, SUBMIT
 
 
 def launcher_on(hadoop):
@@ -21,11 +17,6 @@ def launcher_by(access):
         yield made
         for report in made.list():
             made.kill(report.application_id, "the test is over")
-
-
-def submit(hadoop, *words, timeout=60):
-    return subprocess.run([*SUBMIT, "--environment", f"venv://{sys.prefix}", *words], capture_output=True, text=True,
-                          timeout=timeout, env={**os.environ, **hadoop.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
 
 
 def directories(launcher):

@@ -59,17 +59,19 @@ def check_labels(labels: Mapping[str, str], nodes: int) -> None:
 
 
 def put_labels(settings: HadoopSettings) -> None:
-    """Set the label of every node, and remove its other labels; do nothing in a cluster without labels.
+    """Set the label of every node, and remove its other labels; an empty label is none.
+
+    Do nothing in a cluster without labels.
 
     Raises
     ------
     MiniClusterError
         The ResourceManager refused; the message has its answer.
     """
-    names = sorted(set(settings.labels.values()))
-    if not names:
+    if not settings.labels:
         return
-    _post(settings, "add-node-labels", {"nodeLabelInfo": [{"name": name, "exclusivity": True} for name in names]})
+    if names := sorted(filter(None, set(settings.labels.values()))):
+        _post(settings, "add-node-labels", {"nodeLabelInfo": [{"name": name, "exclusivity": True} for name in names]})
     ids = {int(node["id"].rpartition(":")[2]): node["id"] for node in list_nodes(settings, "RUNNING")}
     for name in node_names(settings.nodes):
         label = settings.labels.get(name, "")
