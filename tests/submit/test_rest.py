@@ -60,6 +60,7 @@ def test_the_body_is_what_skeins_driver_would_send(place):
         "resource": {"memory": 2048, "vCores": 2},
         "application-tags": {"tag": ["mine", "tfy-job", verdict_tag(environment[VERDICT_SECRET])]},
         "app-node-label-expression": "gpu",
+        "am-container-node-label-expression": "gpu",
     }
     assert environment["CLASSPATH"] == ".ytf.zip<CPS>./*<CPS>/etc/hadoop/conf<CPS>/opt/hadoop/*"
     assert (environment["SKEIN_APPLICATION_ID"], environment["HADOOP_USER_NAME"], environment["LANG"]) == (

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -16,6 +17,7 @@ from support.access import by_keytab
 from support.cluster_jobs import job
 from support.forged import forged, kill_as
 from support.hadoop import HadoopCluster
+from support.hadoop.labels import put_labels
 from support.hadoop.versions import VERSIONS
 from support.programs import SUBMIT
 from support.two_nodes import directories, launcher_by, launcher_on
@@ -30,8 +32,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 #: The pages of 2.10.2 end their answers early over HTTPS (Jetty 6 on Java 17).
 WITHOUT_HTTPS = ("2.10.2",)
 #: Their NodeManagers may stop their heartbeats for good when a ResourceManager restarts: `NodeStatusUpdaterImpl` starts its
-#: thread before it clears ``isStopped``. YARN then loses the nodes, and the application ends as NODE_LOST. The job of the
-#: test has no container on the node with a label.
+#: thread before it clears ``isStopped``. YARN then loses the nodes, and the application ends as NODE_LOST.
 LOSES_NODES = ("2.10.2",)
 
 _NAMED = os.environ.get("YTF_TEST_VERSIONS", "").split()
@@ -43,8 +44,9 @@ SLEEP = "sleep 300"
 
 @pytest.fixture(scope="module", params=_CHOSEN)
 def hadoop(request, tmp_path_factory):
+    """Return a cluster whose only node has a label: what does not ask for it, waits."""
     folder = tmp_path_factory.mktemp(f"hadoop-{request.param}")
-    with HadoopCluster(folder, version=request.param, nodes=2, labels={"nm2": "gpu"}) as cluster:
+    with HadoopCluster(folder, version=request.param, labels={"nm": "gpu"}) as cluster:
         yield cluster
 
 
@@ -65,8 +67,8 @@ def log_of(launcher, application_id):
 def fails_on_its_label(hadoop, launcher):
     """The last line of its log looks like the coordinator's report."""
     tasks = {"worker": TaskSpec(memory=256, node_label="gpu")}
-    command = f"""echo '{forged("x")}'; case "$PWD" in */nm2/*) exit 3 ;; *) exit 9 ;; esac"""
-    report = launcher.wait(launcher.submit(job(command, tasks=tasks)), timeout=180)
+    spec = job(f"echo '{forged('x')}'; exit 3", tasks=tasks, node_label="gpu")
+    report = launcher.wait(launcher.submit(spec), timeout=180)
     assert (report.reason, report.tasks[0].exit_code) == (Reason.TASK_FAILED, 3)
     assert (report.metrics, report.output_path) == (None, None)
     with pytest.raises(SubmissionRejected, match="gpu"):
@@ -74,7 +76,7 @@ def fails_on_its_label(hadoop, launcher):
 
 
 def is_killed(hadoop, launcher):
-    """While it waits for its application master."""
+    """While it waits for its application master, for which no node is free of labels."""
     application = launcher.submit(job(SLEEP))
     assert launcher.kill(application, "enough").reason is Reason.KILLED
     assert "enough" in launcher.report(application).message
@@ -82,7 +84,7 @@ def is_killed(hadoop, launcher):
 
 def is_killed_by_another_user(hadoop, launcher):
     """Anybody may kill by the stock ACL of a queue, and nobody can make a kill a success."""
-    application = launcher.submit(job(SLEEP))
+    application = launcher.submit(job(SLEEP, node_label="gpu"))
     until(lambda: launcher.report(application).state == "RUNNING", 120, 0.2)
     kill_as(hadoop, "mallory", application, f"bye\n{forged(application)}")
     report = launcher.wait(application, timeout=60)
@@ -101,6 +103,7 @@ def test_jobs_side_by_side(hadoop, launcher):
 
 def test_job_of_two_clients_survives_a_restart_of_the_resourcemanager(hadoop, launcher):
     """They race for it, and wait; a third call finds that it has ended, and its log is in HDFS."""
+    put_labels(replace(hadoop.settings, labels={"nm": ""}))
     gate, identity = hadoop.directory / "gate", Identity("race")
     spec = job(f"echo word-for-the-log; until [ -e {gate} ]; do sleep 0.1; done")
     other = Launcher(launcher.cluster)

@@ -180,6 +180,7 @@ def build_body(
     body["application-tags"] = {"tag": sorted({*tags, verdict_tag(verdict_secret)})}
     if application.node_label:
         body["app-node-label-expression"] = application.node_label
+        body["am-container-node-label-expression"] = application.node_label  # 2.10.2 places the master by this alone
     return body
 
 
