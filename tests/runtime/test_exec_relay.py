@@ -206,28 +206,32 @@ def test_lost_client_leaves_nothing_running(am, tty):
     assert marked("until [ -e go ]"), "the task goes on"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"\xff\xff\n",
-        b"[]\n",
-        b'{"type":"bye"}\n',
-        b'{"type":"input","data":"%"}\n',
-        b'{"type":"input"}\n',
-        b'{"type":"size","rows":"1","columns":2}\n',
-        protocol.encode("input", data=base64.b64encode(b"x" * 30000).decode()) * 9,
-        b"x" * (5 << 20),
-    ],
-)
-def test_hostile_line_ends_the_session_only(am, line):
-    with open_session(am, "exec sleep 61237") as client:
-        client.until(lambda: marked("sleep 61237"))
-        with contextlib.suppress(LinkLost):
-            client.channel.link.send(line)
-        with pytest.raises(LinkLost):
-            client.end()
-    until(lambda: not marked("sleep 61237"), SECONDS)
-    assert execute(am, "echo alive")[2] == b"alive\n"
+HOSTILE_LINES = [
+    b"\xff\xff\n",
+    b"[]\n",
+    b'{"type":"bye"}\n',
+    b'{"type":"input","data":"%"}\n',
+    b'{"type":"input"}\n',
+    b'{"type":"size","rows":"1","columns":2}\n',
+    protocol.encode("input", data=base64.b64encode(b"x" * 30000).decode()) * 9,
+    b"x" * (5 << 20),
+]
+
+
+def test_hostile_line_ends_the_session_only(am):
+    """Another session goes on: its command sees the input that is sent at last."""
+    with open_session(am, "cat") as other:
+        for line in HOSTILE_LINES:
+            with open_session(am, "exec sleep 61237") as client:
+                client.until(lambda: marked("sleep 61237"))
+                with contextlib.suppress(LinkLost):
+                    client.channel.link.send(line)
+                with pytest.raises(LinkLost):
+                    client.end()
+            until(lambda: not marked("sleep 61237"), SECONDS, what=f"the end of the session of {line[:50]}")
+        other.type(b"alive\n")
+        other.type(b"")
+        assert other.end() == ("exit", 0) and other.texts["output"] == b"alive\n"
 
 
 def test_client_that_takes_nothing_stops_the_command(am):

@@ -38,13 +38,15 @@ def test_taken_port_outside_the_cluster_is_a_failure_of_the_program(tmp_path):
     assert "Address already in use" in task(report, "evaluator:0").log_tail
 
 
-@pytest.mark.parametrize("hold_port", [True, False])
-def test_program_that_binds_its_reserved_port_plainly(tmp_path, hold_port):
+def test_program_binds_its_reserved_port_plainly_where_it_is_not_held(tmp_path):
     bind = ["python3", "-c", "import os, socket; socket.create_server(('', int(os.environ['YTF_PORT'])))"]
-    tasks = {"worker": TaskSpec(command=shlex.join(bind), hold_port=hold_port)}
-    report = run(tmp_path, JobSpec(command="x", tasks=tasks, deadlines=QUICK))
-    assert report.reason is (Reason.TASK_FAILED if hold_port else Reason.SUCCEEDED)
-    assert ("for a program that binds it plainly, set hold_port to false" in report.message) == hold_port
+    tasks = {
+        "worker": TaskSpec(command="until [ -e ../other_0/bound ]; do sleep 0.05; done; " + shlex.join(bind)),
+        "other": TaskSpec(command=shlex.join(bind) + f" && touch bound; {FOREVER}", hold_port=False),
+    }
+    report = run(tmp_path, job("x", tasks=tasks))
+    assert (report.reason, report.first_failure) == (Reason.TASK_FAILED, "worker:0")
+    assert "for a program that binds it plainly, set hold_port to false" in report.message
 
 
 @pytest.mark.parametrize("listens", [True, False], ids=["listening", "bound"])

@@ -92,8 +92,12 @@ def test_folder_that_another_user_made_first_is_refused(launcher, tmp_path, monk
     assert list((tmp_path / "state/jobs").iterdir()) == []
 
 
-def test_kill_right_after_the_submission_counts(launcher):
-    application_id = launcher.submit(job(FOREVER))
+def test_options_without_effect_are_named_and_a_kill_at_once_counts(launcher, caplog, monkeypatch):
+    tasks = {"worker": TaskSpec(memory=512, gpus=1)}
+    assert without_effect(JobSpec(command="true", tasks=tasks, deadlines=QUICK)) == ["task_memory"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    application_id = launcher.submit(job(FOREVER, tasks=tasks, queue="prod"))
+    assert "without YARN these options have no effect: queue, task_memory, task_gpus" in caplog.text
     assert launcher.kill(application_id, "enough").message == "enough"
     assert left(folder_of(launcher, application_id)) == []
 
@@ -177,41 +181,24 @@ def test_script_and_files_are_those_of_the_user(launcher, tmp_path):
     assert "variable a b\n" in "".join(launcher.log(report.application_id))
 
 
-def test_archives_are_unpacked_and_an_environment_comes_first_on_path(launcher, tmp_path):
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/train").write_text("#!/bin/sh\ncat data/numbers\n")
-    (tmp_path / "bin/train").chmod(0o755)
+def test_archives_are_unpacked_and_each_type_has_its_environment(launcher, tmp_path):
     (tmp_path / "numbers").write_text("1 2 3\n")
-    for name, members in {"environment.tar.gz": ["bin"], "data.tgz": ["numbers"]}.items():
-        with tarfile.open(tmp_path / name, "w:gz") as archive:
-            for member in members:
-                archive.add(tmp_path / member, member)
-    report = run(
-        launcher,
-        job(
-            "train",
-            ps=False,
-            workers=1,
-            environment=str(tmp_path / "environment.tar.gz"),
-            archives={"data": str(tmp_path / "data.tgz")},
-        ),
-    )
-    assert report.reason is Reason.SUCCEEDED
-    assert "1 2 3\n" in "".join(launcher.log(report.application_id))
-
-
-def test_each_task_type_runs_in_its_own_environment(launcher, tmp_path):
+    with tarfile.open(tmp_path / "data.tgz", "w:gz") as archive:
+        archive.add(tmp_path / "numbers", "numbers")
     tasks = {}
     for name in ("worker", "other"):
         (tmp_path / name / "bin").mkdir(parents=True)
-        (tmp_path / name / "bin/train").write_text(f"#!/bin/sh\necho in the environment of {name}\n")
+        (tmp_path / name / "bin/train").write_text(f"#!/bin/sh\necho in the environment of {name}; cat data/numbers\n")
         (tmp_path / name / "bin/train").chmod(0o755)
         with tarfile.open(tmp_path / f"{name}.tar.gz", "w:gz") as archive:
             archive.add(tmp_path / name / "bin", "bin")
         tasks[name] = TaskSpec(environment=str(tmp_path / "other.tar.gz") if name == "other" else None)
-    report = run(launcher, job("train", tasks=tasks, environment=str(tmp_path / "worker.tar.gz")))
+    environment, archives = str(tmp_path / "worker.tar.gz"), {"data": str(tmp_path / "data.tgz")}
+    report = run(launcher, job("train", tasks=tasks, environment=environment, archives=archives))
+    assert report.reason is Reason.SUCCEEDED
     for name in tasks:
-        assert f"in the environment of {name}\n" in "".join(launcher.log(report.application_id, f"{name}:0"))
+        log = "".join(launcher.log(report.application_id, f"{name}:0"))
+        assert f"in the environment of {name}\n1 2 3\n" in log
 
 
 def test_workers_start_when_the_preparation_has_succeeded(launcher, tmp_path):
@@ -289,14 +276,6 @@ def test_missing_interpreter_is_rejected(launcher):
     assert [fault.path for fault in caught.value.faults] == ["environment", "tasks.other.environment"]
 
 
-def test_options_that_need_yarn_are_named(launcher, caplog, monkeypatch):
-    tasks = {"worker": TaskSpec(memory=512, gpus=1)}
-    assert without_effect(JobSpec(command="true", tasks=tasks, deadlines=QUICK)) == ["task_memory"]
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    run(launcher, job("true", tasks=tasks, queue="prod"))
-    assert "without YARN these options have no effect: queue, task_memory, task_gpus" in caplog.text
-
-
 @pytest.fixture
 def nvidia_smi(tmp_path, monkeypatch):
     """Put the program of a machine with two GPUs first on PATH."""
@@ -362,9 +341,13 @@ def test_more_gpus_than_this_machine_has_are_rejected(launcher, nvidia_smi):
         launcher.submit(job("true", ps=False, tasks=tasks))
 
 
-def test_old_jobs_are_deleted(launcher):
-    old = run(launcher, job("true", ps=False, workers=1)).application_id
-    file = folder_of(launcher, old) / "application.json"
+def test_key_and_variables_do_not_outlive_a_job_nor_its_folder_a_week(launcher):
+    old = run(launcher, job("true", ps=False, workers=1, env={"API_KEY": "hunter2-long"})).application_id
+    folder = folder_of(launcher, old)
+    assert folder.stat().st_mode & 0o077 == 0
+    files = [file.read_bytes() for file in folder.rglob("*") if file.is_file()]
+    assert files and not any(b"hunter2-long" in file or b"PRIVATE KEY" in file for file in files)
+    file = folder / "application.json"
     ended = round(1000 * (time.time() - (KEPT_DAYS + 1) * 86400))
     document = file.read_text()
     start = document.index('"finishedTime": ') + len('"finishedTime": ')
@@ -372,13 +355,3 @@ def test_old_jobs_are_deleted(launcher):
     run(launcher, job("true", ps=False, workers=1))
     with pytest.raises(ApplicationNotFound):
         launcher.session.resourcemanager.get(old)
-
-
-def test_key_and_variables_do_not_outlive_the_job(launcher):
-    report = run(launcher, job("true", ps=False, workers=1, env={"API_KEY": "hunter2-long"}))
-    folder = folder_of(launcher, report.application_id)
-    assert folder.stat().st_mode & 0o077 == 0
-    files = [file for file in folder.rglob("*") if file.is_file()]
-    assert files and not any(
-        b"hunter2-long" in file.read_bytes() or b"PRIVATE KEY" in file.read_bytes() for file in files
-    )
