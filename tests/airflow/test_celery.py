@@ -11,10 +11,10 @@ import pytest
 
 import tf_yarn_ops
 from support.airflow_rows import (
+    FAILED,
     HOSTILE,
     JOB,
     KILLED,
-    KINDS,
     SUCCEEDED,
     Yarn,
     all_at_once,
@@ -32,13 +32,17 @@ from tf_yarn_ops.runtime.common.values import plain_values
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
 
 
+#: PostgreSQL, which refuses more than SQLite and writes large floats as integers, holds it.
+RESULT = {**HOSTILE, "huge": 1e30}
+
+
 @pytest.fixture(scope="module")
 def site(minicluster, tmp_path_factory):
     """Return a running `CeleryAirflowSite` with the DAGs of the rows; the minicluster is its connection tf_yarn_default."""
     folder = tmp_path_factory.mktemp("celery")
     (folder / "dags").mkdir()
-    for file in (ROWS, ROWS.with_name("celery_rows.py")):
-        shutil.copy(file, folder / "dags")
+    shutil.copy(ROWS.with_name("celery_rows.py"), folder / "dags")
+    (folder / "result.json").write_text(json.dumps(RESULT))
     with CeleryAirflowSite(folder, folder / "dags", product_wheel(folder / "source")) as site:
         site.connect("tf_yarn_default", minicluster.resourcemanager_url)
         site.call("POST", "pools", name="trainings", slots=2, include_deferred=True)
@@ -57,36 +61,92 @@ def under_way(request, site, yarn):
         yield rows
 
 
+# It waits for a minute, so it begins first.
+@row("sync")
+def test_execution_timeout_kills(site, yarn, kind):
+    run = site.trigger(f"limited_{kind}")
+    run.until_state("failed", seconds=JOB)
+    yarn.settled(run, *[KILLED] * len(yarn.ids(run)))  # none where a minute was too short for the submission
+
+
 @row("deferred")
 def test_mapped_tasks_train_as_many_at_once_as_the_pool_has_slots(site, yarn, kind):
+    """The last one trains once another has ended."""
     run, most = site.trigger("pooled"), set()
 
-    def ended():
-        most.add(len(yarn.live(run)))
+    def last_trains():
+        live = yarn.live(run)
+        most.add(len(live))
         if 2 in most:
             (site.folder / "pooled-over").touch()
-        return run.state in ("success", "failed")
+        return (
+            len(yarn.ids(run)) == 3 and len(live) == 1 and yarn.programs(*live) and ended(run) == ["failed", "success"]
+        )
 
-    until(ended, 2 * JOB, 1)
-    tasks = site.get(f"{run.path}/taskInstances")["task_instances"]
-    assert sorted(task["state"] for task in tasks) == ["failed", "success", "success"]
-    assert (max(most), len(yarn.gone(run))) == (2, 3)
+    until(last_trains, 2 * JOB, 1)
+    assert max(most) == 2
+    return run
 
 
-@row(*KINDS)
-def test_task_behind_a_training_has_its_report(site, yarn, kind):
-    """PostgreSQL, which refuses more than SQLite and writes large floats as integers, holds the metrics."""
-    result = site.folder / f"result-{kind}.json"
-    result.write_text(json.dumps({**HOSTILE, "huge": 1e30}))
-    command = f'env | grep ^TEXT_; cp {result} "$YTF_RESULT_FILE"; cp {result} "$YTF_METRICS_FILE"'
-    run = site.trigger(f"pipeline_{kind}", command=command)
+def ended(run):
+    """Return the states of the mapped tasks that have ended."""
+    tasks = run.site.get(f"{run.path}/taskInstances")["task_instances"]
+    return sorted(task["state"] for task in tasks if task["state"] in ("failed", "skipped", "success"))
+
+
+@row("deferred", continues=test_mapped_tasks_train_as_many_at_once_as_the_pool_has_slots)
+def test_dagrun_timeout_kills(site, yarn, kind, run):
+    run.make_older(hours=2)
+    until(lambda: ended(run) == ["failed", "skipped", "success"], JOB, 1)
+    *others, last = [(item["state"], item["finalStatus"]) for item in yarn.gone(run, seconds=120)]
+    assert (sorted(others), last) == ([FAILED, SUCCEEDED], KILLED)
+    assert run.state == "failed"
+
+
+@row("sync")
+def test_missed_and_backfilled_days_train_once_each(site, yarn, kind):
+    """A pause of the DAG leaves what trains alone, and begins nothing."""
+    dag = f"pipeline_{kind}"
+
+    def days(number):
+        runs = site.get(f"dags/{dag}/dagRuns", order_by="logical_date")["dag_runs"]
+        return len(runs) == number and {item["logical_date"][:10]: Run(site, dag, item["dag_run_id"]) for item in runs}
+
+    site.call("PATCH", f"dags/{dag}", is_paused=False)
+    ((last, run),) = until(lambda: days(1), JOB, 1).items()
+    application = yarn.training(run)
+    site.call("PATCH", f"dags/{dag}", is_paused=True)
+    before = [str(date.fromisoformat(last) - timedelta(days=number)) for number in (2, 1)]
+    body = {"max_active_runs": 5, "run_backwards": False, "dag_run_conf": {}, "reprocess_behavior": "none"}
+    site.call("POST", "backfills", dag_id=dag, from_date=f"{before[0]}T00:00:00Z", to_date=f"{before[-1]}T00:00:00Z",
+              **body)  # fmt: skip
+    (site.folder / f"{dag}-over").touch()
     run.until_state("success", seconds=JOB)
+    assert yarn.settled(run, SUCCEEDED) == [application]
+    site.call("PATCH", f"dags/{dag}", is_paused=False)
+    every = until(lambda: days(3), JOB, 1)
+    assert sorted(every) == [*before, last]
+    for day in before:
+        every[day].until_state("success", seconds=JOB)
+        yarn.settled(every[day], SUCCEEDED)
+    return run
+
+
+@row("sync", continues=test_missed_and_backfilled_days_train_once_each)
+def test_task_behind_a_training_has_its_report(site, yarn, kind, run):
+    """One that is deferred: test_deferred_task_of_a_paused_dag_ends_once_it_is_unpaused."""
+    check_report(run, yarn)
+
+
+def check_report(run, yarn):
+    """Assert that all who read what a task has left, once it has ended, get it: a task behind it, its asset, its page."""
     [application] = yarn.settled(run, SUCCEEDED)
     until(lambda: run.instance("read")["state"] == "success", JOB, 0.5)
     seen = run.xcom(task="read")
     assert (seen["host"] in WORKERS, seen["reason"]) == (True, "SUCCEEDED")
     assert seen["metrics"].items() >= {**plain_values(HOSTILE), "huge": "1e+30"}.items()
-    [event] = [item for item in site.get("assets/events", limit=100)["asset_events"] if item["source_run_id"] == run.id]
+    events = run.site.get("assets/events", limit=100)["asset_events"]
+    [event] = [item for item in events if (item["source_dag_id"], item["source_run_id"]) == (run.dag, run.id)]
     assert event["extra"]["metrics"] == seen["metrics"]
     assert run.instance()["hostname"] in WORKERS
     lines = run.log()
@@ -104,74 +164,25 @@ def check_links(run, yarn, application):
         assert yarn.client.get(links[name], follow_redirects=True).is_success, links[name]
 
 
-@row("deferred")
-def test_dagrun_timeout_kills(site, yarn, kind):
-    run = site.trigger(f"short_run_{kind}", command="sleep 600")
-    yarn.training(run)
-    run.make_older(hours=2)
-    run.until_state("skipped", seconds=JOB)
-    yarn.settled(run, KILLED, seconds=120)
-    assert run.state == "failed"
-
-
-@row("sync")
-def test_missed_and_backfilled_days_train_once_each(site, yarn, kind):
-    """A pause of the DAG leaves what trains alone, and begins nothing."""
-
-    def days(number):
-        runs = site.get("dags/daily/dagRuns", order_by="logical_date")["dag_runs"]
-        return len(runs) == number and {
-            item["logical_date"][:10]: Run(site, "daily", item["dag_run_id"]) for item in runs
-        }
-
-    site.call("PATCH", "dags/daily", is_paused=False)
-    ((last, run),) = until(lambda: days(1), JOB, 1).items()
-    application = yarn.training(run)
-    site.call("PATCH", "dags/daily", is_paused=True)
-    before = [str(date.fromisoformat(last) - timedelta(days=number)) for number in range(5, 0, -1)]
-    body = {"max_active_runs": 5, "run_backwards": False, "dag_run_conf": {}, "reprocess_behavior": "none"}
-    site.call("POST", "backfills", dag_id="daily", from_date=f"{before[0]}T00:00:00Z", to_date=f"{before[-1]}T00:00:00Z",
-              **body)  # fmt: skip
-    (site.folder / "days-over").touch()
-    run.until_state("success", seconds=JOB)
-    assert yarn.settled(run, SUCCEEDED) == [application]
-    site.call("PATCH", "dags/daily", is_paused=False)
-    every = until(lambda: days(6), JOB, 1)
-    assert sorted(every) == [*before, last]
-    for run in every.values():
-        run.until_state("success", seconds=JOB)
-        yarn.settled(run, SUCCEEDED)
-
-
-@row("sync")
-def test_execution_timeout_kills(site, yarn, kind):
-    run = site.trigger(f"limited_{kind}")
-    run.until_state("failed", seconds=JOB)
-    yarn.settled(run, *[KILLED] * len(yarn.ids(run)))  # none where a minute was too short for the submission
-
-
+# What these two leave trains on.
 @row("sync")
 def test_retry_attaches_after_the_loss_of_worker_and_supervisor(site, yarn, kind):
-    over = site.folder / "child-over"
-    run = site.trigger("late_retry_sync", command=until_there(over))
+    run = site.trigger("lost_sync", command=until_there(site.folder / "other-over"))
     application = yarn.training(run)
     kill_both(*run.worker())
     attached(run, application, 1)
-    over.touch()
-    run.until_state("success", seconds=JOB)
-    assert yarn.settled(run, SUCCEEDED) == [application]
+    return run
 
 
 @row("sync")
 def test_cleared_training_is_killed_and_trains_again(site, yarn, kind):
-    run = site.trigger("pipeline_sync", command="sleep 600")
+    run = site.trigger("lost_sync", command="sleep 3600")
     first = yarn.training(run)
     run.until_state("running")
     run.clear()
     until(lambda: first not in yarn.live(run), JOB, 0.5)
-    yarn.training(run)
-    run.mark("failed")
-    yarn.settled(run, KILLED, KILLED, seconds=120)
+    assert yarn.training(run) != first
+    return run
 
 
 @row("deferred")
@@ -196,25 +207,32 @@ def attached(run, application, since):
 
 # Each of the tests below takes away what all tasks need, or the worker that has them.
 @pytest.fixture(scope="module")
-def lasting(site, yarn):
+def lasting(site, yarn, under_way):
     """Return two trainings that wait in workers and one that is deferred, which go on through all that follows."""
-    runs = {name: site.trigger("lost_deferred" if name == "deferred" else "lost_sync",
-                               command=until_there(site.folder / f"{name}-over"))
-            for name in ("one", "other", "deferred")}  # fmt: skip
-    lasting = SimpleNamespace(**runs, sync=[runs["one"], runs["other"]], ids={})
-    for run in runs.values():
+
+    def played(test):
+        row = under_way.get((test.__name__, "sync"))  # there is none where -k has not selected the test
+        return row.result() if row else test.body(site, yarn, "sync")
+
+    deferred = site.trigger("pipeline_deferred")
+    one = played(test_cleared_training_is_killed_and_trains_again)
+    other = played(test_retry_attaches_after_the_loss_of_worker_and_supervisor)
+    lasting = SimpleNamespace(one=one, other=other, deferred=deferred, sync=[one, other], ids={})
+    for run in (one, other, deferred):
         lasting.ids[run] = yarn.training(run)
-        run.until_state("deferred" if run is lasting.deferred else "running")
+        run.until_state("deferred" if run is deferred else "running")
+    before = {run: yarn.ids(run)[:-1] for run in lasting.ids}  # what the clear has ended
 
     def check():
-        """Assert that each of them has one application, which trains."""
+        """Assert that each of them has one application more than before, which trains."""
         for run, application in lasting.ids.items():
-            assert yarn.ids(run) == yarn.live(run) == [application], run.log()[-4000:]
+            assert yarn.ids(run) == [*before[run], application], run.log()[-4000:]
+            assert yarn.live(run) == [application], run.log()[-4000:]
 
     lasting.check = check
-    check_links(lasting.one, yarn, lasting.ids[lasting.one])
+    check_links(one, yarn, lasting.ids[one])
     yield lasting
-    for name in runs:
+    for name in ("other", "pipeline_deferred"):
         (site.folder / f"{name}-over").touch()
 
 
@@ -243,11 +261,12 @@ def await_followed(lasting, worker):
 
 def test_message_that_is_delivered_again_trains_once(site, yarn, lasting):
     """Airflow drops it, or, when its token has expired, fails the try, and the next one attaches."""
+    since = tries(lasting)
     site.deliver_again(lasting.one)
     until(lambda: any("ignoring redelivered message" in site.tail(name, 10**6) for name in WORKERS), JOB, 0.5)
-    assert (lasting.one.task_state(), lasting.one.instance()["try_number"]) == ("running", 1)
+    assert (lasting.one.task_state(), tries(lasting)) == ("running", since)
     site.deliver_again(lasting.other, token="expired")
-    attached(lasting.other, lasting.ids[lasting.other], 1)
+    attached(lasting.other, lasting.ids[lasting.other], since[lasting.other])
     lasting.check()
 
 
@@ -305,7 +324,8 @@ def test_machine_of_another_user_and_version_trains_nothing_again(site, yarn, la
     site.stop(follows, signal.SIGKILL)
     refused = f"of this task is RUNNING already, as root in {yarn.hadoop.resourcemanager_url}, where {follows} looks"
     run = lasting.one
-    lines = until(lambda: f"{lasting.ids[run]} {refused}" in (log := run.log()) and log, JOB, 2, run.log)
+    until(lambda: run.peek("hostname") == other, JOB, 1, run.log)
+    lines = until(lambda: f"{lasting.ids[run]} {refused}" in (log := run.log()) and log, JOB, 1, run.log)
     lasting.check()
     tested = site.call("POST", "connections/test", connection_id="any", conn_type="tf_yarn",
                        host=yarn.hadoop.resourcemanager_url)  # fmt: skip
@@ -324,14 +344,16 @@ def test_retry_attaches_on_the_other_machine(site, lasting):
 
 
 def test_deferred_task_of_a_paused_dag_ends_once_it_is_unpaused(site, yarn, lasting):
+    """What it leaves is as if it had not waited."""
     run = lasting.deferred
     application = lasting.ids.pop(run)
-    site.call("PATCH", "dags/lost_deferred", is_paused=True)
-    (site.folder / "deferred-over").touch()
+    site.call("PATCH", f"dags/{run.dag}", is_paused=True)
+    (site.folder / f"{run.dag}-over").touch()
     run.until_state("scheduled", seconds=JOB)
-    site.call("PATCH", "dags/lost_deferred", is_paused=False)
+    site.call("PATCH", f"dags/{run.dag}", is_paused=False)
     assert run.until_state("success", seconds=JOB)["try_number"] == 1
-    assert yarn.settled(run, SUCCEEDED) == [application]
+    assert yarn.ids(run) == [application]
+    check_report(run, yarn)
 
 
 def test_broker_is_killed_and_trainings_go_on(site, lasting):
@@ -344,17 +366,21 @@ def test_broker_is_killed_and_trainings_go_on(site, lasting):
     lasting.check()
 
 
+def test_training_that_is_marked_failed_is_killed(yarn, lasting):
+    run = lasting.one
+    run.mark("failed")
+    assert yarn.settled(run, KILLED, KILLED, seconds=120)[-1] == lasting.ids.pop(run)
+    lasting.check()
+
+
 def test_warm_shutdown_waits_for_trainings(site, yarn, lasting):
     """By Airflow's command, which sends SIGTERM."""
-    since = tries(lasting)
-    worker, _ = worker_of(lasting.one)
+    since, run = tries(lasting), lasting.other
+    worker, _ = worker_of(run)
     process = site.stop_by_airflow(worker)
     until(lambda: "Warm shutdown" in site.since_start(worker), JOB, 0.5)
     lasting.check()
-    for name in ("one", "other"):
-        (site.folder / f"{name}-over").touch()
-    for run in lasting.sync:
-        run.until_state("success", seconds=JOB)
+    (site.folder / "other-over").touch()
+    run.until_state("success", seconds=JOB)
     assert (process.wait(JOB), tries(lasting)) == (0, since)
-    for run, application in lasting.ids.items():
-        assert yarn.settled(run, SUCCEEDED) == [application]
+    assert yarn.settled(run, SUCCEEDED) == [lasting.ids[run]]

@@ -168,7 +168,7 @@ def test_cleared_task_trains_again_also_while_it_trains(site, yarn, kind, run):
 
 @row("deferred")
 def test_marked_failed_while_its_links_are_shown(site, yarn, kind):
-    """A task that waits in a worker: test_celery.py::test_cleared_training_is_killed_and_trains_again."""
+    """A task that waits in a worker: test_celery.py::test_training_that_is_marked_failed_is_killed."""
     run = site.trigger(f"retry_{kind}", command="sleep 600")
     application = yarn.training(run)
     run.until_state("deferred")

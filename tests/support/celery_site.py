@@ -271,7 +271,7 @@ class CeleryAirflowSite(AirflowSite):
             message = json.loads(held)[0]
             (words, *others) = json.loads(b64decode(message["body"]))
             workload = json.loads(words[0])
-            if workload["ti"]["run_id"] == run.id:
+            if workload["ti"]["id"] == run.peek("id"):  # of this try
                 workload["token"] = token or workload["token"]
                 body = json.dumps([[json.dumps(workload)], *others])
                 again = json.dumps({**message, "body": b64encode(body.encode()).decode()})

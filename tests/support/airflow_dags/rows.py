@@ -21,8 +21,8 @@ SMALL = {
 PRINTING = {"env": {"VAULT": "{{ conn.vault.password }}"}, "stream_logs": "chief"}
 
 
-def add(name, deferrable, *, dagrun_timeout=None, **options):
-    with DAG(name, schedule=None, dagrun_timeout=dagrun_timeout, is_paused_upon_creation=False) as dag:
+def add(name, deferrable, **options):
+    with DAG(name, schedule=None, is_paused_upon_creation=False) as dag:
         TensorFlowYarnOperator(
             task_id="train", task_command="{{ dag_run.conf['command'] }}", deferrable=deferrable, **{**SMALL, **options}
         )
@@ -34,7 +34,6 @@ for kind, deferrable in KINDS.items():
     add(f"retry_{kind}", deferrable, retries=1)
     # A try that starts while the API server is still away is burnt.
     add(f"lost_{kind}", deferrable, retries=15, retry_delay=timedelta(seconds=15))
-    add(f"short_run_{kind}", deferrable, dagrun_timeout=timedelta(hours=1))
     # A worker is ended in a gap of each try but the last.
     add(f"gaps_{kind}", deferrable, retries=2, tf_yarn_conn_id=f"gaps_{kind}")
     add(f"hung_{kind}", deferrable, tf_yarn_conn_id=f"hung_{kind}")
