@@ -11,6 +11,7 @@ import runpy
 import sys
 from pathlib import Path
 
+import few_versions  # noqa: F401  beside this program
 from airflow.dag_processing.dagbag import DagBag
 from airflow.models.renderedtifields import RenderedTaskInstanceFields
 from airflow.models.xcom import XComModel

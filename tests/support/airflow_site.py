@@ -41,6 +41,8 @@ SETTINGS = {
     "CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
     # The API server asks for a connection in its event loop; with the default of 15 it waits for itself.
     "DATABASE__SQL_ALCHEMY_POOL_SIZE": "100",
+    # Each process would read all migrations at its start; the database is a copy of one that has had them.
+    "DATABASE__CHECK_MIGRATIONS": "False",
     "CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
     "CORE__MAX_ACTIVE_TASKS_PER_DAG": "100",
     "CORE__MAX_ACTIVE_RUNS_PER_DAG": "100",
@@ -69,17 +71,22 @@ SETTINGS = {
 READY = 300.0
 #: The file with the DAGs of the rows.
 ROWS = Path(__file__).parent / "airflow_dags" / "rows.py"
+#: What those processes import that build the API for tasks.
+FEW_VERSIONS = Path(__file__).with_name("few_versions.py")
 #: Read by every process of Airflow. SQLite allows one write at a time, so no write waits for the disk. The API
 #: server writes its audit log in its event loop, in which others wait to finish their writes: there it gives up at
 #: once, and `AirflowSite.call` tries again. What every task imports and makes is made once, before the workers are forked.
 LOCAL_SETTINGS = """\
 import asyncio
+import gc
 import sqlite3
 import sys
 
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 from sqlalchemy.pool import Pool
+
+gc.set_threshold(100_000)  # the collections by Python's 700 take a seventh of a start
 
 @event.listens_for(Engine, "connect")
 def do_not_wait_for_the_disk(connection, record):
@@ -90,6 +97,9 @@ def do_not_hold_up_the_event_loop(connection, record, proxy):
     if isinstance(connection, sqlite3.Connection):
         waits = 20000 if asyncio._get_running_loop() is None else 50
         connection.execute(f"PRAGMA busy_timeout = {waits}")
+
+if {"api-server", "dag-processor"} & {*sys.argv}:
+    import few_versions
 
 if "triggerer" in sys.argv:
     from airflow.jobs import triggerer_job_runner
@@ -204,6 +214,7 @@ class AirflowSite:
         """Make the home and the database."""
         (self.home / "config").mkdir(parents=True, exist_ok=True)
         (self.home / "config" / "airflow_local_settings.py").write_text(LOCAL_SETTINGS)
+        shutil.copy(FEW_VERSIONS, self.home / "config")
         shutil.copy(self.database, self.home / "airflow.db")
 
     # --- processes

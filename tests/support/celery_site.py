@@ -15,7 +15,7 @@ import zipfile
 from base64 import b64decode, b64encode
 from importlib.metadata import requires
 
-from support.airflow_site import COMPONENTS, AirflowSite, environments, plain_environ
+from support.airflow_site import COMPONENTS, FEW_VERSIONS, AirflowSite, environments, plain_environ
 from support.azkaban_site import made_once
 from support.framework_environments import PINS
 from support.programs import ROOT
@@ -45,13 +45,19 @@ _COMPONENTS = {
 }
 #: Read by each process of Airflow: the log server of a worker listens on its machine's own address.
 _LOCAL_SETTINGS = """\
+import gc
 import os
 import sys
 
 import uvicorn
 
+gc.set_threshold(100_000)  # as in airflow_site.py
+
 run = uvicorn.run
 uvicorn.run = lambda app, **options: run(app, **{**options, "host": options["host"] or os.environ["OWN_ADDRESS"]})
+
+if {"api-server", "dag-processor"} & {*sys.argv}:
+    import few_versions
 
 if "triggerer" in sys.argv:  # it is as slow as on a busy machine
     import time
@@ -198,6 +204,7 @@ class CeleryAirflowSite(AirflowSite):
             home = self.home_of(machine)
             (home / "config").mkdir(parents=True)
             (home / "config" / "airflow_local_settings.py").write_text(_LOCAL_SETTINGS)
+            shutil.copy(FEW_VERSIONS, home / "config")
             with zipfile.ZipFile(self.wheel) as wheel:
                 wheel.extractall(home / "site-packages")
         for name in ("postgres", "redis"):
