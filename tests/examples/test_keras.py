@@ -24,8 +24,10 @@ WAYS = {
     "jax": (jax_python, "KERAS_BACKEND=jax", "jax", "epoch-0001.keras", "model.keras"),
     "torch": (pytorch_python, "KERAS_BACKEND=torch", "pytorch", "epoch-0001.keras", "model.keras"),
 }
-#: Worker 1 loses its program after the first checkpoint.
+#: Worker 1 loses its program after the first checkpoint. Where files tell how many epochs are over, three more follow.
 KILLED = """\
+saved=$(ls $DTF_OUTPUT_PATH | grep -c ^epoch-)
+[ $YTF_ROUND = 1 ] || [ $saved = 0 ] || export EPOCHS=$((saved + 3))
 if [ $YTF_ROUND = 1 ] && [ $DTF_TASK_INDEX = 1 ]; then
   {train} & until ls $DTF_OUTPUT_PATH/{mark} >/dev/null 2>&1; do sleep 0.1; done; kill -9 $!; wait $!
 else exec {train}; fi
