@@ -12,23 +12,22 @@ import subprocess
 import sys
 import termios
 
-import pytest
-
 from support.waiting import until
 from tf_yarn_ops.runtime.common.exec_session import ExecChannel
-from tf_yarn_ops.runtime.common.link import Link, LinkLost
+from tf_yarn_ops.runtime.common.link import Link
 
-#: What `exec_command` does after it has found the coordinator.
+#: What `exec_command` does after it has found the coordinator, for one session after the other.
 CLIENT = """import os, socket, sys
 from tf_yarn_ops.cli.exec import _raw_terminal, follow_session
 from tf_yarn_ops.runtime.common.exec_session import ExecChannel
 from tf_yarn_ops.runtime.common.link import Link
 import contextlib
 terminal = os.isatty(0)
-channel = ExecChannel(Link(socket.socket(fileno=int(sys.argv[1]))))
-with _raw_terminal() if terminal else contextlib.nullcontext():
-    code, reason = follow_session(channel, os.get_terminal_size(1) if terminal else None)
-sys.stderr.write(reason)
+for number in sys.argv[1:]:
+    channel = ExecChannel(Link(socket.socket(fileno=int(number))))
+    with _raw_terminal() if terminal else contextlib.nullcontext():
+        code, reason = follow_session(channel, os.get_terminal_size(1) if terminal else None)
+    sys.stderr.write(reason if len(sys.argv) == 2 else f"{code} {reason}\\n")
 sys.exit(code)
 """
 
@@ -96,23 +95,29 @@ def test_reader_that_has_ended_ends_the_client():
         assert process.wait(60) == 128 + signal.SIGPIPE
 
 
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        (b"", b"the session is lost: the coordinator closed the connection"),
-        (b'{"type":"reason","why":"the task ends"}\n', b"the task ends"),
-        (b'{"type":"bye"}\n', b"the session is lost: a message of type 'bye'"),
-        (b'{"type":"exit","code":"0"}\n', b"the session is lost: code is not of type int"),
-        (b'{"type":"output","data":"%"}\n', b"the session is lost: "),
-    ],
-)
-def test_session_without_an_exit_code_is_code_255(line, why):
-    with client_of_exec() as (process, channel):
-        with contextlib.suppress(LinkLost):
-            channel.link.send(line)
-        if not line:
-            channel.link.close()
-        assert process.stderr.read().startswith(why) and process.wait(60) == 255
+#: What a coordinator sends, or else it closes the connection, and the reason that the client gives.
+WITHOUT_EXIT_CODE = {
+    b"": b"the session is lost: the coordinator closed the connection",
+    b'{"type":"reason","why":"the task ends"}\n': b"the task ends",
+    b'{"type":"bye"}\n': b"the session is lost: a message of type 'bye'",
+    b'{"type":"exit","code":"0"}\n': b"the session is lost: code is not of type int",
+    b'{"type":"output","data":"%"}\n': b"the session is lost: ",
+}
+
+
+def test_session_without_an_exit_code_is_code_255():
+    with contextlib.ExitStack() as stack:
+        pairs = [[stack.enter_context(end) for end in socket.socketpair()] for _ in WITHOUT_EXIT_CODE]
+        for (ours, _), line in zip(pairs, WITHOUT_EXIT_CODE, strict=True):
+            ours.sendall(line) if line else ours.close()
+        theirs = [end.fileno() for _, end in pairs]
+        done = subprocess.run(
+            [sys.executable, "-c", CLIENT, *map(str, theirs)],
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, pass_fds=theirs, timeout=60,
+        )  # fmt: skip
+    assert done.returncode == 255
+    for shown, why in zip(done.stderr.splitlines(), WITHOUT_EXIT_CODE.values(), strict=True):
+        assert shown.startswith(b"255 " + why)
 
 
 def test_terminal_is_raw_resized_and_restored():

@@ -228,7 +228,7 @@ def test_hostile_line_ends_the_session_only(am):
                     client.channel.link.send(line)
                 with pytest.raises(LinkLost):
                     client.end()
-            until(lambda: not marked("sleep 61237"), SECONDS, what=f"the end of the session of {line[:50]}")
+            until(lambda: not marked("sleep 61237"), SECONDS, what=f"the end of the session of {line[:50]!r}")
         other.type(b"alive\n")
         other.type(b"")
         assert other.end() == ("exit", 0) and other.texts["output"] == b"alive\n"

@@ -472,16 +472,15 @@ def test_failed_and_silent_tasks_come_first_and_equal_ones_are_one_row():
 
 
 def test_filter_finds_each_task_of_a_group():
-    assert rows(render_parts(many(), live=True, find="worker:70 node2")["tasks"]) == [
+    document = many()
+    assert rows(render_parts(document, live=True, find="worker:70 node2")["tasks"]) == [
         "worker:70",
         "worker:702",
         "worker:706",
     ]
-    assert (
-        "and 12 more tasks, which this report omits" in render_parts(many() | {"omitted_tasks": 12}, live=True)["tasks"]
-    )
-    found = rows(render_parts(many(), live=True, find="running")["tasks"])
-    assert len(found) == MAX_TASKS and "and 899 more tasks" in render_parts(many(), live=True, find="running")["tasks"]
+    found = render_parts(document | {"omitted_tasks": 12}, live=True, find="running")["tasks"]
+    assert len(rows(found)) == MAX_TASKS and "and 899 more tasks" in found
+    assert "and 12 more tasks, which this report omits" in found
 
 
 def test_renewal_has_only_the_parts_that_changed():
