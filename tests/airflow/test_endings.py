@@ -39,7 +39,7 @@ def under_way(request, airflow_site, minicluster):
 @row("sync")
 def test_terminated_worker_leaves_training_and_retry_attaches(site, yarn, kind):
     run = site.trigger(
-        f"lost_{kind}",
+        f"often_{kind}",
         command=in_turn(site.home / f"lost-{kind}", "sleep 600", until_there(site.home / f"lost-{kind}-over")),
     )
     application = yarn.training(run)

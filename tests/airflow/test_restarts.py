@@ -90,7 +90,7 @@ def woken(site, yarn, outliving):
     first = triggerer_of(outliving.run)
     frozen = site.running.pop("triggerer")
     with suspended(frozen):
-        overdue = site.trigger("backstop", command="sleep 600")
+        overdue = site.trigger("backstop", command="sleep 600", queue="full")
         marked.mark_run("failed")
         cleanup = site.trigger("cleanup")
         cleanup.until_state("success", seconds=JOB)
