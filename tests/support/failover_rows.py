@@ -161,15 +161,14 @@ def one_address_is_enough(access):
 
 
 def nothing_is_lost_when_the_resourcemanager_is_killed(access, launcher):
-    """Jobs that are watched, waited for and killed, and submissions in two gaps.
+    """Two jobs that are watched, one of them waited for and one killed, and submissions in two gaps.
 
-    Those that are watched commit their outputs to a folder that the nodes share.
+    That which is waited for commits its output to a folder that the nodes share.
     """
     hadoop = access.hadoop
     tag, versions = deployment_tag("failover"), hadoop.directory / "models" / "digits"
     watched, gate = gated(hadoop, "watched", tags=[tag], output=str(versions), commit="version")
-    names = [launcher.submit(watched) for _ in range(2)]
-    doomed = launcher.submit(job("sleep 300"))
+    names = kept, doomed = [launcher.submit(spec) for spec in (watched, job("sleep 300", tags=[tag]))]
     spec = job("sleep 0.2")
     # The page of a running job is there, behind the proxy of one ResourceManager of two.
     until(lambda: all(launcher.report(name).tasks for name in names), 120, 0.5)
@@ -187,7 +186,7 @@ def nothing_is_lost_when_the_resourcemanager_is_killed(access, launcher):
 
     with ThreadPoolExecutor(5) as pool:
         reports = pool.submit(asyncio.run, watch())
-        waiting = pool.submit(launcher.wait, names[0], timeout=180)
+        waiting = pool.submit(launcher.wait, kept, timeout=180)
         before = hadoop.active("rm")
         failing_over = pool.submit(hadoop.failover, "rm", restart=False)
         until(lambda: hadoop.pid(before) is None)
@@ -202,17 +201,16 @@ def nothing_is_lost_when_the_resourcemanager_is_killed(access, launcher):
         finally:
             hadoop.start_daemon(before)
             gate.touch()
-        assert killing.result().reason is Reason.KILLED
-        ended = [*reports.result(), waiting.result()]
-    assert {(report.reason, len(report.rounds), report.tasks[0].starts) for report in ended} == {
-        (Reason.SUCCEEDED, 1, 1)
-    }
-    assert {report.output_path for report in ended} == {str(versions / str(number)) for number in (1, 2)}
-    assert {path.name for path in versions.iterdir()} == {"1", "2", "LATEST"}
+        ended, killed = reports.result()
+        assert [report.reason for report in (killing.result(), killed)] == [Reason.KILLED] * 2
+    for report in (ended, waiting.result()):
+        assert (report.reason, len(report.rounds), report.tasks[0].starts) == (Reason.SUCCEEDED, 1, 1)
+        assert report.output_path == str(versions / "1")
+    assert {path.name for path in versions.iterdir()} == {"1", "LATEST"}
     for client in clients.values():
         client.wait(60)
     until(lambda: not launcher.list() and not directories(launcher), 60, 0.5)
-    until(lambda: not [pid for name in [*names, doomed] for pid in processes_of(name)], 60, 0.5)
+    until(lambda: not [pid for name in names for pid in processes_of(name)], 60, 0.5)
 
 
 def nothing_is_lost_when_the_namenode_is_killed(access, launcher, kill=None):
