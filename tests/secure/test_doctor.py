@@ -1,20 +1,20 @@
 """``ytf doctor`` on a secured cluster: ticket, identity, tokens, rights."""
 
 import json
-import subprocess
 import sys
 
 import pytest
 
-from support.programs import YTF
 from support.secure import kinit
+from support.secure_clients import call_as
+from tf_yarn_ops.cli import main
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 def doctor(environ, *words):
     """Return the exit code and the results by the names of the checks."""
-    done = subprocess.run([*YTF, "doctor", "--json", *words], env=environ, capture_output=True, text=True, timeout=300)
+    done = call_as(environ, main, "doctor", "--json", *words)
     assert done.stdout, done.stderr
     document = json.loads(done.stdout)
     assert done.returncode == document["exit_code"]

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from support.knox import Knox, serving_knox
+from support.secure_clients import call_as
 from support.tls import Authority
+from tf_yarn_ops.cli import main
 from tf_yarn_ops.hadoop.security.authentication import KerberosAuthentication
 from tf_yarn_ops.hadoop.security.tickets import Tickets
 from tf_yarn_ops.hadoop.transport import client_options
@@ -28,7 +30,7 @@ def test_faulty_certificate_or_address_is_reported(secure_cluster, as_alice, tmp
     def said(address, authority):
         (tmp_path / "site.yaml").write_text(f"ca_file: {authority}\n")
         environ = as_alice | {"YTF_SITE": str(tmp_path / "site.yaml"), "YTF_RESOURCEMANAGER": address}
-        return run(environ, "ytf", "list").stderr.replace("\n", " ")
+        return call_as(environ, main, "list").stderr.replace("\n", " ")
 
     own, address = secure_cluster.ca_file, secure_cluster.resourcemanager_url
     text = said(address, Authority(tmp_path / "other").file)

@@ -1,4 +1,4 @@
-"""The secured cluster itself: it knows its users, refuses all others, and runs a job of one of them."""
+"""The secured cluster itself: it knows its users, refuses all others, and its jobs read and write HDFS."""
 
 import http.client
 import json
@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.forged import check_verdict, forged
 from support.hdfs_programs import FSSPEC, FSSPEC_RESULT
 from support.httpfs import running_httpfs
 from support.programs import ROOT
 from support.secure import ask, get_environment
-from support.waiting import until
+from support.secure_clients import call_as
+from tf_yarn_ops.cli import main
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -90,35 +90,6 @@ def run(environ, *command):
     return ran.stdout
 
 
-@pytest.mark.door
-def test_a_job_of_alice_runs_only_she_ends_it_and_its_logs_stay(secure_cluster, as_alice, as_bob, tmp_path):
-    flag, rm = tmp_path / "go on", secure_cluster.resourcemanager_url
-    command = f'echo "I am worker $DTF_TASK_INDEX"; until [ -e "{flag}" ]; do sleep 0.1; done'
-    words = ["ytf-submit", "--environment", OWN_PYTHON, "-m", "256", "-r", "worker:1", command]
-    application = re.search(r"application_\d+_\d+", run(as_alice, *words))[0]
-    page = f"{rm}/ws/v1/cluster/apps/{application}"
-
-    def look(environ=as_alice):
-        return json.loads(ask(secure_cluster, environ, page)[1])["app"]
-
-    assert until(lambda: look()["state"] == "RUNNING", 90)
-    assert look()["user"] == "alice"
-    # The NodeManager serves logs of running containers, to those who may see the application.
-    container = look()["amContainerLogs"].split("/containerlogs/")[1].split("/")[0]
-    log = f"{secure_cluster.settings.web_address('nm')}/ws/v1/node/containerlogs/{container}/application.master.log"
-    assert ask(secure_cluster, as_alice, log)[0] == 200
-    assert "amContainerLogs" not in look(as_bob)
-    body = json.dumps({"state": "KILLED", "diagnostics": f"bye\n{forged(application)}"})
-    kill = ("--request", "PUT", "--header", "Content-Type: application/json", "--data", body)
-    status, said = ask(secure_cluster, as_bob, f"{page}/state", *kill)
-    assert status == 403, said
-    flag.touch()
-    assert until(lambda: look()["state"] == "FINISHED", 90)
-    check_verdict(look(), "bob")
-    assert until(lambda: look()["logAggregationStatus"] == "SUCCEEDED", 60)
-    assert "\nI am worker 0\n" in run(as_alice, "ytf", "logs", application)
-
-
 @pytest.fixture
 def by_httpfs(secure_cluster, as_alice, tmp_path):
     """Return the variables of a client of alice that reaches HDFS through an HttpFS only; the nodes read it directly."""
@@ -128,34 +99,25 @@ def by_httpfs(secure_cluster, as_alice, tmp_path):
         yield {**as_alice, "YTF_SITE": str(tmp_path / "site.yaml")}
 
 
-def test_mirrored_output_is_brought_and_committed_with_the_jobs_tokens(secure_cluster, as_alice, by_httpfs):
+def test_outputs_reach_hdfs_with_the_jobs_tokens(secure_cluster, as_alice, by_httpfs, tmp_path):
     """The first run fails, the second goes on from its files: what is in HDFS, over https and on two NameNodes.
 
     The client checks the output, and the nodes commit it, with an HttpFS whose tokens the NameNodes do not know: the
-    configuration names these.
+    configuration names these. The second run opens HDFS by itself, too; a name of the pair is no host.
     """
-    output = "/user/alice/mirrored"
+    output, script = "/user/alice/mirrored", tmp_path / "program.py"
+    script.write_text(FSSPEC)
     command = 'cd "$DTF_OUTPUT_PATH"; echo $DTF_TASK_INDEX >> runs; echo x >> logs.tfevents.1; [ $(wc -l < runs) = 2 ]'
-    run(
-        by_httpfs,
-        "ytf-submit",
-        "--environment",
-        OWN_PYTHON,
-        "-m",
-        "256",
-        "--mirror",
-        "chief",
-        "-o",
-        f"hdfs://{output}",
-        "--commit",
-        "new",
-        "--restart",
-        "task",
-        "--wait",
-        "-r",
-        "worker:1",
-        command,
+    opened = "DTF_OUTPUT_PATH=hdfs:///user/alice/opened python $DTF_TASK_SCRIPT"
+    words = (
+        *("ytf-submit", "--environment", OWN_PYTHON, "-m", "512", "--mirror", "chief", "-o", f"hdfs://{output}"),
+        *("--commit", "new", "--restart", "task", "-s", str(script), "-r", "worker:1", "--wait", "--json"),
     )
+    report = json.loads(run(by_httpfs, *words, f"({command}) && {opened}"))
+    metrics = report["metrics"]
+    # HDFS with permissions says so of a path below a file.
+    faults = [name.replace("PermissionError", "NotADirectoryError") for name in metrics["faults"]]
+    assert {**metrics, "faults": faults} == FSSPEC_RESULT
     read = f"{secure_cluster.namenode_url}/webhdfs/v1{output}"
     assert ask(secure_cluster, as_alice, f"{read}/runs?op=OPEN") == (200, "0\n0\n")
     assert ask(secure_cluster, as_alice, f"{read}/logs.tfevents.1?op=OPEN") == (200, "x\nx\n")
@@ -165,35 +127,6 @@ def test_mirrored_output_is_brought_and_committed_with_the_jobs_tokens(secure_cl
     assert success["files"] == [{"name": "logs.tfevents.1", "bytes": 4}, {"name": "runs", "bytes": 4}]
     home = ask(secure_cluster, as_alice, f"{read.removesuffix('/mirrored')}?op=LISTSTATUS")[1]
     assert "_mirrored." not in home
-
-
-def test_program_opens_hdfs_with_the_jobs_tokens(as_alice, tmp_path):
-    """Over https, on two NameNodes; a name of the pair is no host."""
-    script, output = tmp_path / "program.py", "hdfs:///user/alice/opened"
-    script.write_text(FSSPEC)
-    told = run(
-        as_alice,
-        "ytf-submit",
-        "--environment",
-        OWN_PYTHON,
-        "-m",
-        "512",
-        "-s",
-        str(script),
-        "-o",
-        output,
-        "--wait",
-        "-r",
-        "worker:1",
-        "python program.py",
-    )
-    report = run(as_alice, "ytf", "report", "--json", re.search(r"application_\d+_\d+", told)[0])
-    metrics = json.loads(report)["metrics"]
-    # HDFS with permissions says so of a path below a file.
-    assert {
-        **metrics,
-        "faults": [name.replace("PermissionError", "NotADirectoryError") for name in metrics["faults"]],
-    } == FSSPEC_RESULT
 
 
 def test_env_prints_all_that_a_shell_needs(secure_cluster, tmp_path):
@@ -211,7 +144,6 @@ def test_env_prints_all_that_a_shell_needs(secure_cluster, tmp_path):
 
 
 def test_a_client_without_a_ticket_lists_nothing(secure_cluster, tmp_path):
-    environ = get_environment(secure_cluster, tmp_path)
-    ran = subprocess.run([Path(sys.executable).with_name("ytf"), "list"], env=environ, capture_output=True, text=True)
+    ran = call_as(get_environment(secure_cluster, tmp_path), main, "list")
     assert ran.returncode != 0
     assert "ticket" in ran.stderr

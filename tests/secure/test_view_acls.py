@@ -1,18 +1,21 @@
 """Who may open the pages of a job on a secured cluster: its owner, the viewers that the job names, administrators."""
 
+import base64
 import json
-import re
 import subprocess
 import sys
-from contextlib import contextmanager
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from support.events import SCALAR, event_file
+from support.forged import check_verdict, forged
+from support.found_secrets import SECRETS
 from support.programs import SUBMIT, YTF
-from support.secure import ask, ask_all, get_environment
+from support.secure import ask, ask_all
+from support.secure_clients import clients_of
 from support.waiting import until
+from tf_yarn_ops.runtime.tensorboard.page_script import CONTENT_TYPE
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -27,6 +30,8 @@ PATHS = (
 )
 ROUTES = (*(f"pages/ytf/{path}" for path in PATHS), "pages/tensorboard/", "pages/tensorboard/data/runs")
 NAME = "a-name-that-no-page-shows"
+#: The events that TensorBoard shows.
+EVENTS = "/tmp/charts/train/events.out.tfevents.1.host"
 
 
 class Started(NamedTuple):
@@ -36,68 +41,63 @@ class Started(NamedTuple):
 
 @pytest.fixture(scope="module")
 def clients(secure_cluster, tmp_path_factory):
-    """Return the variables of a client with a ticket of each user."""
-    folder = tmp_path_factory.mktemp("tickets")
-    return {user: get_environment(secure_cluster, folder, user) for user in ("alice", "bob", "gateway", "hdfs", "yarn")}
+    users = ("alice", "bob", "gateway", "hdfs", "yarn")
+    with clients_of(secure_cluster, tmp_path_factory.mktemp("clients"), users) as made:
+        made.flag = made.folder / "go on"
+        yield made
 
 
-@contextmanager
-def running(cluster, environ, folder, *words, **fields):
-    """Run a job of alice; give it when its pages answer her."""
+def run_job(clients, name, site=None, **fields):
+    """Submit a job of alice; return it when its pages answer her."""
     document = {
         "name": NAME,
         "environment": f"venv://{sys.prefix}",
-        "command": "sleep 600",
-        "output": "/user/alice/out",
+        "command": f'echo "I am worker $DTF_TASK_INDEX"; until [ -e "{clients.flag}" ]; do sleep 0.1; done',
+        "output": "hdfs:///tmp/charts",
         "tasks": {"worker": {"memory": 256}},
         "am_memory": 512,
         **fields,
     }
-    (folder / "job.yaml").write_text(json.dumps(document))
-    command = [*SUBMIT, "--spec", folder / "job.yaml", *words]
-    ran = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=180)
-    assert ran.returncode == 0, ran.stderr
-    job = Started(
-        found := re.search(r"application_\d+_\d+", ran.stdout)[0], f"{cluster.resourcemanager_url}/proxy/{found}"
-    )
+    (clients.folder / f"{name}.yaml").write_text(json.dumps(document))
+    clients.start(name, "alice", *SUBMIT, "-v", "--wait", "--json", "--spec", f"{name}.yaml", site=site)
+    found = clients.submitted(name)
+    job = Started(found, f"{clients.cluster.resourcemanager_url}/proxy/{found}")
 
     def answers():
-        _, text = ask(cluster, environ, f"{job.url}/pages/ytf/status.json")
+        _, text = ask(clients.cluster, clients.tickets["alice"], f"{job.url}/pages/ytf/status.json")
         tasks = json.loads(text)["tasks"] if text.startswith("{") else []
         return tasks and {task["state"] for task in tasks} == {"running"}
 
-    try:
-        assert until(answers, 120)
-        if "tensorboard" in fields:
-
-            def show():
-                logs = subprocess.run(
-                    [*YTF, "logs", job.application_id], env=environ, capture_output=True, text=True, timeout=60
-                )
-                return f"an answer of TensorBoard\n{ask(cluster, environ, f'{job.url}/pages/ytf/status.json')}\n{logs.stdout}"
-
-            until(lambda: ask(cluster, environ, f"{job.url}/pages/tensorboard/data/runs")[0] == 200, 120, what=show)
-        yield job
-    finally:
-        subprocess.run([*YTF, "kill", job.application_id], env=environ, check=True)
+    until(answers, 120)
+    return job
 
 
 @pytest.fixture(scope="module")
-def private(secure_cluster, clients, tmp_path_factory):
+def private(clients):
     """Return a job without ``acls``, and without TensorBoard."""
-    with running(secure_cluster, clients["alice"], tmp_path_factory.mktemp("private")) as job:
-        yield job
+    return run_job(clients, "private")
 
 
 @pytest.fixture(scope="module")
-def shared(secure_cluster, clients, tmp_path_factory):
+def shared(clients):
     """Return a job with TensorBoard that names bob, and the group of hdfs and yarn."""
-    acls = {"view_users": ["bob"], "view_groups": ["hadoop"]}
-    folder = tmp_path_factory.mktemp("shared")
-    (folder / "site.yaml").write_text(Path(clients["alice"]["YTF_SITE"]).read_text() + "\nallow_exec: true\n")
-    environ = {**clients["alice"], "YTF_SITE": str(folder / "site.yaml")}
-    with running(secure_cluster, environ, folder, acls=acls, tensorboard={}) as job:
-        yield job
+    alice = clients.tickets["alice"]
+    clients.write("alice", EVENTS, event_file(2), "PUT", "CREATE")
+    job = run_job(
+        clients,
+        "shared",
+        clients.site(clients.folder / "exec.yaml", allow_exec=True),
+        command="sleep 600",
+        acls={"view_users": ["bob"], "view_groups": ["hadoop"]},
+        tensorboard={"memory": "1g", "args": "--reload_interval=1"},
+    )
+
+    def show():
+        logs = clients.ytf("logs of shared", "alice", "logs", job.application_id)
+        return f"an answer of TensorBoard\n{ask(clients.cluster, alice, f'{job.url}/pages/ytf/status.json')}\n{logs}"
+
+    until(lambda: ask(clients.cluster, alice, f"{job.url}/pages/tensorboard/data/runs")[0] == 200, 120, what=show)
+    return job
 
 
 def statuses(cluster, environ, job, folder):
@@ -113,7 +113,7 @@ def served(status, tensorboard=200):
 
 @pytest.mark.parametrize("user", ["alice", "yarn"])
 def test_owner_and_administrator_open_every_page(secure_cluster, clients, private, tmp_path, user):
-    assert statuses(secure_cluster, clients[user], private, tmp_path) == served(200, tensorboard=404)
+    assert statuses(secure_cluster, clients.tickets[user], private, tmp_path) == served(200, tensorboard=404)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_owner_and_administrator_open_every_page(secure_cluster, clients, privat
 )
 def test_other_users_are_refused_on_every_route(secure_cluster, clients, request, tmp_path, user, job, tensorboard):
     expected = {route: tensorboard if "tensorboard" in route else 403 for route in ROUTES}
-    assert statuses(secure_cluster, clients[user], request.getfixturevalue(job), tmp_path) == expected
+    assert statuses(secure_cluster, clients.tickets[user], request.getfixturevalue(job), tmp_path) == expected
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_other_users_are_refused_on_every_route(secure_cluster, clients, request
 )
 def test_refusal_names_user_viewers_and_option(secure_cluster, clients, request, user, job, route, viewers):
     job = request.getfixturevalue(job)
-    assert ask(secure_cluster, clients[user], f"{job.url}/{route}")[1] == (
+    assert ask(secure_cluster, clients.tickets[user], f"{job.url}/{route}")[1] == (
         f"{user} may not view {job.application_id}: only {viewers} may. acls.view_users and acls.view_groups of the job name "
         "further viewers.\n"
     )
@@ -141,7 +141,7 @@ def test_refusal_names_user_viewers_and_option(secure_cluster, clients, request,
 
 @pytest.mark.parametrize("user", ["alice", "bob", "hdfs", "yarn"])
 def test_named_users_and_groups_open_every_page(secure_cluster, clients, shared, tmp_path, user):
-    assert statuses(secure_cluster, clients[user], shared, tmp_path) == served(200)
+    assert statuses(secure_cluster, clients.tickets[user], shared, tmp_path) == served(200)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_owner_alone_runs_commands_beside_a_task(clients, shared, user, words, c
     command = [*YTF, "exec", *words, shared.application_id, "worker:0", "--", "bash", "-c"]
     done = subprocess.run(
         [*command, "echo beside $DTF_TASK_INDEX; exit 7"],
-        env=clients[user], capture_output=True, text=True, timeout=180, stdin=subprocess.DEVNULL,
+        env=clients.tickets[user], capture_output=True, text=True, timeout=180, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.returncode == code and text in done.stdout + done.stderr, (done.returncode, done.stdout, done.stderr)
 
@@ -167,24 +167,67 @@ def test_owner_alone_runs_commands_beside_a_task(clients, shared, user, words, c
 def test_key_of_a_job_is_closed_to_its_viewers(secure_cluster, clients, shared, user, status):
     folder = f"/user/alice/.skein/{shared.application_id}"
     url = f"{secure_cluster.namenode_url}/webhdfs/v1{folder}?op=LISTSTATUS"
-    assert ask(secure_cluster, clients[user], url)[0] == status
+    assert ask(secure_cluster, clients.tickets[user], url)[0] == status
 
 
 @pytest.mark.parametrize("route", ["", "overview", "kv"])
 def test_pages_of_skein_show_nothing_of_the_job(secure_cluster, clients, private, route):
-    status, text = ask(secure_cluster, clients["bob"], f"{private.url}/{route}")
+    status, text = ask(secure_cluster, clients.tickets["bob"], f"{private.url}/{route}")
     assert status == 200 and 'url=pages/ytf/"' in text and NAME not in text and "alice" not in text
 
 
 def test_writing_requests_are_refused_with_405(secure_cluster, clients, private):
     put = ("--request", "PUT", "--data", "x")
-    assert ask(secure_cluster, clients["alice"], f"{private.url}/pages/ytf/status.json", *put)[0] == 405
-    assert ask(secure_cluster, clients["bob"], f"{private.url}/pages/ytf/status.json", *put)[0] == 403
+    assert ask(secure_cluster, clients.tickets["alice"], f"{private.url}/pages/ytf/status.json", *put)[0] == 405
+    assert ask(secure_cluster, clients.tickets["bob"], f"{private.url}/pages/ytf/status.json", *put)[0] == 403
 
 
-def test_pages_of_a_job_of_skeins_client_admit_named_users(secure_cluster, clients, tmp_path):
-    """Skein's driver does not put our pages before Skein's own, which know no groups."""
-    with running(secure_cluster, clients["alice"], tmp_path, "--submit_with", "skein") as job:
-        for user, status in (("alice", 200), ("yarn", 200), ("bob", 403)):
-            for route in ("overview", "kv", "pages/ytf/status.json"):
-                assert ask(secure_cluster, clients[user], f"{job.url}/{route}")[0] == status, (user, route)
+@pytest.mark.door
+def test_a_job_of_alice_runs_only_she_ends_it_and_its_logs_stay(secure_cluster, clients, private):
+    page = f"{secure_cluster.resourcemanager_url}/ws/v1/cluster/apps/{private.application_id}"
+
+    def look(user="alice"):
+        return json.loads(ask(secure_cluster, clients.tickets[user], page)[1])["app"]
+
+    assert (look()["state"], look()["user"]) == ("RUNNING", "alice")
+    # The NodeManager serves logs of running containers, to those who may see the application.
+    container = look()["amContainerLogs"].split("/containerlogs/")[1].split("/")[0]
+    log = f"{secure_cluster.settings.web_address('nm')}/ws/v1/node/containerlogs/{container}/application.master.log"
+    assert ask(secure_cluster, clients.tickets["alice"], log)[0] == 200
+    assert "amContainerLogs" not in look("bob")
+    body = json.dumps({"state": "KILLED", "diagnostics": f"bye\n{forged(private.application_id)}"})
+    kill = ("--request", "PUT", "--header", "Content-Type: application/json", "--data", body)
+    status, said = ask(secure_cluster, clients.tickets["bob"], f"{page}/state", *kill)
+    assert status == 403, said
+    clients.flag.touch()
+    code, report = clients.report("private")
+    assert (code, report["reason"]) == (0, "SUCCEEDED"), report
+    assert look()["state"] == "FINISHED"
+    check_verdict(look(), "bob")
+    until(lambda: look()["logAggregationStatus"] == "SUCCEEDED", 60)
+    assert "\nI am worker 0\n" in clients.ytf("logs", "alice", "logs", private.application_id)[1]
+
+
+def test_tensorboard_shows_curves_that_grow_in_a_secured_hdfs(secure_cluster, clients, shared):
+    """Until its user kills the job, which leaves no directory."""
+    _, out, err = clients.ytf("look", "alice", "status", shared.application_id, "--json")
+    assert out, err
+    # What the browser asks for when it draws a chart, as the script in TensorBoard's page sends it.
+    form = f'--x\r\nContent-Disposition: form-data; name="requests"\r\n\r\n{json.dumps([{"plugin": "scalars", "tag": SCALAR}])}\r\n--x--\r\n'
+    asked = json.dumps({"type": "multipart/form-data; boundary=x", "body": base64.b64encode(form.encode()).decode()})
+    series = f"{json.loads(out)['tensorboard_url']}data/plugin/timeseries/timeSeries"
+    put = ("-X", "PUT", "-d", asked, "-H", f"Content-Type: {CONTENT_TYPE}")
+
+    def steps():
+        status, text = ask(secure_cluster, clients.tickets["alice"], series, *put)
+        return status == 200 and [point["step"] for point in json.loads(text)[0]["runToSeries"].get("train", [])]
+
+    until(lambda: steps() == [0, 1], 120, 0.5)
+    clients.write("alice", EVENTS, event_file(1, first=2), "POST", "APPEND")
+    until(lambda: steps() == [0, 1, 2], 120, 0.5)
+    code, _, err = clients.ytf("kill", "alice", "kill", shared.application_id, "-v")
+    assert code == 0, err
+    code, report = clients.report("shared")
+    assert report["reason"] == "KILLED", (code, report)
+    assert clients.is_deleted("alice", shared.application_id)
+    assert not {name: match[0] for name, text in clients.texts().items() if (match := SECRETS.search(text))}

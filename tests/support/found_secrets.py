@@ -3,6 +3,16 @@
 import base64
 import re
 
+#: A token's text has its kind in base64, at one of three alignments.
+TOKEN_TEXT = re.compile(
+    "|".join(
+        base64.b64encode(b"x" * shift + kind)[4 if shift else 0 : -4].decode()
+        for kind in (b"HDFS_DELEGATION_TOKEN", b"RM_DELEGATION_TOKEN", b"WEBHDFS delegation")
+        for shift in range(3)
+    )
+)
+SECRETS = re.compile(rf"{TOKEN_TEXT.pattern}|PRIVATE KEY-----|hadoop\.auth=[^;(]", re.MULTILINE)
+
 
 def read_vint(data, at):
     """Return an integer in Hadoop's variable form, and the place after it."""
