@@ -137,36 +137,6 @@ def test_console_says_why_when_the_node_has_no_interpreter(site):
 
 
 @row
-def test_listed_jobs_train_in_their_order_and_only_failed_ones_again(site):
-    over, slow, order = site.folder / "listed-over", site.folder / "listed-slow-trains", site.folder / "order"
-
-    def trains(name, needs=(), first="true", **others):
-        command = f"{in_turn(site.folder / f'listed-{name}', first, 'true')} && echo {name} >> {order}"
-        return {"name": name, "job": {"command": command}, "needs": [*needs], **others}
-
-    def status(name):
-        return (site.server.action(run.workflow, name) or {}).get("status")
-
-    folder = site.packed("listed", [
-        trains("features"),
-        trains("wide", ["features"], f"{until_there(over)}; exit 3"),
-        trains("slow", ["features"], f"touch {slow}; {until_there(site.folder / 'never')}"),
-        trains("pick", ["wide", "slow"])])  # fmt: skip
-    run = Run(site, "listed", site.ytf("run", "app", folder=folder)[0])
-    until(lambda: slow.exists() and len(site.yarn.ids(run)) == 3, WORKFLOW, 0.5)
-    over.touch()
-    run.wait("KILLED")
-    until(lambda: not site.yarn.live(run) and not alive(run), WORKFLOW)
-    assert console(site, run.workflow).startswith("wide: TASK_FAILED application_")
-    assert [status(name) for name in ("features", "wide", "slow")] == ["OK", "ERROR", "KILLED"]
-    site.server.change(run.workflow, "rerun", properties={"oozie.wf.rerun.failnodes": "true"})
-    run.wait("SUCCEEDED")
-    features, *again, pick = order.read_text().split()
-    assert (features, sorted(again), pick) == ("features", ["slow", "wide"], "pick")
-    assert sorted(site.yarn.ending(one) for one in site.yarn.ids(run)) == [FAILED, *[SUCCEEDED] * 4, KILLED]
-
-
-@row
 def test_kill_between_tries_of_retry_max_ends_the_training(site):
     """Oozie then has the outputs of the first try where it expects ids of child applications."""
     command = in_turn(site.folder / "between", "exit 1", until_there(site.folder / "never"))
@@ -187,40 +157,57 @@ def test_example_retrains_the_earlier_model_and_promotes_by_metric(site):
 
 
 @row
-def test_listed_jobs_train_for_a_nominal_time_and_again_for_a_rerun(site):
-    """A second coordinator waits for the done flag that a training of the first one commits, and reads its output whole."""
-    order, end, time_of_run = site.folder / "nightly-order", site.folder / "nightly-ends", time.gmtime(site.began)
+def test_listed_jobs_train_for_a_nominal_time_and_only_failed_ones_again(site):
+    """In their order. Another coordinator waits for what the last of them commits, reads it whole, and runs again."""
+    over, slow, end, order, reads = (
+        site.folder / f"nightly-{name}" for name in ("over", "slow-trains", "end", "order", "reads")
+    )
+    time_of_run = time.gmtime(site.began)
     when, data = (time.strftime(form, time_of_run) for form in ("%Y%m%d%H%M", "/data/nightly/%Y-%m-%d-%H-%M"))
     times = ("--frequency", "1m", "--start", stamp(site.began), "--end", stamp(site.began + 60))
-    committed = f"{site.filesystem}/models/whole-"
+    models = f"{site.filesystem}/models/whole-"
 
-    def trains(name, more="true", needs=(), **job):
-        command = f"echo {name} ${{nominalStamp}} ${{clicks}} >> {order}; {more}"
+    def trains(name, needs=(), first="true", **job):
+        once = in_turn(site.folder / f"nightly-{name}", first, "true")
+        command = f"{once} && echo {name} ${{nominalStamp}} ${{clicks}} >> {order}"
         return {"name": name, "job": {"command": command, **job}, "needs": [*needs]}
 
     writes = f'cd "$DTF_OUTPUT_PATH"; echo half > one; {until_there(end)}; echo $YTF_APPLICATION_ID > two'
-    output = {"output": f"{committed}${{nominalStamp}}", "commit": "replace", "mirror": "all"}
-    reads = 'cd "$DTF_INPUT_PATH"; echo "{\\"made_by\\": \\"$(cat two)\\", \\"files\\": \\"$(echo *)\\"}" > $YTF_RESULT_FILE'
-    second = {"command": reads, "input": "${dataIn}", "mirror_input": "1 MiB"}
-    waits = site.packed("second", second, *times, "--data", committed + "${YEAR}${MONTH}${DAY}${HOUR}${MINUTE}")
-    waiting = site.ytf("run", "app", folder=waits)[0]
-    folder = site.packed(
-        "nightly",
-        [trains("features"), trains("model", writes, ["features"], **output)],
+    output = {"output": f"{models}${{nominalStamp}}", "commit": "new", "mirror": "all"}
+    nightly = site.packed("nightly", [
+        trains("features"),
+        trains("wide", ["features"], f"{until_there(over)}; exit 3"),
+        trains("slow", ["features"], f"touch {slow}; {until_there(site.folder / 'never')}"),
+        trains("pick", ["wide", "slow"], writes, **output)],
+        *times, "--data", "clicks=/data/nightly/${YEAR}-${MONTH}-${DAY}-${HOUR}-${MINUTE}")  # fmt: skip
+    second = {"command": f'echo read >> {reads}; cd "$DTF_INPUT_PATH"; '
+              'echo "{\\"made_by\\": \\"$(cat two)\\", \\"files\\": \\"$(echo *)\\"}" > $YTF_RESULT_FILE',
+              "input": "${dataIn}", "mirror_input": "1 MiB"}  # fmt: skip
+    waits = site.packed(
+        "second",
+        second,
         *times,
         "--sla-end",
         "3h",
         "--data",
-        "clicks=/data/nightly/${YEAR}-${MONTH}-${DAY}-${HOUR}-${MINUTE}",
+        models + "${YEAR}${MONTH}${DAY}${HOUR}${MINUTE}",
         "--output-data",
-        "/models/nightly-${YEAR}${MONTH}${DAY}${HOUR}${MINUTE}",
+        "/models/second-${YEAR}${MONTH}${DAY}${HOUR}${MINUTE}",
     )
     site.write(f"{data}/_SUCCESS", "")
-    coordinator, _ = site.ytf("run", "app", folder=folder)
+    waiting, coordinator = (site.ytf("run", "app", folder=folder)[0] for folder in (waits, nightly))
 
-    def rerun(nocleanup):
-        options = {"type": "action", "scope": "1", "refresh": "true", "nocleanup": nocleanup}
-        site.server.change(coordinator, "coord-rerun", **options)
+    def workflow(of):
+        return next((one["externalId"] for one in site.server.info(of)["actions"]), None)
+
+    run = Run(site, "nightly", until(lambda: workflow(coordinator), WORKFLOW, 0.5))
+    until(lambda: slow.exists() and len(site.yarn.ids(run)) == 3, WORKFLOW, 0.5)
+    over.touch()
+    run.wait("KILLED")
+    until(lambda: not site.yarn.live(run) and not alive(run), WORKFLOW)
+    assert console(site, run.workflow).startswith("wide: TASK_FAILED application_")
+    assert [run.action(name)["status"] for name in ("features", "wide", "slow")] == ["OK", "ERROR", "KILLED"]
+    site.server.change(run.workflow, "rerun", properties={"oozie.wf.rerun.failnodes": "true"})
 
     whole = f"/models/whole-{when}"
 
@@ -230,35 +217,43 @@ def test_listed_jobs_train_for_a_nominal_time_and_again_for_a_rerun(site):
     def status():
         return [(one["status"], one["missingDependencies"]) for one in site.server.info(waiting)["actions"]]
 
-    until(lambda: working() and site.files.list(f"/models/{working()[0]}"), 2 * WORKFLOW, 0.5)
+    until(lambda: working() and site.files.list(f"/models/{working()[0]}"), WORKFLOW, 0.5)
     until(status, WORKFLOW, 0.5)
     assert status() == [("WAITING", f"{site.filesystem}{whole}/_SUCCESS")] and not site.files.status(whole)
     end.touch()
-    made, read = (
-        Run(site, name, site.server.wait(one, "SUCCEEDED", seconds=WORKFLOW)["actions"][0]["externalId"]).outputs(name)
-        for name, one in (("model", coordinator), ("train", waiting))
-    )
+    run.wait("SUCCEEDED")
+    features, *again, pick = order.read_text().splitlines()
+    trained = [f"{name} {when} {site.filesystem}{data}" for name in ("features", "slow", "wide", "pick")]
+    assert [features, *sorted(again), pick] == trained
+    assert sorted(site.yarn.ending(one) for one in site.yarn.ids(run)) == [FAILED, *[SUCCEEDED] * 4, KILLED]
+
+    site.server.wait(waiting, "SUCCEEDED", seconds=WORKFLOW)
+    made, read = run.outputs("pick"), Run(site, "second", workflow(waiting)).outputs()
     assert (made["output_path"], made["reason"]) == (f"{site.filesystem}{whole}", "SUCCEEDED")
     assert (read["metric.made_by"], read["metric.files"]) == (made["application_id"], "_SUCCESS one two")
-    trained = [f"{name} {when} {site.filesystem}{data}" for name in ("features", "model")]
-    assert order.read_text().splitlines() == trained
-    site.write(f"/models/nightly-{when}/model", "")
-    asked = {"timezone": "GMT", "filter": f"parent_id={coordinator}"}
+    asked = {"timezone": "GMT", "filter": f"parent_id={waiting}"}
     until(
         lambda: [one["slaStatus"] for one in site.server.ask("GET", "sla", params=asked)["slaSummaryList"]] == ["MET"],
         WORKFLOW,
         1,
     )
-    # A rerun deletes the model first, unless it runs with -nocleanup.
+
+    def rerun(nocleanup):
+        options = {"type": "action", "scope": "1", "refresh": "true", "nocleanup": nocleanup}
+        site.server.change(waiting, "coord-rerun", **options)
+
+    # A rerun deletes the output data first, unless it runs with -nocleanup.
+    kept = f"/models/second-{when}/model"
+    site.write(kept, "")
     rerun("true")
-    until(lambda: order.read_text().splitlines() == 2 * trained, WORKFLOW, 0.5)
-    site.server.wait(coordinator, "SUCCEEDED", seconds=WORKFLOW)
-    assert site.files.status(f"/models/nightly-{when}/model")
-    site.files.delete(f"{data}/_SUCCESS")  # so that nothing trains
+    until(lambda: reads.read_text() == "read\n" * 2, WORKFLOW, 0.5)
+    site.server.wait(waiting, "SUCCEEDED", seconds=WORKFLOW)
+    assert site.files.status(kept)
+    site.files.delete(f"{whole}/_SUCCESS")  # so that nothing trains
     rerun("false")
-    until(lambda: not site.files.status(f"/models/nightly-{when}/model"), WORKFLOW, 0.5)
-    site.server.change(coordinator, "kill")
-    site.yarn.settled(Run(site, "nightly", coordinator), *[SUCCEEDED] * 4)
+    until(lambda: not site.files.status(kept), WORKFLOW, 0.5)
+    site.server.change(waiting, "kill")
+    site.yarn.settled(Run(site, "second", waiting), SUCCEEDED, SUCCEEDED)
 
 
 DEPLOYED = """<workflow-app xmlns="uri:oozie:workflow:1.0" name="deployed">
