@@ -12,8 +12,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import skein
 
+from support.access import plain
 from support.cluster_jobs import job
 from support.javas import java_home
 from support.two_nodes import launcher_on
@@ -54,37 +54,22 @@ def list_pids(cluster):
     return {daemon.name: daemon.pid for daemon in cluster.status().daemons}
 
 
-@contextlib.contextmanager
-def skein_client(cluster):
-    options = "-Xmx64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-    log = str(cluster.directory / "skein.log")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("no_grpc_proxy", "127.0.0.1,localhost")
-        with pytest.MonkeyPatch.context() as start:
-            for name, value in cluster.environ.items():
-                start.setenv(name, value)
-            client = skein.Client(security=skein.Security.new_credentials(), java_options=options, log=log)
-        with client:
-            yield client
-
-
-def build_spec(script, memory=128, instances=1, queue="default", **service):
-    task = {"script": script, "instances": instances, "resources": {"memory": memory, "vcores": 1}, **service}
-    return skein.ApplicationSpec.from_dict({"name": "trial", "queue": queue, "services": {"task": task}})
-
-
-def wait_for_end(client, application):
-    report = until(
-        lambda: (report := client.application_report(application)).final_status != "undefined" and report,
-        what=f"the end of {application}",
-    )
-    assert str(report.final_status) == "SUCCEEDED", report.diagnostics
-
-
-def wait_for_running(client, application, number):
-    connected = client.connect(application)
-    until(lambda: len(connected.get_containers(states=["RUNNING"])) == number, what=f"{number} running containers")
-    return connected
+def start_shell(cluster, command, **variables):
+    """Submit an application whose master is a shell with these variables, without a JVM."""
+    with contextlib.closing(plain(cluster).launcher()) as launcher:
+        application, _ = launcher.session.resourcemanager.new_application()
+        entries = [{"key": name, "value": value} for name, value in variables.items()]
+        launcher.session.resourcemanager.submit(
+            {
+                "application-id": application,
+                "application-name": "trial",
+                "application-type": "shell",
+                "queue": "default",
+                "max-app-attempts": 1,
+                "am-container-spec": {"commands": {"command": command}, "environment": {"entry": entries}},
+                "resource": {"memory": 128, "vCores": 1},
+            }
+        )
 
 
 @pytest.fixture(scope="module")
@@ -144,12 +129,6 @@ def interrupted(tmp_path_factory):
 def two_nodes(interrupted):
     """Two nodes, no HDFS, beside the full one."""
     return interrupted.cluster
-
-
-@pytest.fixture(scope="module")
-def light_client(two_nodes):
-    with skein_client(two_nodes) as client:
-        yield client
 
 
 @pytest.fixture
@@ -318,17 +297,17 @@ def test_safe_mode_is_not_ready(ready):
 # ---------------------------------------------------------------- containers
 
 
-def test_containers_have_the_white_list_and_jvm_options_of_their_own(light, light_client, tmp_path):
+def test_containers_have_the_white_list_and_jvm_options_of_their_own(light, tmp_path):
     """A value joined to the cluster's own by ":" would keep the application master's JVM from starting."""
-    options, found = "-XX:+UseSerialGC -Xshare:auto", tmp_path / "found"
-    spec = build_spec(f"env > {found}.new; mv {found}.new {found}; sleep 600")
-    spec.master.script = f'until [ -e {found} ]; do sleep 0.1; done; [ "$JDK_JAVA_OPTIONS" = "{options}" ]'
-    spec.master.env = {"JDK_JAVA_OPTIONS": options}
-    wait_for_end(light_client, light_client.submit(spec))
-    assert {
-        f"HADOOP_CONF_DIR={light.directory}/conf", f"JAVA_HOME={light.environ['JAVA_HOME']}",
-        "JDK_JAVA_OPTIONS=-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-    } <= {*found.read_text().splitlines()}  # fmt: skip
+    own = {"own": {"JDK_JAVA_OPTIONS": "-XX:+UseSerialGC -Xshare:auto"}, "none": {}}
+    for name, variables in own.items():
+        start_shell(light, f"env > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/{name}", **variables)
+        until((tmp_path / name).exists, 60)
+        options = variables.get("JDK_JAVA_OPTIONS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+        assert {
+            f"HADOOP_CONF_DIR={light.directory}/conf", f"JAVA_HOME={light.environ['JAVA_HOME']}",
+            f"JDK_JAVA_OPTIONS={options}",
+        } <= {*(tmp_path / name).read_text().splitlines()}  # fmt: skip
 
 
 def test_a_queue_can_be_stopped_and_started(ready):
@@ -375,11 +354,11 @@ def test_a_light_cluster_keeps_its_files_in_its_folder(light, tmp_path):
     assert home.is_dir()
 
 
-def test_down_ends_containers_of_a_crashed_node_too(light, light_client):
+def test_down_ends_containers_of_a_crashed_node_too(light):
     """Even a process that left its container's session, as daemons of users do."""
-    spec = build_spec("setsid sleep 6021 & exec sleep 6021", instances=2)
-    wait_for_running(light_client, light_client.submit(spec), 2)
-    assert len(until(lambda: len(_sleepers()) == 4 and _sleepers(), what="four sleeping processes")) == 4
+    for _ in range(2):
+        start_shell(light, "setsid sleep 6021 & exec sleep 6021")
+    until(lambda: len(_sleepers()) == 4, what="four sleeping processes")
     os.kill(light.pid("nm"), signal.SIGKILL)
     os.kill(light.pid("nm2"), signal.SIGSTOP)
     light.down()
