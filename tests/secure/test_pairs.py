@@ -12,7 +12,10 @@ from support import failover_rows, identity_rows
 from support.access import by_keytab
 from support.client_rows import ROWS, SECURED_ROWS
 from support.faults import Matrix, Rig, check
+from support.hadoop.cluster import make_active
 from support.two_nodes import launcher_by
+from support.waiting import until
+from tf_yarn_ops.minicluster.health import has_left_safe_mode
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -62,6 +65,8 @@ def test_nothing_is_lost_when_the_namenode_is_killed(access, launcher):
     try:
         failover_rows.nothing_is_lost_when_the_namenode_is_killed(access, launcher)
     finally:  # other files ask the first NameNode, also if this row fails
-        if access.hadoop.active("nn") != access.hadoop.settings.namenodes[0]:
-            access.hadoop.failover("nn")
+        settings, active = access.hadoop.settings, access.hadoop.active("nn")
+        if active != (first := settings.namenodes[0]):
+            make_active(settings, first, in_place_of=active)
+            until(lambda: has_left_safe_mode(settings, first))
     launcher.cluster.open_filesystem().makedirs("/user/bob/after-the-failover", 0o700)

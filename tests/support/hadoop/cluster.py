@@ -390,16 +390,17 @@ class HadoopCluster(MiniCluster):
         unmount_all(self.directory / "docker")
 
 
-def make_active(settings: HadoopSettings, name: str) -> None:
-    """Make a NameNode active; the other one must not be.
+def make_active(settings: HadoopSettings, name: str, in_place_of: str | None = None) -> None:
+    """Make a NameNode active; the other one must not be, unless it is named: then it becomes the standby.
 
     Raises
     ------
     MiniClusterError
         It did not become active; the message has the command's answer.
     """
-    words = f"{settings.shims}/hdfs", "haadmin", "-transitionToActive", "--forceactive", name
-    command = [*settings.enter_host_of(name), *words]
+    # A standby that was just started is in safe mode until it has read the other one's edits.
+    order = ("-failover", "--forceactive", in_place_of) if in_place_of else ("-transitionToActive", "--forceactive")
+    command = [*settings.enter_host_of(name), f"{settings.shims}/hdfs", "haadmin", *order, name]
     environ = {**os.environ, "JAVA_HOME": str(settings.java_home), "HADOOP_CONF_DIR": str(settings.configuration)}
     if settings.kerberos:
         environ |= get_ticket(settings, os.environ, HDFS)
