@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -84,8 +83,7 @@ def stopped_queue(rig):
         admin(rig, "yarn", "rmadmin", "-refreshQueues")
         return rig.refused(lambda: rig.submit(job(queue="low")))
     finally:
-        path.write_text(before)
-        admin(rig, "yarn", "rmadmin", "-refreshQueues")
+        path.write_text(before)  # the ResourceManager reads it when it is restarted; nothing needs the queue before
 
 
 @once
@@ -133,57 +131,42 @@ def takes_files(rig):
 # -- the ResourceManager ----------------------------------------------------------------------------
 
 
-@MATRIX.row(
-    "the job ends while a restarted ResourceManager still recovers its applications", Reason.SUCCEEDED, 180, alone=True
-)
-def rm_recovers(rig):
-    spec, gate = gated(rig, "recovery")
-    application = rig.submit(spec)
-    rig.live(application)
-    with ThreadPoolExecutor(1) as pool:
-        with slow_recovery(rig.hadoop):
-            ending = pool.submit(rig.end, application, time.time(), expect=went_on)
-            gate.touch()
-            until(lambda: not rig.commands(application))
-        return ending.result()
-
-
 @once
 def outage(rig):
-    """Play one outage of 20 s for four rows: a job that runs, two clients that wait, one that submits."""
+    """Play one outage of 20 s for five rows: two jobs that run, two clients that wait, one that submits.
+
+    The first job ends while the restarted ResourceManager still recovers its applications.
+    """
+    first, first_gate = gated(rig, "recovery")
     spec, gate = gated(rig, "outage", lease=240)  # the outage is shorter than three quarters of it
-    application = rig.submit(spec)
-    rig.live(application)
+    ending, application = rig.submit(first), rig.submit(spec)
+    for name in (ending, application):
+        rig.live(name)
     found, before = SimpleNamespace(application=application), rig.traces()
     impatient = rig.new_launcher(unreachable_timeout=5)
 
-    def wait_patiently():
-        found.patient = rig.end(application, found.struck, expect=went_on)
-
-    def wait_impatiently():
+    def gives_up(call):
         started = time.monotonic()
-        try:
-            impatient.wait(application, poll_interval=0.2)
-        except ClusterUnreachable as error:
-            found.gave_up = (error, time.monotonic() - started)
+        with pytest.raises(ClusterUnreachable) as raised:
+            call()
+        return raised.value, time.monotonic() - started
 
-    waiting = [threading.Thread(target=target) for target in (wait_patiently, wait_impatiently)]
-    found.struck = time.time()
+    def wait_and_submit():
+        found.struck = time.time()
+        found.waiting = pool.submit(rig.end, application, found.struck, expect=went_on)
+        gave_up = pool.submit(gives_up, lambda: impatient.wait(application, poll_interval=0.2))
+        found.refused = gives_up(lambda: rig.submit(job()))
+        found.gave_up = gave_up.result()
+        until(lambda: time.time() - found.struck > OUTAGE, 60, 0.5)
+
     expire_after(rig.hadoop, 15)
-    rig.hadoop.stop_daemon("rm", signal.SIGKILL)
-    back = threading.Timer(OUTAGE, rig.hadoop.start_daemon, ["rm"])
-    for thread in (back, *waiting):
-        thread.start()
-    started = time.monotonic()
-    try:
-        rig.submit(job())
-    except ClusterUnreachable as error:
-        found.refused = (error, time.monotonic() - started)
-    waiting[1].join(60)
-    assert not back.finished.is_set(), "the ResourceManager was back before the clients gave up"
-    back.join()
-    gate.touch()
-    waiting[0].join(120)
+    with ThreadPoolExecutor(3) as pool:
+        with slow_recovery(rig.hadoop, wait_and_submit):
+            ended = pool.submit(rig.end, ending, time.time(), expect=went_on)
+            first_gate.touch()
+            until(lambda: not rig.commands(ending))
+        gate.touch()
+        found.patient, found.recovery = found.waiting.result(), ended.result()
     new = tuple(rig.traces() - before)
     found.submission = outcome_of(found.refused, new, rig.left(*new))
     found.impatient = outcome_of(found.gave_up, found.patient.applications, found.patient.left)
@@ -193,6 +176,13 @@ def outage(rig):
 def outcome_of(told, applications, left):
     error, seconds = told
     return Outcome(error.reason, seconds, applications, left, str(error))
+
+
+@MATRIX.row(
+    "the job ends while a restarted ResourceManager still recovers its applications", Reason.SUCCEEDED, 180, alone=True
+)
+def rm_recovers(rig):
+    return outage(rig).recovery
 
 
 @MATRIX.row("the ResourceManager is restarted while the job runs", Reason.SUCCEEDED, 180, alone=True)

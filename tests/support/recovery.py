@@ -9,13 +9,15 @@ from support.waiting import until
 
 
 @contextlib.contextmanager
-def slow_recovery(hadoop):
+def slow_recovery(hadoop, while_away=lambda: None):
     """Kill the ResourceManager and start it again; it recovers its applications only at the end of the block.
 
+    ``while_away`` is called between the two.
     Its state store is a folder. It reads all files of an application before it recovers the first one, and
     a pipe among them keeps it reading. Meanwhile it answers as it does in any recovery: 404, and empty lists.
     """
     hadoop.stop_daemon("rm", signal.SIGKILL)
+    while_away()
     gate = next((hadoop.directory / "rm/FSRMStateRoot/RMAppRoot").iterdir()) / "gate"
     os.mkfifo(gate)
     try:
