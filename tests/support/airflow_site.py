@@ -71,7 +71,7 @@ SETTINGS = {
 READY = 300.0
 #: The file with the DAGs of the rows.
 ROWS = Path(__file__).parent / "airflow_dags" / "rows.py"
-#: What those processes import that build the API for tasks.
+#: What a process imports, or has as its local settings, that builds the API for tasks.
 FEW_VERSIONS = Path(__file__).with_name("few_versions.py")
 #: Read by every process of Airflow. SQLite allows one write at a time, so no write waits for the disk. The API
 #: server writes its audit log in its event loop, in which others wait to finish their writes: there it gives up at

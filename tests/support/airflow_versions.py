@@ -10,7 +10,7 @@ from pathlib import Path
 
 import cloudpickle
 
-from support.airflow_site import plain_environ
+from support.airflow_site import FEW_VERSIONS, plain_environ
 from support.azkaban_site import made_once
 from support.framework_environments import PINS
 from support.programs import ROOT
@@ -89,6 +89,9 @@ class Airflow:
             Of the newest version; an older one has its own.
         """
         shutil.copy(self._database or database, home / "airflow.db")
+        if self.number == NEWEST:
+            (home / "config").mkdir()
+            shutil.copy(FEW_VERSIONS, home / "config" / "airflow_local_settings.py")
         transport = {"type": "file", "log_file_path": str(home / "lineage"), "append": True}
         return {
             **plain_environ(), **self._environ, "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
