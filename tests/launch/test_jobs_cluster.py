@@ -23,7 +23,7 @@ import pytest
 import six
 
 from support.browser import browsing
-from support.events import SCALAR, event_file, see_charts
+from support.events import SCALAR, event_file, hide_tensorflow, see_charts
 from support.programs import ROOT, YTF
 from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import discover
@@ -78,12 +78,6 @@ def submitting(launcher):
 def submitted(launcher):
     with submitting(launcher) as submit:
         yield submit
-
-
-@pytest.fixture
-def run(launcher, submitted):
-    """Run a job to its end and give the report."""
-    return lambda spec, timeout=90: launcher.wait(submitted(spec), timeout=timeout)
 
 
 def job(command, **fields):
@@ -322,95 +316,11 @@ def pex(tmp_path_factory):
     return made
 
 
-@pytest.fixture(scope="module")
-def arrived(launcher, pex, tmp_path_factory):
-    """Run a job with a script, files, a PEX and a zip as its environments; return its report and what its programs wrote.
-
-    The zip lies in HDFS.
-    """
-    top = tmp_path_factory.mktemp("arrived")
-    home = top / "env"
-    (home / "bin").mkdir(parents=True)
-    for name in ("python", f"python{sys.version_info.major}.{sys.version_info.minor}"):
-        (home / "bin" / name).write_text(f'#!/bin/bash\nexec {sys.executable} "$@"\n')
-    (home / "bin" / "tool").write_text(f"#!/bin/bash\necho '{{\"tool\": 1}}' > {top}/tool.json\n")
-    for program in (home / "bin").iterdir():
-        program.chmod(0o755)
-    archive = shutil.make_archive(str(top / "env"), "zip", home)
-    files = launcher.session.staging(launcher.cluster.user).filesystem
-    files.create("/tmp/env.zip", Path(archive).read_bytes(), 0o644)
-    archive = f"{launcher.cluster.storage.default}/tmp/env.zip"
-    folder = top / "ünï 'folder'"
-    folder.mkdir()
-    (folder / "read me.txt").write_text("of a file")
-    (top / "modules").mkdir()
-    (top / "modules" / "inner.py").write_text("VALUE = 'of a folder'")
-    (top / "extra.py").write_text("VALUE = 'of a module'")
-    (top / "main.py").write_text(MAIN)
-    command = (
-        f"tool && test -x copy/bin/tool; echo $? > {top}/tool.code; "
-        f"PEX_ROOT=$PWD/.pex ./env.pex ${{DTF_TASK_SCRIPT}} 'a b'; echo $? > {top}/pex.code; "
-        "python ${DTF_TASK_SCRIPT} 'a b' \"$NASTY\" ünï"
-    )
-    with submitting(launcher) as submit:
-        report = launcher.wait(
-            timeout=90,
-            application_id=submit(
-                job(
-                    command,
-                    tasks={"worker": TaskSpec(environment=archive, **SMALL)},
-                    environment=Environment.parse(archive),
-                    archives={"copy": archive},  # YARN makes one link to a file: this one is the agent's
-                    script=str(top / "main.py"),
-                    input=f"{folder}/in",
-                    env={"NASTY": NASTY, "TOLD_BY_PEX": str(top / "pex.json")},
-                    files={
-                        "read me.txt": str(folder / "read me.txt"),
-                        "extra.py": str(top / "extra.py"),
-                        "lib": str(top / "modules"),
-                        "env.pex": str(pex),
-                    },
-                )
-            ),
-        )
-    written = {
-        file.name: json.loads(file.read_text()) for pattern in ("*.json", "*.code") for file in top.glob(pattern)
-    }
-    return SimpleNamespace(report=report, folder=folder, written=written)
-
-
-def test_everything_arrives_byte_for_byte(arrived):
-    assert arrived.report.reason is Reason.SUCCEEDED, arrived.report.message
-    assert arrived.report.metrics == {
-        "env": NASTY,
-        "argv": ["a b", NASTY, "ünï"],
-        "file": "of a file",
-        "module": "of a module",
-        "folder": "of a folder",
-        "script": "main.py",
-        "in": f"{arrived.folder}/in",
-    }
-
-
-def test_a_zip_is_an_environment_too(arrived):
-    """In HDFS; an archive of this machine: the packed interpreter below."""
-    assert arrived.report.reason is Reason.SUCCEEDED, arrived.report.message
-    assert (arrived.written["tool.code"], arrived.written.get("tool.json")) == (0, {"tool": 1})
-
-
-def test_a_pex_is_the_interpreter_and_brings_its_packages(arrived):
-    assert arrived.report.reason is Reason.SUCCEEDED, arrived.report.message
-    assert arrived.written["pex.code"] == 0
-    told = arrived.written["pex.json"]
-    assert told["value"] == "of a package in the PEX" and told["argv"] == ["a b"]
-    assert f"/{arrived.report.application_id}/container_" in told["path"] and "/.pex/" in told["path"]
-
-
 TOOL = """\
 #!/bin/bash
 exec python -c '
 import json, os, sys, six
-json.dump({"prefix": sys.prefix, "library": json.__file__, "package": six.__file__}, open(os.environ["YTF_RESULT_FILE"], "w"))'
+json.dump({"prefix": sys.prefix, "library": json.__file__, "package": six.__file__}, open(os.environ["TOLD_BY_TOOL"], "w"))'
 """
 
 
@@ -442,16 +352,102 @@ def packed(tmp_path_factory):
     return archive
 
 
-def test_a_packed_interpreter_travels_with_its_library_and_its_packages(run, packed):
-    report = run(
-        JobSpec(command="tool", tasks={"worker": TaskSpec(**SMALL)}, environment=Environment.parse(str(packed)))
+@pytest.fixture(scope="module")
+def arrived(launcher, pex, packed, tmp_path_factory):
+    """Run a job with a script, files, a PEX and a zip as its environments; return its report and what its programs wrote.
+
+    The zip lies in HDFS. The evaluator has a whole environment of its own.
+    """
+    top = tmp_path_factory.mktemp("arrived")
+    home = top / "env"
+    (home / "bin").mkdir(parents=True)
+    for name in ("python", f"python{sys.version_info.major}.{sys.version_info.minor}"):
+        (home / "bin" / name).write_text(f'#!/bin/bash\nexec {sys.executable} "$@"\n')
+    (home / "bin" / "tool").write_text(f"#!/bin/bash\necho '{{\"tool\": 1}}' > {top}/tool.json\n")
+    for program in (home / "bin").iterdir():
+        program.chmod(0o755)
+    archive = shutil.make_archive(str(top / "env"), "zip", home)
+    files = launcher.session.staging(launcher.cluster.user).filesystem
+    files.create("/tmp/env.zip", Path(archive).read_bytes(), 0o644)
+    archive = f"{launcher.cluster.storage.default}/tmp/env.zip"
+    folder = top / "ünï 'folder'"
+    folder.mkdir()
+    (folder / "read me.txt").write_text("of a file")
+    (top / "modules").mkdir()
+    (top / "modules" / "inner.py").write_text("VALUE = 'of a folder'")
+    (top / "extra.py").write_text("VALUE = 'of a module'")
+    (top / "main.py").write_text(MAIN)
+    command = (
+        f"tool && test -x copy/bin/tool; echo $? > {top}/tool.code; "
+        f"PEX_ROOT=$PWD/.pex ./env.pex ${{DTF_TASK_SCRIPT}} 'a b'; echo $? > {top}/pex.code; "
+        "python ${DTF_TASK_SCRIPT} 'a b' \"$NASTY\" ünï"
     )
-    assert report.reason is Reason.SUCCEEDED, report.message
-    prefix = report.metrics["prefix"]
-    assert re.search(r"/container_\w+/environment$", prefix)
-    assert report.metrics["library"].startswith(f"{prefix}/lib/") and report.metrics["package"].startswith(
-        f"{prefix}/lib/"
-    )
+    with submitting(launcher) as submit:
+        report = launcher.wait(
+            timeout=90,
+            application_id=submit(
+                job(
+                    command,
+                    tasks={
+                        "worker": TaskSpec(environment=archive, **SMALL),
+                        "evaluator": TaskSpec(command="tool", environment=str(packed), **SMALL),
+                    },
+                    environment=Environment.parse(archive),
+                    archives={"copy": archive},  # YARN makes one link to a file: this one is the agent's
+                    script=str(top / "main.py"),
+                    input=f"{folder}/in",
+                    env={
+                        "NASTY": NASTY,
+                        "TOLD_BY_PEX": str(top / "pex.json"),
+                        "TOLD_BY_TOOL": str(top / "packed.json"),
+                    },
+                    files={
+                        "read me.txt": str(folder / "read me.txt"),
+                        "extra.py": str(top / "extra.py"),
+                        "lib": str(top / "modules"),
+                        "env.pex": str(pex),
+                    },
+                )
+            ),
+        )
+    written = {
+        file.name: json.loads(file.read_text()) for pattern in ("*.json", "*.code") for file in top.glob(pattern)
+    }
+    return SimpleNamespace(report=report, folder=folder, written=written)
+
+
+def test_everything_arrives_byte_for_byte(arrived):
+    assert arrived.report.reason is Reason.SUCCEEDED, arrived.report.message
+    assert arrived.report.metrics == {
+        "env": NASTY,
+        "argv": ["a b", NASTY, "ünï"],
+        "file": "of a file",
+        "module": "of a module",
+        "folder": "of a folder",
+        "script": "main.py",
+        "in": f"{arrived.folder}/in",
+    }
+
+
+def test_a_zip_is_an_environment_too(arrived):
+    """In HDFS; an archive of this machine: `test_a_packed_interpreter_travels_with_its_library_and_its_packages`."""
+    assert arrived.report.reason is Reason.SUCCEEDED, arrived.report.message
+    assert (arrived.written["tool.code"], arrived.written.get("tool.json")) == (0, {"tool": 1})
+
+
+def test_a_pex_is_the_interpreter_and_brings_its_packages(arrived):
+    assert arrived.report.reason is Reason.SUCCEEDED, arrived.report.message
+    assert arrived.written["pex.code"] == 0
+    told = arrived.written["pex.json"]
+    assert told["value"] == "of a package in the PEX" and told["argv"] == ["a b"]
+    assert f"/{arrived.report.application_id}/container_" in told["path"] and "/.pex/" in told["path"]
+
+
+def test_a_packed_interpreter_travels_with_its_library_and_its_packages(arrived):
+    assert arrived.report.reason is Reason.SUCCEEDED, arrived.report.message
+    told = arrived.written["packed.json"]
+    assert re.search(r"/container_\w+/environment\.evaluator$", told["prefix"])
+    assert all(told[name].startswith(f"{told['prefix']}/lib/") for name in ("library", "package"))
 
 
 # -- TensorBoard -----------------------------------------------------------------------------------
@@ -520,9 +516,8 @@ def test_tensorboard_answers_while_the_job_runs_and_ends_with_it(launcher, submi
         "--resourcemanager",
         minicluster.resourcemanager_url,
     ]
-    with subprocess.Popen(
-        words, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
-    ) as shown:
+    path = os.pathsep.join(map(str, (hide_tensorflow(tmp_path / "hidden"), ROOT)))
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}) as shown:
         try:
             url = shown.stdout.readline().strip()
             name = f"TensorFlow-{application.rpartition('_')[2]}"
