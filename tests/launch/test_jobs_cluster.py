@@ -220,20 +220,6 @@ def test_failing_worker_restarts_the_cluster_on_new_ports(launcher, minicluster,
     assert_gone(launcher, minicluster, application)
 
 
-def test_report_of_a_waiting_job_names_missing_containers(launcher, submitted):
-    application = submitted(job(FOREVER, tasks={"worker": TaskSpec(instances=3, memory=7168)}))
-
-    def text():
-        found = re.search(
-            r"Missing 1 of 3 containers: 1 of 7168 MiB; free in the cluster: (\d+) MiB, on one node at most "
-            r"(\d+) MiB\.$",
-            launcher.report(application).message,
-        )
-        return found
-
-    assert int(until(text, 60, 0.2)[1]) < 7168
-
-
 @pytest.fixture(scope="module")
 def held(launcher, minicluster):
     """Run a job with resources of its own, and let one wait in the queue; kill both; return what was seen of them."""

@@ -627,14 +627,14 @@ def test_jobs_of_two_users_run_at_the_same_time(minicluster, tmp_path):
         assert [report.reason for report in reports] == [Reason.SUCCEEDED] * 2
 
 
-def test_two_jobs_that_each_need_60_percent_of_the_cluster_both_finish(minicluster, tmp_path):
-    """The later one holds a part and waits for the rest, gives it back, and comes again at another time."""
-    ids = []
-    tasks = {"worker": TaskSpec(instances=2, memory=4500)}
+@pytest.fixture(scope="module")
+def halves(minicluster, tmp_path_factory):
+    """Run two jobs that each need 60 percent of the cluster; return their reports, and what a waiting one has reported."""
+    ids, gate, seen = [], tmp_path_factory.mktemp("halves") / "go", SimpleNamespace()
     spec = job(
-        until_exists(tmp_path / "go"),
-        tasks=tasks,
-        deadlines=Deadlines(allocation=5, stop_grace=1),
+        until_exists(gate),
+        tasks={"worker": TaskSpec(instances=2, memory=4500)},
+        deadlines=Deadlines(allocation=8, stop_grace=1),  # a report names what is missing after 5 s
         restart=RestartPolicy(allocation_retries=20),
     )
 
@@ -642,8 +642,30 @@ def test_two_jobs_that_each_need_60_percent_of_the_cluster_both_finish(miniclust
         identity = Identity(f"half {number} {time.time()}")
         return launcher_on(minicluster).run(spec, identity, on_reserved=ids.append, timeout=240)
 
-    with ThreadPoolExecutor(2) as pool:
+    def waits():
+        """Return the message of the later job when it lacks a container."""
+        messages = (launcher.report(one).message for one in ids[-2:])
+        return next((text for text in messages if "Missing 1 of 2" in text), None)
+
+    with contextlib.closing(launcher_on(minicluster)) as launcher, ThreadPoolExecutor(2) as pool:
         reports = pool.map(go, range(2))
-        until(lambda: len(set(ids)) > 2, 120, 0.2)  # one has given its part back and is queued again
-        (tmp_path / "go").touch()
-        assert [report.reason for report in reports] == [Reason.SUCCEEDED] * 2
+        try:
+            seen.waiting = until(waits, 120, 0.2)
+            until(lambda: len(set(ids)) > 2, 120, 0.2)  # one has given its part back and is queued again
+        finally:
+            gate.touch()
+        seen.reports = list(reports)
+    return seen
+
+
+def test_two_jobs_that_each_need_60_percent_of_the_cluster_both_finish(halves):
+    """The later one holds a part and waits for the rest, gives it back, and comes again at another time."""
+    assert [report.reason for report in halves.reports] == [Reason.SUCCEEDED] * 2
+
+
+def test_report_of_a_waiting_job_names_missing_containers(halves):
+    found = re.search(
+        r"Missing 1 of 2 containers: 1 of 4544 MiB; free in the cluster: (\d+) MiB, on one node at most (\d+) MiB\.$",
+        halves.waiting,
+    )
+    assert found and int(found[1]) < 4500, halves.waiting
