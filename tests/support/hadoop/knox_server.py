@@ -14,6 +14,7 @@ from xml.sax.saxutils import escape
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.minicluster.daemon_settings import render_xml
 
+from .kms import QUICK_STORE
 from .server_jars import fetch_jars
 
 KNOX, VERSION = "knox", os.environ.get("YTF_TEST_KNOX", "1.6.1")
@@ -74,7 +75,7 @@ class KnoxHome:
     def flags(self) -> tuple[str, ...]:
         """Flags of its JVM."""
         log = f"-Dlog4j.configuration={self.folder}/conf/log4j.properties"
-        return (f"-DGATEWAY_HOME={self.folder}", log, "--add-opens=java.base/java.lang=ALL-UNNAMED")
+        return (f"-DGATEWAY_HOME={self.folder}", log, "--add-opens=java.base/java.lang=ALL-UNNAMED", QUICK_STORE)
 
     @property
     def class_path(self) -> tuple[str, ...]:

@@ -247,7 +247,7 @@ class HadoopSettings(Settings):
         flags = [
             *daemon.flags,
             *self.kerberos_flags,
-            *(use_archive(self.classes, DAEMONS) if daemon.name != KMS else ()),
+            *use_archive(self.classes, DAEMONS),
         ]
         if daemon.title in ("NameNode", "DataNode") and find_version(self.version).hdfs_opens:
             flags.append(OPENS)
@@ -271,9 +271,9 @@ class HadoopSettings(Settings):
     def class_path(self, daemon: Daemon) -> tuple[str, ...]:
         if daemon.name == KNOX:
             return self.gateway.class_path
-        if daemon.main_class == kms.MAIN_CLASS:
-            return (f"{self.directory}/kms", *super().class_path(daemon), f"{kms.kms_jars(self.version)}/*")
         _, *ours = super().class_path(daemon)
+        if daemon.main_class == kms.MAIN_CLASS:
+            ours = [f"{self.directory}/kms", *ours, f"{kms.kms_jars(self.version)}/*"]
         if self.ha and daemon.name in RESOURCEMANAGERS:
             ours.insert(0, str(self.configuration / daemon.name))
         if self.yarn_configuration and daemon.title in ("ResourceManager", "NodeManager"):
