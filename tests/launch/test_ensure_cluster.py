@@ -1,6 +1,5 @@
 """Exactly one application trains: races, kills in every gap, restarts, on real daemons."""
 
-import contextlib
 import os
 import queue
 import signal
@@ -30,6 +29,8 @@ pytestmark = pytest.mark.cluster
 
 ROOT = Path(__file__).resolve().parents[2]
 RACES = 6
+#: Its application waits, and starts no JVM.
+WAITS = job("sleep 600", queue="full")
 #: Seconds that Hadoop gives a JVM's last acts, and some.
 SHUTDOWN_HOOK = 35
 
@@ -38,42 +39,30 @@ def new_launcher(minicluster):
     return Launcher(discover(minicluster.resourcemanager_url))
 
 
-@pytest.fixture(scope="module")
-def full(minicluster):
-    """Fill the cluster, so that applications wait and start no JVM; return the application that fills it."""
-    with contextlib.closing(new_launcher(minicluster)) as launcher:
-        filling = launcher.submit(job("sleep 600", am_memory=minicluster.settings.memory - 512))
-        until_it_runs(launcher, filling)
-        yield filling
-        launcher.kill(filling, "the tests are over")
-
-
 @pytest.fixture
-def launcher(minicluster, request):
+def launcher(minicluster):
     made = new_launcher(minicluster)
-    kept = request.getfixturevalue("full") if "full" in request.fixturenames else None
     yield made
     for application in made.session.resourcemanager.find(states=LIVE):
-        if application["id"] != kept:
-            made.kill(application["id"], "the test is over")
+        made.kill(application["id"], "the test is over")
     made.close()
 
 
 @pytest.mark.parametrize("gap", [*GAPS, "waiting"])
-def test_killed_in_a_gap_and_called_again_trains_once(minicluster, launcher, full, gap):
-    identity_rows.killed_in_a_gap_and_called_again_trains_once(plain(minicluster), launcher, gap)
+def test_killed_in_a_gap_and_called_again_trains_once(minicluster, launcher, gap):
+    identity_rows.killed_in_a_gap_and_called_again_trains_once(plain(minicluster), launcher, gap, WAITS)
 
 
 @pytest.mark.parametrize("gap", [*GAPS, "waiting"])
-def test_term_in_a_gap_leaves_nothing(minicluster, launcher, full, gap):
-    identity_rows.term_in_a_gap_leaves_nothing(plain(minicluster), launcher, gap)
+def test_term_in_a_gap_leaves_nothing(minicluster, launcher, gap):
+    identity_rows.term_in_a_gap_leaves_nothing(plain(minicluster), launcher, gap, WAITS)
 
 
-def test_a_stale_older_generation_wakes_up(minicluster, launcher, full):
-    identity_rows.a_stale_older_generation_wakes_up(plain(minicluster), launcher)
+def test_a_stale_older_generation_wakes_up(minicluster, launcher):
+    identity_rows.a_stale_older_generation_wakes_up(plain(minicluster), launcher, WAITS)
 
 
-def test_a_foreign_users_application_with_the_same_tags_is_left_alone(minicluster, launcher, full):
+def test_a_foreign_users_application_with_the_same_tags_is_left_alone(minicluster, launcher):
     identity = Identity(f"foreign {time.time()}")
     environ = {**os.environ, "HADOOP_USER_NAME": "stranger"}
     files = launcher.session.staging(launcher.cluster.user).filesystem
@@ -82,19 +71,19 @@ def test_a_foreign_users_application_with_the_same_tags_is_left_alone(minicluste
         f"{launcher.cluster.storage.webhdfs[0]}/webhdfs/v1/user/stranger",
         params={"op": "SETOWNER", "owner": "stranger", "user.name": launcher.cluster.user},
     ).raise_for_status()
-    foreign = Launcher(discover(minicluster.resourcemanager_url, environ)).ensure(job("sleep 600"), identity)
-    mine = launcher.ensure(job("sleep 600"), identity)
+    foreign = Launcher(discover(minicluster.resourcemanager_url, environ)).ensure(WAITS, identity)
+    mine = launcher.ensure(WAITS, identity)
     assert mine.application_id != foreign.application_id
     assert set(live(launcher, identity)) == {mine.application_id, foreign.application_id}
-    assert launcher.ensure(job("sleep 600"), identity).application_id == mine.application_id
+    assert launcher.ensure(WAITS, identity).application_id == mine.application_id
     for application in (foreign.application_id, mine.application_id):
         launcher.session.resourcemanager.kill(application, "over")
 
 
-def test_racing_pairs_of_clients_train_once(minicluster, launcher, full):
+def test_racing_pairs_of_clients_train_once(minicluster, launcher):
     """Never two live applications of one identity, and both callers get the same report.
 
-    The applications wait; then that of one pair trains.
+    The application of one pair trains, the others wait.
     """
     most = {}
     over = threading.Event()
@@ -116,7 +105,7 @@ def test_racing_pairs_of_clients_train_once(minicluster, launcher, full):
         def client():
             one = new_launcher(minicluster)
             barrier.wait(60)
-            report = one.ensure(job("sleep 0.2"), identity)
+            report = one.ensure(job("sleep 0.2") if identity == identities[0] else WAITS, identity)
             attached.put((identity, report.application_id))
             return one.wait(report.application_id, identity=identity, timeout=300)
 
@@ -131,7 +120,6 @@ def test_racing_pairs_of_clients_train_once(minicluster, launcher, full):
             applications = dict(attached.get(timeout=120) for _ in range(2 * RACES))
             for identity in identities[1:]:
                 launcher.kill(applications[identity], "enough")
-            launcher.kill(full, "enough")
             pairs = list(pairs)
     finally:
         over.set()
@@ -151,20 +139,19 @@ def test_a_failed_attempt_is_not_repeated_but_the_next_one_trains(minicluster, l
 def outage(minicluster, tmp_path_factory):
     """Kill the ResourceManager amid the life of four jobs, start it after a while; return what became of the jobs.
 
-    One is only reserved, one runs, one ends while no ResourceManager answers, and one is being submitted.
+    One is only reserved, one waits, one ends while no ResourceManager answers, and one is being submitted.
     """
     folder = tmp_path_factory.mktemp("outage")
     folder.chmod(0o777)
     mark, seen = folder / "mark", SimpleNamespace()
-    reserved, running, middle = (Identity(f"{name} {time.time()}") for name in ("reserved", "running", "middle"))
+    reserved, waiting, middle = (Identity(f"{name} {time.time()}") for name in ("reserved", "waiting", "middle"))
     launcher = new_launcher(minicluster)
     seen.claimed = launcher.session.resourcemanager.new_application()[0]
     Claims(launcher.session, None, reserved).make(0, seen.claimed)
-    seen.before = launcher.ensure(job("sleep 600"), running).application_id
+    seen.before = launcher.ensure(WAITS, waiting).application_id
     ending = launcher.submit(job(f"while [ ! -e {mark} ]; do sleep 0.1; done"))
-    for one in (seen.before, ending):
-        until_it_runs(launcher, one)
-    process = client_in(plain(minicluster), middle, "staging", "sleep 0.1")
+    until_it_runs(launcher, ending)
+    process = client_in(plain(minicluster), middle, "staging", job("sleep 0.1"))
     try:
         minicluster.stop_daemon("rm", signal.SIGKILL)
         mark.touch()
@@ -175,8 +162,8 @@ def outage(minicluster, tmp_path_factory):
         process.stdin.write("\n")
         process.stdin.flush()
         seen.after = launcher.ensure(job("sleep 0.1"), reserved).application_id
-        seen.again = launcher.ensure(job("sleep 600"), running).application_id
-        seen.live = live(launcher, running)
+        seen.again = launcher.ensure(WAITS, waiting).application_id
+        seen.live = live(launcher, waiting)
         seen.middle_code = process.wait(120)
         seen.middle = [item["finalStatus"] for item in found(launcher, middle)]
         seen.reserved = launcher.wait(seen.claimed, timeout=120)

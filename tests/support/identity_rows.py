@@ -69,8 +69,12 @@ except Cancelled:
 )
 
 
-def client_in(access, identity, gap, command="sleep 600"):
-    words = [access.hadoop.resourcemanager_url, json.dumps(job(command).to_dict()), identity.key, gap]
+#: A training that goes on, once it has room.
+LASTING = job("sleep 600")
+
+
+def client_in(access, identity, gap, spec):
+    words = [access.hadoop.resourcemanager_url, json.dumps(spec.to_dict()), identity.key, gap]
     process = subprocess.Popen(
         [sys.executable, "-c", CLIENT, *words],
         stdin=subprocess.PIPE,
@@ -82,14 +86,14 @@ def client_in(access, identity, gap, command="sleep 600"):
     return process
 
 
-def killed_in_a_gap_and_called_again_trains_once(access, launcher, gap):
+def killed_in_a_gap_and_called_again_trains_once(access, launcher, gap, spec=LASTING):
     identity = Identity(f"sigkill {gap} {time.time()}")
-    process = client_in(access, identity, gap)
+    process = client_in(access, identity, gap, spec)
     process.kill()
     process.wait(60)
     before = live(launcher, identity)
     assert len(before) == (gap in ("submitted", "marked", "waiting"))
-    report = launcher.ensure(job("sleep 600"), identity)
+    report = launcher.ensure(spec, identity)
     assert live(launcher, identity) == [report.application_id]
     assert before in ([], [report.application_id])
     assert len(found(launcher, identity)) == 1
@@ -99,9 +103,9 @@ def killed_in_a_gap_and_called_again_trains_once(access, launcher, gap):
     until(lambda: report.application_id not in directories(launcher))
 
 
-def term_in_a_gap_leaves_nothing(access, launcher, gap):
+def term_in_a_gap_leaves_nothing(access, launcher, gap, spec=LASTING):
     identity = Identity(f"term {gap} {time.time()}")
-    process = client_in(access, identity, gap)
+    process = client_in(access, identity, gap, spec)
     process.send_signal(signal.SIGTERM)
     process.stdin.write("\n")
     process.stdin.flush()
@@ -125,17 +129,17 @@ def a_failed_attempt_is_not_repeated_but_the_next_one_trains(access, launcher):
     assert len(found(launcher, Identity(key))) == 2
 
 
-def a_stale_older_generation_wakes_up(access, launcher):
+def a_stale_older_generation_wakes_up(access, launcher, spec=LASTING):
     key = f"stale {time.time()}"
-    old = client_in(access, Identity(key), "claimed")  # generation 0, stopped before its submission
-    newer = launcher.ensure(job("sleep 600"), Identity(key, generation=1))
+    old = client_in(access, Identity(key), "claimed", spec)  # generation 0, stopped before its submission
+    newer = launcher.ensure(spec, Identity(key, generation=1))
     old.stdin.write("\n")
     old.stdin.flush()
     assert old.wait(60) == 1  # Superseded
     assert live(launcher, Identity(key)) == [newer.application_id]
     with pytest.raises(Superseded, match=newer.application_id):
-        launcher.ensure(job("sleep 600"), Identity(key, generation=0, attempt=5))
-    report = launcher.ensure(job("sleep 600"), Identity(key, generation=2))
+        launcher.ensure(spec, Identity(key, generation=0, attempt=5))
+    report = launcher.ensure(spec, Identity(key, generation=2))
     assert live(launcher, Identity(key)) == [report.application_id]
     assert launcher.report(newer.application_id).reason is Reason.SUPERSEDED
     launcher.kill(report.application_id, "enough")
