@@ -12,6 +12,7 @@ import tarfile
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urljoin
@@ -168,9 +169,15 @@ def yarns_page(log_url):
 
 @pytest.fixture(scope="module")
 def ended(minicluster, by_rest, elsewhere, tmp_path_factory):
-    """Run a job that succeeds, beside one that fails; return what was seen of them, by a wait, a watcher and the logs."""
+    """Run a job that succeeds beside one of another user that fails.
+
+    Return what was seen of them, by a wait, a watcher and the logs.
+    """
     folder = tmp_path_factory.mktemp("ended")
     launcher, seen = launcher_on(minicluster), SimpleNamespace(known=[], states=[], watched_states=[])
+    environ = {**os.environ, "HADOOP_USER_NAME": "ann"}
+    by_ann = Launcher(discover(minicluster.resourcemanager_url, environ, site=Site(staging="/tmp/{user}/.skein")))
+    seen.by_ann = by_ann
     command = f"{ARRIVED}{until_exists(folder / 'go')}; echo the end"
     seen.good = good = by_rest.submit(
         job(command, instances=2, name="digits", tags=["Mine"], priority=2, **localised(elsewhere, folder)),
@@ -178,7 +185,7 @@ def ended(minicluster, by_rest, elsewhere, tmp_path_factory):
     )
     try:
         seen.application = launcher.session.resourcemanager.get(good)
-        seen.bad = by_rest.submit(job("echo something is wrong >&2; exit 3"))
+        seen.bad = by_ann.submit(job(f"{until_exists(folder / 'go')}; echo something is wrong >&2; exit 3"))
         with ThreadPoolExecutor(2) as pool:
             try:
                 waiting = pool.submit(
@@ -189,6 +196,9 @@ def ended(minicluster, by_rest, elsewhere, tmp_path_factory):
                 seen.live = until(lambda: "line 5000" in (text := "".join(launcher.log(good))) and text)
                 seen.page = yarns_page(launcher.report(good).tasks[0].log_url)
                 seen.live_coordinator = "".join(launcher.log(good, "coordinator"))
+                specs = [(launcher, good), (by_ann, seen.bad)]
+                seen.specs = [until(lambda one=one, name=name: one.cluster_spec(name), 120) for one, name in specs]
+                seen.users = [launcher.session.resourcemanager.get(name)["user"] for name in (good, seen.bad)]
                 files = launcher.session.staging(launcher.cluster.user).filesystem
                 directory = f"{launcher.cluster.staging}/{good}"
                 seen.permission = files.status(directory).permission
@@ -200,10 +210,11 @@ def ended(minicluster, by_rest, elsewhere, tmp_path_factory):
             finally:
                 (folder / "go").touch()
             seen.report, seen.watched = waiting.result(), watching.result()
-        seen.failure = by_rest.wait(seen.bad, timeout=120)
+        seen.failure = by_ann.wait(seen.bad, timeout=120)
         seen.tags = launcher.session.resourcemanager.get(good)["applicationTags"].split(",")
         yield seen
     finally:
+        by_ann.close()
         launcher.close()
 
 
@@ -229,18 +240,18 @@ def test_a_job_succeeds_is_watched_and_leaves_nothing(by_rest, ended):
     gone(by_rest, ended.good)
 
 
-def test_a_failure_has_its_reason_and_leaves_nothing(by_rest, ended):
+def test_a_failure_has_its_reason_and_leaves_nothing(ended):
     report = ended.failure
     assert (report.reason, report.first_failure, report.tasks[0].exit_code) == (Reason.TASK_FAILED, "worker:0", 3)
     assert "something is wrong" in report.tasks[0].log_tail
-    gone(by_rest, ended.bad)
+    gone(ended.by_ann, ended.bad)
 
 
 def test_a_watcher_sees_jobs_end_and_one_that_is_not_there(by_rest, ended):
     assert [report.reason for report in ended.watched] == [Reason.SUCCEEDED, Reason.TASK_FAILED, Reason.LOST]
     assert "RUNNING" in ended.watched_states and ended.watched_states[-1] == "FINISHED"
-    for name in (ended.good, ended.bad):
-        gone(by_rest, name)
+    gone(by_rest, ended.good)
+    gone(ended.by_ann, ended.bad)
 
 
 def test_logs_live_and_after_the_end(by_rest, ended):
@@ -547,7 +558,7 @@ def cold(minicluster, tmp_path_factory):
     environ = {"PATH": "/nowhere", "HOME": str(folder), "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"}
     with contextlib.closing(launcher_on(minicluster)) as launcher:
         cache = f"{launcher.cluster.staging}/cache"
-        warm = launcher.submit(spec)
+        warm = launcher.submit(replace(spec, queue="full"))
         launcher.kill(warm, "the cache is warm")
         uploaded = len(creates(minicluster, cache))
         ran = subprocess.run(
@@ -593,38 +604,11 @@ def test_webhdfs_never_overwrites(minicluster, launcher):
     assert files.delete("/tmp/once") and not files.delete("/tmp/once")
 
 
-def test_jobs_of_two_users_run_at_the_same_time(minicluster, tmp_path):
+def test_jobs_of_two_users_run_at_the_same_time(ended):
     """Neither ports nor folders are fixed: every task of both jobs has an address of its own."""
-    launchers = [
-        Launcher(
-            discover(
-                minicluster.resourcemanager_url,
-                {**os.environ, "HADOOP_USER_NAME": name},
-                site=Site(staging="/tmp/{user}/.skein"),
-            )
-        )
-        for name in ("ann", "bob")
-    ]
-    with contextlib.ExitStack() as stack:
-        for made in launchers:
-            stack.callback(made.close)
-        spec = job(
-            until_exists(tmp_path / "go"),
-            tasks={"worker": TaskSpec(memory=512), "ps": TaskSpec(memory=512)},
-        )
-        ids = [made.submit(spec) for made in launchers]
-        try:
-            specs = [
-                until(lambda made=made, name=name: made.cluster_spec(name), 120)
-                for made, name in zip(launchers, ids, strict=True)
-            ]
-            users = [launchers[0].session.resourcemanager.get(name)["user"] for name in ids]
-        finally:
-            (tmp_path / "go").touch()
-        addresses = [address for found in specs for hosts in found.values() for address in hosts]
-        assert len(set(addresses)) == 4 and users == ["ann", "bob"]
-        reports = [made.wait(name, timeout=120) for made, name in zip(launchers, ids, strict=True)]
-        assert [report.reason for report in reports] == [Reason.SUCCEEDED] * 2
+    addresses = [address for found in ended.specs for hosts in found.values() for address in hosts]
+    assert len(set(addresses)) == 3 and ended.users == [ended.report.user, "ann"] and ended.report.user != "ann"
+    assert (ended.report.reason, ended.failure.reason) == (Reason.SUCCEEDED, Reason.TASK_FAILED)
 
 
 @pytest.fixture(scope="module")
