@@ -31,21 +31,23 @@ import sys
 from tf_yarn_ops import JobSpec, Launcher, TaskSpec, discover
 
 job = JobSpec(command="{FOREVER}", tasks={{"worker": TaskSpec(memory=256)}}, environment=f"venv://{{sys.prefix}}",
-              lease=20)
+              lease=20, queue=sys.argv[2])
 launcher = Launcher(discover())
+
+def on_change(report):
+    print(report.application_id, flush=True)
+
 if sys.argv[1] == "run":
-    launcher.run(job, on_change=lambda report: print(report.application_id, flush=True))
+    launcher.run(job, on_change=on_change)
 else:
-    name = launcher.submit(job)
-    print(name, flush=True)
-    launcher.wait(name)
+    launcher.wait(launcher.submit(job), on_change=on_change)
 """
 
 
-def program(rig, call, number, expect=None):
-    """Send a signal to a Python program that waits for its training."""
+def program(rig, call, number, expect=None, queue="default"):
+    """Send a signal to a Python program that waits for its training: for its end, or in the queue ``full`` for its start."""
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, call],
+        [sys.executable, "-c", PROGRAM, call, queue],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -53,7 +55,8 @@ def program(rig, call, number, expect=None):
         env=rig.access.environ,
     )
     application = process.stdout.readline().strip()
-    rig.live(application)
+    if queue != "full":
+        rig.live(application)
     struck = time.time()
     process.send_signal(number)
     process.wait(60)
@@ -70,7 +73,7 @@ def ctrl_c_in_run(rig):
 
 @MATRIX.row("a Python program gets SIGINT in Launcher.wait", Reason.KILLED, 60)
 def ctrl_c_in_wait(rig):
-    return program(rig, "wait", signal.SIGINT)[0]
+    return program(rig, "wait", signal.SIGINT, queue="full")[0]
 
 
 @MATRIX.row("a Python program gets SIGKILL in Launcher.run, lease of 20 s", Reason.LEASE_EXPIRED, 120)
@@ -86,13 +89,11 @@ def python_killed(rig):
 
 @MATRIX.row("the queue deadline passes", Reason.QUEUE_TIMEOUT, 90)
 def queue_deadline(rig):
-    """Its application master has to wait for the other rows; it needs longer than this to start, whatever the machine."""
-
     def expect(report):
         assert "longer than the 0.1 s of the queue deadline" in report.message, report.message
 
     submitted = time.time()
-    spec = job(am_memory=15 * 1024, deadlines=Deadlines(stop_grace=1, queue=0.1))
+    spec = job(queue="full", deadlines=Deadlines(stop_grace=1, queue=0.1))
     return rig.end(rig.submit(spec), submitted, expect=expect)
 
 
