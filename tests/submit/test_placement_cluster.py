@@ -1,4 +1,4 @@
-"""Containers on a cluster of two nodes that differ: labels, GPUs, and what no node could hold.
+"""Containers on a cluster of two nodes that differ: labels, GPUs, many tasks, and what no node could hold.
 
 A row of stages, each of which changes the cluster for the tests below it: YARN takes no submission by REST; it takes them,
 and the second node has a label; that node has GPUs as well; no node has a label.
@@ -48,6 +48,7 @@ GPUS = "yarn.nodemanager.resource-type.yarn.io/gpu"
 LINUX, PLUGINS = "yarn.nodemanager.linux-container-executor", "yarn.nodemanager.resource-plugins"
 MEMORY = "yarn.nodemanager.resource.memory-mb"
 MAXIMUM = "yarn.scheduler.maximum-allocation-mb"
+VCORES = "yarn.nodemanager.resource.cpu-vcores"
 WAIT = "yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms"
 
 
@@ -67,13 +68,13 @@ def wait(hadoop, *words):
 
 @pytest.fixture(scope="module")
 def hadoop(tmp_path_factory):
-    """Return a cluster of two nodes with 20,000 MiB each and no GPU."""
+    """Return a cluster of two nodes with 20,000 MiB and 96 vcores each and no GPU."""
     with HadoopCluster(
         tmp_path_factory.mktemp("placement"),
         light=True,
         nodes=2,
         labels={"nm2": "gpu"},
-        properties={BY_REST: "false", GPUS: "0", MEMORY: "20000", MAXIMUM: "32000"},
+        properties={BY_REST: "false", GPUS: "0", MEMORY: "20000", VCORES: "96", MAXIMUM: "32000"},
     ) as cluster:
         yield cluster
 
@@ -246,6 +247,23 @@ def test_label_without_a_node_is_a_warning_also_after_a_restart(hadoop, launcher
     assert (waited.returncode, json.loads(waited.stdout)["reason"]) == (5, "ALLOCATION_TIMEOUT")
 
 
+@pytest.mark.matrix
+@pytest.mark.timeout(600)
+def test_every_one_of_64_tasks_is_reported_and_has_its_log(restarted, launcher):
+    """On one node, the one without the label: nobody loses sight of a task."""
+    size = 64
+    application_id = launcher.submit(job("echo log of $TASK_INDEX; sleep 600", instances=size))
+    until_it_runs(launcher, application_id)
+    last = f"worker:{size - 1}"
+    until(lambda: f"log of {size - 1}\n" in "".join(launcher.log(application_id, last)), 60, 0.5)
+    report = launcher.kill(application_id, "seen")
+    assert report.reason is Reason.KILLED
+    # The diagnostics of YARN are too short for all; the history has the rest.
+    names = {task.task for task in launcher.report(application_id).tasks}
+    assert names == {f"worker:{index}" for index in range(size)}, (len(names), report.omitted_tasks)
+    assert f"log of {size - 1}\n" in "".join(launcher.log(application_id, last))
+
+
 # ---------------------------------------------------------------- GPUs that YARN's plug-in assigns
 
 
@@ -379,7 +397,7 @@ FIVE = ["-r", "worker:1", "-m", "256", "--task_gpus", "5"]
 BOTH = ["-r", "worker:1", "-m", "18000", "--task_gpus", "1"]
 NO_NODE = (
     "no node could hold worker, which asks for 18000 MiB, 1 vcores, 1 GPUs; "
-    f"the largest of 2 nodes: 20000 MiB, 32 vcores, 2 GPUs, 2 {A100}"
+    f"the largest of 2 nodes: 20000 MiB, 96 vcores, 2 GPUs, 2 {A100}"
 )
 
 
