@@ -28,7 +28,11 @@ pytestmark = pytest.mark.slow
 
 # --- success ------------------------------------------------------------------------------------
 def test_success_is_written_for_downstream_jobs(azkaban, yarn):
-    job = azkaban({"tf.output": "/models/7", "tf.name": "digits"}).start()
+    job, seen = azkaban({"tf.output": "/models/7", "tf.name": "digits"}), []
+    yarn.faults.append(
+        lambda method, path: seen.append(list(job.lines)) if method == "POST" and path.endswith("/apps") else None
+    )
+    job.start()
     assert job.outputs.stat().st_size == 0
     place = job.outputs.stat().st_ino
     submitted(yarn)
@@ -47,6 +51,7 @@ def test_success_is_written_for_downstream_jobs(azkaban, yarn):
         "tf.result.metrics.eval.ok": "true",
     }  # fmt: skip
     assert job.outputs.stat().st_ino == place, "Azkaban reads the file that it has made"
+    assert ID in seen[0], "before the submission"
     assert job.lines.count(ID) == 1, "the bare id, alone on a line"
     assert job.lines[-1] == "SUCCEEDED: It is over."
 
@@ -59,19 +64,6 @@ def test_forged_report_is_no_result(azkaban, yarn, how):
     assert job.end() == (8 if how.startswith("killed") else 5)
     assert "evil" not in job.outputs.read_text() and "evil" not in "".join(job.lines)
     assert not any("javascript:" in line for line in job.lines if "bye" not in line)
-
-
-def test_id_is_written_before_the_submission(azkaban, yarn):
-    seen = []
-    job = azkaban()
-    yarn.faults.append(
-        lambda method, path: seen.append(list(job.lines)) if method == "POST" and path.endswith("/apps") else None
-    )
-    job.start()
-    submitted(yarn)
-    assert ID in seen[0]
-    finish(yarn)
-    assert job.end() == 0
 
 
 def test_who_asks_and_under_which_tags(azkaban, yarn):
@@ -390,8 +382,8 @@ def test_a_retry_after_a_failure_trains_anew(azkaban, yarn):
     assert second.end() == 0
 
 
-def test_a_retry_after_a_success_does_not_train_again(azkaban, yarn):
-    """The launcher was killed between the end of the training and its own."""
+def test_only_another_execution_trains_again_after_a_success(azkaban, yarn):
+    """A retry does not: its launcher was killed between the end of the training and its own."""
     first = azkaban().start()
     submitted(yarn)
     first.saw("submitted")
@@ -403,20 +395,12 @@ def test_a_retry_after_a_success_does_not_train_again(azkaban, yarn):
     assert second.end() == 0
     assert json.loads(second.outputs.read_text())["tf.result.metrics.accuracy"] == "0.5"
     assert list(yarn.apps) == [ID]
-
-
-def test_another_execution_is_another_training(azkaban, yarn):
-    first = azkaban().start()
-    submitted(yarn)
-    finish(yarn)
-    assert first.end() == 0
-    second = azkaban({"azkaban.flow.execid": "43", "azkaban.job.metadata.file": "_job.43.train.meta"}).start()
+    another = azkaban({"azkaban.flow.execid": "43", "azkaban.job.metadata.file": "_job.43.train.meta"}).start()
     submitted(yarn, SECOND)
     finish(yarn, application_id=SECOND)
-    assert second.end() == 0
+    assert another.end() == 0
 
 
-# --- who asks -----------------------------------------------------------------------------------
 # --- outputs and lines --------------------------------------------------------------------------
 def test_nothing_slow_is_imported_before_signals_are_handled():
     script = (

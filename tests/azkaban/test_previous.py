@@ -39,6 +39,7 @@ def test_another_execution_that_goes_on_is_named_with_its_kill(azkaban, yarn):
         f"warning: execution 41 of this job has an application that is RUNNING, and both go on. To end that one: "
         f"ytf kill '{FIRST}' . Next time: tf.previous=kill or wait"
     ) in job.lines
+    assert not any(line.startswith("attempt") for line in job.lines), "it is a first one"
     assert yarn.apps[FIRST]["state"] == "RUNNING"
 
 
@@ -211,10 +212,3 @@ def test_a_retry_says_that_nothing_was_left(azkaban, yarn):
     job = azkaban(RETRY).start()
     end(yarn, job, FIRST)
     assert job.lines[0] == "attempt 0 has left no application in YARN"
-
-
-def test_a_first_attempt_says_nothing_of_attempts(azkaban, yarn):
-    job = azkaban().start()
-    end(yarn, job, FIRST)
-    until(lambda: job.lines)
-    assert not any(line.startswith("attempt") for line in job.lines)
