@@ -9,7 +9,8 @@ import threading
 import pytest
 
 from support.azkaban_jobs import JOB, ROOT, Site, install, write_project
-from support.azkaban_site import AzkabanError, plugin_jars
+from support.azkaban_site import PATIENCE, AzkabanError, plugin_jars
+from support.waiting import until
 from tf_yarn_ops.minicluster.artefacts import hadoop_folder
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -345,9 +346,9 @@ def test_the_secure_plugin_runs_in_azkabans_hadoopshell(minicluster, project, tm
             )
         private = (site.plugins / "tensorflow-yarn" / "private.properties").read_text()
         assert "jobtype.class=azkaban.jobtype.HadoopShell" in private and "command.whitelist.regex" in private
-        evil = {"tf.command": "sleep 600", "command.1": "touch evil", **evil_variables(tmp_path)}
+        evil = {"tf.command": "sleep 600", "tf.queue": "full", "command.1": "touch evil", **evil_variables(tmp_path)}
         execution = site.start(project({"train": evil}), "train")
-        application = site.wait_for_training(execution)
+        [application] = until(lambda: site.live(execution), PATIENCE, 0.3, what=execution.all_logs)
         assert "root:S3cret" not in execution.log("train")
         assert "Removing restricted command: touch evil" in execution.log("train")
         assert execution.cancel() < 30

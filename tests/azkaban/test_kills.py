@@ -111,7 +111,7 @@ def cancel(site, execution, go=None):
 def test_cancelled_in_the_submission_nothing_is_left(site, tmp_path):
     def one(gap):
         folder = tmp_path / gap
-        execution = start(site, folder, gaps=[gap])
+        execution = start(site, folder, gaps=[gap], tf__queue="full")
         wait_at(execution, gap)
         seconds = cancel(site, execution, folder / "go-0")
         assert seconds < KILLED_WITHIN, (gap, seconds)
@@ -159,63 +159,64 @@ def test_cancel_while_training_or_queued_leaves_nothing(site, tmp_path):
 # --- the launcher dies --------------------------------------------------------------------------
 
 
-def test_retry_of_a_killed_launcher_repeats_attaches_or_reports(site, tmp_path):
-    """Hours of training are not thrown away."""
+@pytest.fixture(scope="module")
+def attached(site, tmp_path_factory):
+    """Kill the launcher at every gap of one execution; return this, its folder, the gaps, and the application that it attached to.
+
+    Its first training fails, the second one succeeds, each as soon as a file says so.
+    """
+    folder, gaps = tmp_path_factory.mktemp("gaps"), GAPS[: GAPS.index("submitted") + 1]
     command = (
-        f"echo started >> {tmp_path}/trainings; mine=`wc -l < {tmp_path}/trainings`; "  # $() is Azkaban's
-        f"until test -e {tmp_path}/finish-$mine; do sleep 0.2; done; [ $mine = 2 ] || exit 3"
+        f"echo started >> {folder}/trainings; mine=`wc -l < {folder}/trainings`; "  # $() is Azkaban's
+        f"until test -e {folder}/finish-$mine; do sleep 0.2; done; [ $mine = 2 ] || exit 3"
     )
-    execution = start(site, tmp_path, command, gaps=["", "start", "", "start"], retries="3")
+    execution = start(site, folder, command, gaps=[*gaps, "", "start", "", "start"], retries=str(len(gaps) + 3))
+    for attempt, gap in enumerate(gaps):
+        wait_at(execution, gap, attempt)
+        kill_launcher(execution)
+    application = site.wait_for_training(execution)
+    until(lambda: application in execution.messages("train", len(gaps)), PATIENCE, 0.1)
+    return execution, folder, gaps, application
+
+
+def test_the_launcher_killed_at_every_gap_and_retried_trains_once(site, attached):
+    """A retry begins where the launcher before it was killed; behind "submitted" it attaches, as it does behind "marked"."""
+    execution, folder, gaps, application = attached
+    assert [item["id"] for item in site.applications(execution)] == site.live(execution) == [application]
+    assert execution.attempts == [("train", attempt, "FAILED") for attempt in range(len(gaps))], execution.all_logs()
+    assert (folder / "trainings").read_text() == "started\n"
+
+
+def test_retry_of_a_killed_launcher_repeats_attaches_or_reports(site, attached):
+    """Hours of training are not thrown away."""
+    execution, folder, gaps, first = attached
 
     def finish_unseen(number):
         """Let the training of this number end while the next attempt is stopped."""
         kill_launcher(execution)
-        (tmp_path / f"finish-{number}").touch()
+        (folder / f"finish-{number}").touch()
         until(lambda: not site.live(execution), PATIENCE, 0.3)
         attempt = len(execution.attempts)
         wait_at(execution, "start", attempt)
-        (tmp_path / f"go-{attempt}").touch()
+        (folder / f"go-{attempt}").touch()
 
-    first = site.wait_for_training(execution)
     finish_unseen(1)
-    # The training has failed, so the second attempt trains again.
+    # The training has failed, so the next attempt trains again.
     second = site.wait_for_training(execution)
     assert [item["id"] for item in site.applications(execution)] == [first, second]
     kill_launcher(execution)
-    # The training continues, so the third attempt attaches to it.
-    until(lambda: second in execution.messages("train", 2), PATIENCE, 0.1)
+    # The training continues, so the attempt behind it attaches.
+    until(lambda: second in execution.messages("train", len(gaps) + 2), PATIENCE, 0.1)
     assert site.live(execution) == [second], execution.all_logs()
     finish_unseen(2)
-    # The training has succeeded, so the fourth attempt reports that.
+    # The training has succeeded, so the last attempt reports that.
     execution.wait()
-    assert [status for _, _, status in execution.attempts] == ["FAILED", "FAILED", "FAILED", "SUCCEEDED"], (
+    assert [status for *_, status in execution.attempts] == ["FAILED"] * (len(gaps) + 3) + ["SUCCEEDED"], (
         execution.all_logs()
     )
     assert [item["finalStatus"] for item in site.applications(execution)] == ["FAILED", "SUCCEEDED"]
-    assert (tmp_path / "trainings").read_text() == "started\n" * 2
+    assert (folder / "trainings").read_text() == "started\n" * 2
     assert execution.outputs["train"]["tf.result.application_id"] == second
-    site.assert_nothing_left(execution)
-
-
-def test_the_launcher_killed_at_every_gap_and_retried_trains_once(site, tmp_path):
-    """A retry begins where the launcher before it was killed; behind "submitted" it attaches, as it does behind "marked"."""
-    gaps = GAPS[: GAPS.index("submitted") + 1]
-    command = f"echo trained >> {tmp_path}/trainings; until test -e {tmp_path}/finish; do sleep 0.2; done"
-    execution = start(site, tmp_path, command, gaps=gaps, retries=str(len(gaps)))
-    for attempt, gap in enumerate(gaps):
-        wait_at(execution, gap, attempt)
-        kill_launcher(execution)
-    last = len(gaps)
-    until(lambda: site.live(execution) and site.live(execution)[0] in execution.messages("train", last), PATIENCE, 0.3)
-    (tmp_path / "finish").touch()
-    execution.wait()
-    assert execution.attempts == [
-        *(("train", attempt, "FAILED") for attempt in range(last)),
-        ("train", last, "SUCCEEDED"),
-    ], execution.all_logs()
-    assert (tmp_path / "trainings").read_text() == "trained\n"
-    (application,) = site.applications(execution)
-    assert execution.outputs["train"]["tf.result.application_id"] == application["id"]
     site.assert_nothing_left(execution)
 
 
@@ -230,7 +231,8 @@ def lost(site, minicluster, classpath, tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("lost")
     with new_site(folder / "lonely", classpath, minicluster) as lonely:
-        training, stopped = start(lonely, folder / "training"), start(lonely, folder / "gap", gaps=["submitted"])
+        training = start(lonely, folder / "training")
+        stopped = start(lonely, folder / "gap", gaps=["submitted"], tf__queue="full")
         alone = start(lonely, folder / "alone", name="alone", tf__lease="20")
         for execution in (training, alone):
             lonely.wait_for_training(execution)
@@ -258,77 +260,75 @@ def test_the_executor_is_gone_and_takes_its_trainings_with_it(site, lost):
         site.assert_nothing_left(execution)
 
 
-def test_lease_of_a_lost_machine_ends_the_training_for_the_next(site, lost, tmp_path):
+@pytest.fixture(scope="module")
+def again(site, lost, tmp_path_factory):
+    """Return the execution that trains behind the lost one."""
+    folder = tmp_path_factory.mktemp("again")
+    return start(site, folder, name="alone", tf__previous="wait")
+
+
+def test_lease_of_a_lost_machine_ends_the_training_for_the_next(site, lost, again):
     (*_, execution), (*_, launcher), _ = lost
-    again = start(site, tmp_path / "again", "true", name="alone", tf__previous="wait").wait()
+    site.wait_for_training(again)
     (seen,) = site.applications(execution)
     assert seen["state"] == "KILLED"
     lines = again.messages("train")
     assert any(line.startswith(f"waiting for the end of '{seen['id']}'") for line in lines), lines
     ended = next(line for line in lines if line.startswith(f"'{seen['id']}' has ended: LEASE_EXPIRED"))
     assert f"Azkaban's execution {execution.execid}, job train, attempt 0 (process {launcher.pid} on " in ended
-    assert again.attempts == [("train", 0, "SUCCEEDED")], again.all_logs()
-    for seen_last in (execution, again):
-        site.assert_nothing_left(seen_last)
+    site.assert_nothing_left(execution)
+
+
+def test_a_resourcemanager_that_hangs_does_not_hold_up_a_cancel(site, again, minicluster):
+    application = site.wait_for_training(again)
+    minicluster.stop_daemon("rm", signal.SIGSTOP)
+    try:
+        assert cancel(site, again) < KILLED_WITHIN
+        assert f"ytf kill {application}" in again.log("train"), again.log("train")  # what a person can do who reads it
+    finally:
+        minicluster.stop_daemon("rm", signal.SIGCONT)
+    site.launcher.kill(application, "the test is over")
+    site.assert_nothing_left(again)
 
 
 # --- other executions of the job ----------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def superseding(site, tmp_path_factory):
-    """Return an execution, the one that superseded it and trains, and one of another server; of the first two the trainings."""
-    folder = tmp_path_factory.mktemp("superseding")
-    first = start(site, folder / "first", name="kill", tf__previous="kill", retries="1")
+def test_superseded_execution_or_one_of_another_server_does_not_train(site, tmp_path):
+    own = {"name": "kill", "tf__previous": "kill"}
+    first = start(site, tmp_path / "first", retries="1", **own)
     application = site.wait_for_training(first)
-    second = start(site, folder / "second", name="kill", tf__previous="kill")
+    other = start(site, tmp_path / "other", server="10.0.0.7", **own).wait()
+    assert other.attempts == [("train", 0, "FAILED")], other.all_logs()
+    said = f"SUBMISSION_REJECTED: '{application}' of execution {first.execid} of this job is RUNNING. An executor has "
+    assert any(line.startswith(said) for line in other.messages("train")), other.all_logs()
+    assert site.applications(other) == [] and site.live(first) == [application]
+    second = start(site, tmp_path / "second", tf__queue="full", **own)
     first.wait()
-    trains = site.wait_for_training(second)
-    other = start(site, folder / "other", name="kill", server="10.0.0.7", tf__previous="kill")
-    return first, second, other.wait(), application, trains
-
-
-def test_superseded_execution_or_one_of_another_server_does_not_train(site, superseding):
-    first, second, other, application, trains = superseding
     assert first.attempts == [("train", attempt, "FAILED") for attempt in range(2)], first.all_logs()
     for attempt in range(2):
         assert any(line.startswith("SUPERSEDED: ") for line in first.messages("train", attempt)), first.all_logs()
     assert [item["id"] for item in site.applications(first)] == [application]
-    assert other.attempts == [("train", 0, "FAILED")], other.all_logs()
-    said = f"SUBMISSION_REJECTED: '{trains}' of execution {second.execid} of this job is RUNNING. An executor has "
-    assert any(line.startswith(said) for line in other.messages("train")), other.all_logs()
-    assert site.applications(other) == [] and site.live(second) == [trains]
+    until(lambda: site.live(second), PATIENCE, 0.3)
     for execution in (first, other):
         site.assert_nothing_left(execution)
-
-
-def test_a_resourcemanager_that_hangs_does_not_hold_up_a_cancel(site, superseding, minicluster):
-    _, execution, *_, application = superseding
-    minicluster.stop_daemon("rm", signal.SIGSTOP)
-    try:
-        assert cancel(site, execution) < KILLED_WITHIN
-        assert f"ytf kill {application}" in execution.log("train"), execution.log(
-            "train"
-        )  # what a person can do who reads it
-    finally:
-        minicluster.stop_daemon("rm", signal.SIGCONT)
-    site.launcher.kill(application, "the test is over")
-    site.assert_nothing_left(execution)
 
 
 def test_next_execution_waits_for_retries_of_earlier_ones_until_cancelled(site, tmp_path):
     """The first execution is cancelled between two attempts: nothing starts, and the second one trains at once.
 
-    Nobody reads the log of the third one, which ends no training.
+    The launcher of the second one is killed while it trains; its retry attaches. Nobody reads the log of the third one,
+    which ends no training.
     """
-    first = start(site, tmp_path / "first", "exit 3", name="wait", retries="1", retry__backoff="600000")
+    limited = {"tf__queue": "full", "tf__queue_timeout": "1"}
+    first = start(site, tmp_path / "first", name="wait", retries="1", retry__backoff="600000", **limited)
     first.wait(until=lambda seen: seen.attempts)
     command = (
         f"test -e {tmp_path}/mark || {{ touch {tmp_path}/mark; exit 3; }}; "
         f"until test -e {tmp_path}/finish; do sleep 0.2; done"
     )
     own = {"name": "wait", "tf__previous": "wait", "tf__lease": "60"}
-    second = start(site, tmp_path / "second", command, retries="1", retry__backoff="8000", **own)
+    second = start(site, tmp_path / "second", command, retries="2", retry__backoff="8000", **own)
     until(lambda: f"waiting for execution {first.execid} of this training" in second.log("train"), PATIENCE, 0.3)
     assert cancel(site, first) < KILLED_WITHIN
     assert first.attempts == [("train", 0, "FAILED"), ("train", 1, "KILLED")]
@@ -336,13 +336,16 @@ def test_next_execution_waits_for_retries_of_earlier_ones_until_cancelled(site, 
     until(lambda: site.live(second), PATIENCE, 0.3)
     third = start(site, tmp_path / "third", "true", type="deaf", **own)
     second.wait(until=lambda seen: seen.attempts)
-    site.wait_for_training(second)
-    assert site.applications(third) == [], third.all_logs()
+    trains = site.wait_for_training(second)
+    kill_launcher(second)
+    until(lambda: trains in second.messages("train", 2), PATIENCE, 0.1)
+    assert (site.live(second), site.applications(third)) == ([trains], []), third.all_logs()
     (tmp_path / "finish").touch()
     assert (second.wait().attempts, third.wait().attempts) == (
-        [("train", 0, "FAILED"), ("train", 1, "SUCCEEDED")],
+        [("train", 0, "FAILED"), ("train", 1, "FAILED"), ("train", 2, "SUCCEEDED")],
         [("train", 0, "SUCCEEDED")],
     ), third.all_logs()
+    assert second.outputs["train"]["tf.result.application_id"] == trains
     assert third.outputs["train"]["tf.result.reason"] == "SUCCEEDED"
     assert site.applications(third)[0]["startedTime"] >= site.applications(second)[-1]["finishedTime"]
     for execution in (first, second, third):
