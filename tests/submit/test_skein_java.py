@@ -296,13 +296,6 @@ def test_directories_of_those_who_are_gone_are_swept_here_too(place, tmp_path):
     assert not left.exists()
 
 
-def test_submission_succeeds_without_a_file_system_over_http(place):
-    """Nothing can be swept there, and that is no reason to kill what YARN has accepted."""
-    place.yarn.conf |= {"fs.defaultFS": "s3a://bucket"}
-    assert place.launcher().submit(job()) == ID
-    assert place.yarn.apps[ID]["state"] == "ACCEPTED"
-
-
 def test_what_yarn_would_refuse_is_refused_before_java_starts(place):
     launcher = place.launcher()
     with pytest.raises(SubmissionRejected, match=r"no queue 'defualt' \(did you mean 'default'\?\)"):
@@ -314,7 +307,9 @@ def test_what_yarn_would_refuse_is_refused_before_java_starts(place):
     assert not place.seen.exists()
 
 
-def test_where_queues_and_nodes_can_not_be_read_yarn_decides(place):
+def test_yarn_decides_where_queues_nodes_and_files_can_not_be_read(place):
+    """Nothing can be swept without a file system over HTTP, and that is no reason to kill what YARN has accepted."""
+    place.yarn.conf |= {"fs.defaultFS": "s3a://bucket"}
     place.yarn.faults.append(
         lambda method, path: (
             (403, {"Content-Type": "application/json"}, '{"RemoteException": {"message": "not for you"}}')
@@ -323,6 +318,7 @@ def test_where_queues_and_nodes_can_not_be_read_yarn_decides(place):
         )
     )
     assert place.launcher().submit(job()) == ID
+    assert place.yarn.apps[ID]["state"] == "ACCEPTED"
 
 
 def test_a_cancel_ends_the_java_client(place):
@@ -350,24 +346,6 @@ def test_what_was_submitted_the_moment_before_a_cancel_is_killed(place):
     assert [type(error) for error in result] == [Cancelled]
     assert {name: app["state"] for name, app in place.yarn.apps.items()} == {ID: "KILLED", SECOND: "ACCEPTED"}
     assert "told to" in place.yarn.apps[ID]["diagnostics"]
-
-
-def test_the_java_client_does_not_outlive_a_killed_launcher(place):
-    place.launcher(hangs=True)
-    script = (
-        "import sys; from tf_yarn_ops.hadoop.cluster import discover; from tf_yarn_ops.launch.launcher import Launcher; "
-        "from tf_yarn_ops.job.spec import JobSpec, TaskSpec; "
-        "Launcher(discover(sys.argv[1]), submit_with='skein').submit("
-        "JobSpec(tasks={'worker': TaskSpec(instances=1, memory=512)}, command='true'))"
-    )
-    with subprocess.Popen([sys.executable, "-c", script, place.url], env=place.environ) as launcher:
-        try:
-            pid = place.driver()["pid"]
-            child = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        finally:
-            launcher.send_signal(signal.SIGKILL)
-    until(lambda: not alive(pid) and not alive(child))
-    assert place.yarn.apps == {}
 
 
 def test_client_that_submits_as_another_user_is_logged_once(place):
@@ -411,6 +389,7 @@ def test_an_unfinished_upload_leaves_no_key(place, tmp_path, number, known):
     ) as client:
         try:
             pid = place.driver()["pid"]
+            child = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
             assert (left / ".skein.pem").exists() and list(folders.iterdir())
         finally:
             if number is signal.SIGKILL:
@@ -420,6 +399,8 @@ def test_an_unfinished_upload_leaves_no_key(place, tmp_path, number, known):
     until(lambda: not list(folders.iterdir()))
     assert left.exists() is known
     assert not alive(pid)
+    until(lambda: not alive(child))
+    assert set(place.yarn.apps) == ({ID} if known else set())
 
 
 def test_undeletable_key_is_reported(place, tmp_path, caplog):
