@@ -15,6 +15,7 @@ import pytest
 
 import support.browser
 from support.fake_yarn import FakeYarn, serving
+from support.forks import forking
 from support.own_ports import use_own_ports
 from support.place import Place
 from support.run_times import RunTimes
@@ -226,6 +227,13 @@ def browser():
     """Yield one Chromium for all calls of `browsing` in a file."""
     with support.browser.chromium() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def fork(tmp_path_factory):
+    """Return the function of `support.forks.forking`."""
+    with forking(tmp_path_factory.mktemp("forks")) as run:
+        yield run
 
 
 @pytest.fixture

@@ -36,16 +36,14 @@ def environ(tmp_path):
 
 
 @pytest.fixture
-def call(environ):
+def call(environ, fork, tmp_path):
     """Run a program to its end; ``ytf``, which starts nothing, in this process."""
 
     def call(program, *words):
         if program == YTF:
             with mock.patch.dict(os.environ, environ, clear=True):
                 return call_here(main, *words)
-        return subprocess.run(
-            [*program, *words], env=environ, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL
-        )
+        return fork(program[-1], words, environ, tmp_path)
 
     return call
 
@@ -209,10 +207,11 @@ def test_workers_that_serve_after_the_chief_are_named(environ, tmp_path):
     assert "alert: chief:0 has succeeded; the job waits for worker:0, without any use of CPU." in line
 
 
-def test_commands_know_a_local_job_by_its_id(call):
-    submitted = call(
-        SUBMIT, "--resourcemanager", "local://", "-r", "worker:1", "-n", "digits", "echo step 1; exec tail -f /dev/null"
-    )
+def test_commands_know_a_local_job_by_its_id(call, environ):
+    submitted = subprocess.run(  # into a pipe, which the job does not hold open
+        [*SUBMIT, "--resourcemanager", "local://", "-r", "worker:1", "-n", "digits", "echo step 1; exec tail -f /dev/null"],
+        env=environ, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
     application_id = submitted.stdout.strip()
     until(lambda: "step 1" in call(YTF, "logs", application_id).stdout, what="the output of the task")
     assert json.loads(call(YTF, "status", "--json", application_id).stdout)["state"] == "RUNNING"

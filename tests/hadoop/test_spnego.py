@@ -75,20 +75,41 @@ def yarn(kdc):
 
 
 @pytest.fixture
-def client(yarn, kdc, tmp_path):
-    """Return a function that starts a Python of its own with a ticket, or with other variables."""
+def environ(yarn, kdc, tmp_path):
+    """Return a function that returns the variables of a client, with a ticket or with other variables."""
 
-    def start(script, *arguments, url=None, **variables):
-        environ = {
+    def build(url=None, **variables):
+        return {
             "PATH": os.environ["PATH"],
             "HOME": str(tmp_path),
             "YTF_RESOURCEMANAGER": url or yarn.url,
             "HADOOP_USER_NAME": "mallory",
             **(variables or kdc.kinit()),
         }
+
+    return build
+
+
+@pytest.fixture
+def client(environ, fork, tmp_path):
+    """Return a function that runs a script in a process of its own, and returns exit code and both outputs."""
+
+    def run(script, *words, **variables):
+        done = fork(script, words, environ(**variables), tmp_path)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+@pytest.fixture
+def start(environ, tmp_path):
+    """Return a function that starts a Python of its own."""
+
+    def start(script, *words, **variables):
         return subprocess.Popen(
-            [sys.executable, "-c", script, *arguments],
-            env=environ,
+            [sys.executable, "-c", script, *words],
+            env=environ(**variables),
             text=True,
             cwd=tmp_path,
             stdin=subprocess.DEVNULL,
@@ -117,11 +138,11 @@ def all_of_ann(yarn):
 
 
 def test_the_command_line_lists_looks_and_kills(yarn, client):
-    code, out, err = result(client(YTF, "list", "--json"))
+    code, out, err = client(YTF, "list", "--json")
     assert (code, [item["application_id"] for item in json.loads(out)]) == (0, [ID]), err
-    code, out, err = result(client(YTF, "status", ID, "--json"))
+    code, out, err = client(YTF, "status", ID, "--json")
     assert (code, json.loads(out)["user"]) == (0, "ann"), err
-    code, _, err = result(client(YTF, "kill", ID))
+    code, _, err = client(YTF, "kill", ID)
     assert yarn.apps[ID]["state"] == "KILLED", err
     assert "could not be deleted" not in err
     assert ("PUT", f"/ws/v1/cluster/apps/{ID}/state") in [row[1:3] for row in yarn.seen]
@@ -130,8 +151,8 @@ def test_the_command_line_lists_looks_and_kills(yarn, client):
     all_of_ann(yarn)
 
 
-def test_a_watch_ends_with_the_application(yarn, client):
-    process = client(WATCH)
+def test_a_watch_ends_with_the_application(yarn, start):
+    process = start(WATCH)
     until(lambda: yarn.count("GET", "/ws/v1/cluster/apps") >= 3)
     yarn.apps[ID].update(state="FINISHED", finalStatus="SUCCEEDED")
     assert result(process)[:2] == (0, "SUCCEEDED\n")
@@ -139,7 +160,7 @@ def test_a_watch_ends_with_the_application(yarn, client):
 
 
 def test_one_handshake_serves_many_calls(yarn, client):
-    assert result(client(GET_TWENTY_TIMES))[:2] == (0, "RUNNING\n" * 20)
+    assert client(GET_TWENTY_TIMES)[:2] == (0, "RUNNING\n" * 20)
     found = [headers for path, _, headers in yarn.raw if path.endswith(ID)]
     assert len(found) == 21
     assert sum("Authorization" in headers for headers in found) == 1
@@ -148,19 +169,19 @@ def test_one_handshake_serves_many_calls(yarn, client):
 
 def test_a_cookie_that_ran_out_is_replaced(yarn, client):
     yarn.cookie_uses = 4
-    assert result(client(GET_TWENTY_TIMES))[:2] == (0, "RUNNING\n" * 20)
+    assert client(GET_TWENTY_TIMES)[:2] == (0, "RUNNING\n" * 20)
     found = [headers for path, _, headers in yarn.raw if path.endswith(ID)]
     assert sum("Authorization" in headers for headers in found) == 4
     all_of_ann(yarn)
 
 
 def test_the_ticket_says_who_one_is(yarn, client):
-    assert result(client(WHO))[:2] == (0, f"ann ann True {yarn.url}\n1\n")
+    assert client(WHO)[:2] == (0, f"ann ann True {yarn.url}\n1\n")
     all_of_ann(yarn)
 
 
 def test_on_behalf_of_another_user(yarn, client):
-    assert result(client(WHO, "bob"))[:2] == (0, f"ann bob True {yarn.url}\n1\n")
+    assert client(WHO, "bob")[:2] == (0, f"ann bob True {yarn.url}\n1\n")
     # First as ann, to learn whom the cluster takes the principal for.
     assert [parameters.get("doAs") for *_, path, parameters in yarn.seen if path.endswith("/userinfo")] == [None, "bob"]
     assert yarn.seen[-1][-1]["doAs"] == "bob"
@@ -170,13 +191,13 @@ def test_on_behalf_of_another_user(yarn, client):
 @pytest.mark.parametrize("user, acting", [("alice", [None]), ("ann", [None, "ann"])])
 def test_user_is_compared_with_the_mapped_name_of_the_principal(yarn, client, user, acting):
     yarn.mapped[ANN] = "alice"
-    assert result(client(WHO, user))[1].startswith(f"alice {user} ")
+    assert client(WHO, user)[1].startswith(f"alice {user} ")
     assert [parameters.get("doAs") for *_, path, parameters in yarn.seen if path.endswith("/userinfo")] == acting
 
 
 def test_a_keytab_does_without_kinit(yarn, client, kdc):
     variables = kdc.cache("by-keytab") | {"KRB5_CLIENT_KTNAME": str(kdc.user_keytab)}
-    assert result(client(WHO, **variables))[:2] == (0, f"ann ann True {yarn.url}\n1\n")
+    assert client(WHO, **variables)[:2] == (0, f"ann ann True {yarn.url}\n1\n")
     all_of_ann(yarn)
 
 
@@ -185,7 +206,7 @@ def test_a_keytab_of_the_site_leaves_no_cache(yarn, client, kdc, tmp_path):
     site = tmp_path / "site.yaml"
     site.write_text(f"keytab: {kdc.user_keytab}\nprincipal: ann\n")
     cache = kdc.cache("not-used")
-    assert result(client(WHO, **cache | {"YTF_SITE": str(site)}))[:2] == (0, f"ann ann True {yarn.url}\n1\n")
+    assert client(WHO, **cache | {"YTF_SITE": str(site)})[:2] == (0, f"ann ann True {yarn.url}\n1\n")
     assert not (kdc.folder / "not-used").exists()
     all_of_ann(yarn)
 
@@ -213,7 +234,7 @@ def test_any_ticket_cache(yarn, client, kdc, tmp_path, kind):
         pytest.skip("this kernel keeps no keys for processes")
     else:
         kdc.tool("kinit", "-k", "-t", str(kdc.user_keytab), "ann", **variables)
-    assert result(client(WHO, **variables))[:2] == (0, f"ann ann True {yarn.url}\n1\n")
+    assert client(WHO, **variables)[:2] == (0, f"ann ann True {yarn.url}\n1\n")
     all_of_ann(yarn)
 
 
@@ -240,17 +261,17 @@ def test_a_keytab_of_no_use(yarn, client, kdc, tmp_path, settings, code, said, c
     names = {"keytab": kdc.user_keytab, "config": kdc.config}
     site = tmp_path / "site.yaml"
     site.write_text(settings.format(**names) + "\n")
-    found, _, err = result(client(YTF, "status", ID, **kdc.kinit() | {"YTF_SITE": str(site)}))
+    found, _, err = client(YTF, "status", ID, **kdc.kinit() | {"YTF_SITE": str(site)})
     assert (found, said.format(**names) in err) == (code, True), err
     assert err.endswith(f"\nnext: {command.format(**names)}\n")
     assert yarn.seen == []
 
 
 def test_a_ticket_of_another_realm_is_final_and_names_both(yarn, client, other_realm):
-    code, _, err = result(client(YTF, "status", ID, **other_realm))
+    code, _, err = client(YTF, "status", ID, **other_realm)
     assert (code, "your ticket is of realm OTHER.ORG, the cluster's is EXAMPLE.COM (" in err) == (3, True), err
     assert err.endswith("\nnext: kinit ann@EXAMPLE.COM\n") and yarn.seen == []
-    code, out, _ = result(client(YTF, "doctor", "--json", **other_realm))
+    code, out, _ = client(YTF, "doctor", "--json", **other_realm)
     found = {item["check"]: item for item in json.loads(out)["checks"]}["identity"]
     assert (code, found["reason"]) == (3, "SUBMISSION_REJECTED")
     assert found["advice"].endswith(" Next: kinit ann@EXAMPLE.COM") and "OTHER.ORG" in found["message"]
@@ -262,11 +283,11 @@ def test_a_keytab_with_an_old_key(yarn, client, kdc, tmp_path):
     kdc.tool("kadmin.local", "-q", f"ktadd -k {keytab} eve")
     kdc.tool("kadmin.local", "-q", "change_password -randkey eve")
     site.write_text(f"keytab: {keytab}\nprincipal: eve\n")
-    code, _, err = result(client(YTF, "status", ID, **kdc.cache("none") | {"YTF_SITE": str(site)}))
+    code, _, err = client(YTF, "status", ID, **kdc.cache("none") | {"YTF_SITE": str(site)})
     assert (code, "the KDC refuses the key of eve (" in err) == (3, True), err
     assert err.endswith(f"\nnext: kinit -kt {keytab} eve\n")
     kdc.tool("kadmin.local", "-q", "delprinc -force eve")
-    code, _, err = result(client(YTF, "status", ID, **kdc.cache("none") | {"YTF_SITE": str(site)}))
+    code, _, err = client(YTF, "status", ID, **kdc.cache("none") | {"YTF_SITE": str(site)})
     assert (code, "the KDC does not know eve (" in err) == (3, True), err
 
 
@@ -346,13 +367,13 @@ def begin(times):
 before = begin(200)
 print(begin(1000) - before)
 """
-    code, out, err = result(client(grown))
+    code, out, err = client(grown)
     assert code == 0, err
     assert int(out) < 1024  # KiB; a token alone is 1 KiB
 
 
 def test_without_a_ticket_it_says_kinit(yarn, client, kdc):
-    code, _, err = result(client(YTF, "status", ID, **kdc.cache("none")))
+    code, _, err = client(YTF, "status", ID, **kdc.cache("none"))
     assert code == 3
     assert "there is no valid Kerberos ticket (" in err and err.endswith("\nnext: kinit\n")
     assert yarn.seen == []
@@ -361,7 +382,7 @@ def test_without_a_ticket_it_says_kinit(yarn, client, kdc):
 def test_with_an_expired_ticket_it_says_kinit(yarn, client, kdc):
     variables = kdc.kinit("short", lifetime="1s")
     until(lambda: kdc.expired(variables))
-    code, _, err = result(client(YTF, "status", ID, **variables))
+    code, _, err = client(YTF, "status", ID, **variables)
     assert code == 4
     assert "there is no valid Kerberos ticket (it has expired)" in err and "\nnext: kinit" in err
     assert yarn.seen == []
@@ -369,7 +390,7 @@ def test_with_an_expired_ticket_it_says_kinit(yarn, client, kdc):
 
 def test_without_the_library_it_says_what_to_install(yarn, client):
     missing = "import tf_yarn_ops.hadoop.security.gssapi as it; it.LIBRARY = 'libnone.so.2'"
-    code, _, err = result(client(f"{missing}; {YTF}", "status", ID))
+    code, _, err = client(f"{missing}; {YTF}", "status", ID)
     assert code == 3
     assert "libnone.so.2: install libgssapi-krb5-2 (apt-get) or krb5-libs (dnf)" in err
     assert "Check the addresses" not in err and "Correct the queue" not in err
@@ -378,7 +399,7 @@ def test_without_the_library_it_says_what_to_install(yarn, client):
 
 def test_another_login_than_kerberos_is_named(yarn, client):
     yarn.offers = 'Basic realm="hadoop"'
-    code, _, err = result(client(YTF, "status", ID))
+    code, _, err = client(YTF, "status", ID)
     assert code == 3
     assert 'wants a login that is not Kerberos: Basic realm="hadoop"' in err and err.endswith("\nnext: ytf doctor\n")
     assert not any("Authorization" in headers for *_, headers in yarn.raw)
@@ -386,7 +407,7 @@ def test_another_login_than_kerberos_is_named(yarn, client):
 
 def test_a_ticket_that_is_refused(yarn, client, kdc):
     yarn.keytab = str(kdc.user_keytab)  # the service has lost its key
-    code, _, err = result(client(YTF, "status", ID))
+    code, _, err = client(YTF, "status", ID)
     assert code == 3
     assert "does not accept the Kerberos ticket (Authentication required)" in err and err.endswith(
         "\nnext: ytf doctor\n"
@@ -402,20 +423,20 @@ def test_a_kdc_whose_clock_is_wrong(client, tmp_path, offset):
         patch.setenv("KRB5_CONFIG", wrong.variables["KRB5_CONFIG"])
         fake = SecureYarn(wrong.service_keytab)
         with serving(fake):
-            code, _, err = result(client(YTF, "status", ID, url=fake.url, **wrong.kinit()))
+            code, _, err = client(YTF, "status", ID, url=fake.url, **wrong.kinit())
     assert code == 3 and fake.seen == []
     assert "does not accept the Kerberos ticket (Authentication required): its clock or the KDC's differs" in err
     assert err.endswith("\nnext: ytf doctor\n")
 
 
 @pytest.mark.skipif(not FAKETIME, reason="the package libfaketime is missing")
-def test_a_client_whose_clock_is_wrong_works_and_doctor_warns(yarn, kdc, client):
+def test_a_client_whose_clock_is_wrong_works_and_doctor_warns(yarn, kdc, start):
     """libkrb5 corrects the offset by the KDC's clock."""
     wrong = kdc.cache("wrong") | {"LD_PRELOAD": FAKETIME[0], "FAKETIME": "-10m"}
     kdc.tool("kinit", "-k", "-t", str(kdc.user_keytab), "ann", **wrong)
-    code, out, err = result(client(YTF, "list", "--json", **wrong))
+    code, out, err = result(start(YTF, "list", "--json", **wrong))
     assert (code, [item["application_id"] for item in json.loads(out)]) == (0, [ID]), err
-    _, out, _ = result(client(YTF, "doctor", "--json", **wrong))
+    _, out, _ = result(start(YTF, "doctor", "--json", **wrong))
     found = {item["check"]: item for item in json.loads(out)["checks"]}
     assert (found["clock"]["outcome"], found["clock"]["symptom"]) == ("warning", "CLOCK_DIFFERS")
     assert found["ticket"]["outcome"] in ("ok", "warning") and found["identity"]["outcome"] == "ok"
@@ -423,13 +444,13 @@ def test_a_client_whose_clock_is_wrong_works_and_doctor_warns(yarn, kdc, client)
 
 def test_a_service_that_proves_to_be_another(yarn, client):
     yarn.false_proof = True
-    code, _, err = result(client(YTF, "status", ID))
+    code, _, err = client(YTF, "status", ID)
     assert code == 4
     assert f"{yarn.url} can't prove that it is HTTP/localhost" in err
 
 
 def test_a_service_that_the_kdc_does_not_know(yarn, client):
-    code, _, err = result(client(YTF, "status", ID, url=yarn.url.replace("localhost", "127.0.0.1")))
+    code, _, err = client(YTF, "status", ID, url=yarn.url.replace("localhost", "127.0.0.1"))
     assert code == 4
     assert "Kerberos gives no ticket for HTTP/127.0.0.1 (" in err
     assert yarn.seen == []
@@ -445,7 +466,7 @@ def test_reverse_lookup_hides_no_service_that_the_address_names(client, tmp_path
         with serving(fake):
             fake.add(application(1))
             named = fake.url.replace("localhost", "127.0.0.1")
-            code, _, err = result(client(YTF, "status", ID, url=named, **one.kinit()))
+            code, _, err = client(YTF, "status", ID, url=named, **one.kinit())
     assert code == 0, err
     all_of_ann(fake)
 
@@ -453,7 +474,7 @@ def test_reverse_lookup_hides_no_service_that_the_address_names(client, tmp_path
 def test_a_kdc_that_does_not_answer(yarn, client, kdc, tmp_path):
     config = tmp_path / "krb5.conf"
     config.write_text(kdc.config.read_text().replace(f":{kdc.port}", ":1"))
-    code, _, err = result(client(YTF, "status", ID, **kdc.kinit() | {"KRB5_CONFIG": str(config)}))
+    code, _, err = client(YTF, "status", ID, **kdc.kinit() | {"KRB5_CONFIG": str(config)})
     assert code == 4
     assert "no KDC answers (" in err and err.endswith("\nnext: ytf doctor\n")
 
@@ -469,7 +490,7 @@ def test_a_log_server_that_a_person_has_named_is_shown_a_ticket(yarn, client, kd
     site.parent.mkdir(parents=True)
     with serving(server):
         site.write_text(f"log_server: {server.url}/logs\n")
-        code, out, err = result(client(YTF, "logs", ID, "--task", "coordinator", **kdc.kinit() | {"PATH": "/none"}))
+        code, out, err = client(YTF, "logs", ID, "--task", "coordinator", **kdc.kinit() | {"PATH": "/none"})
     assert (code, out) == (0, "what it says\n"), err
     all_of_ann(yarn)
     all_of_ann(server)
@@ -483,7 +504,7 @@ def test_a_node_is_shown_a_ticket_if_the_resourcemanager_lists_it(yarn, client, 
     with serving(node):
         yarn.apps[ID].update(amContainerLogs=f"{node.url}/node/containerlogs/{container}/ann")
         yarn.nodes[0]["nodeHTTPAddress"] = node.url[len("http://") :] if listed else "localhost:1"
-        code, out, err = result(client(YTF, "logs", ID, "--task", "coordinator", **kdc.kinit() | {"PATH": "/none"}))
+        code, out, err = client(YTF, "logs", ID, "--task", "coordinator", **kdc.kinit() | {"PATH": "/none"})
     assert (code, out) == ((0, "what it says\n") if listed else (9, "")), err
     assert bool(node.handshakes) == listed == any("Authorization" in headers for *_, headers in node.raw)
     all_of_ann(yarn)
@@ -494,7 +515,7 @@ def test_content_goes_to_a_datanode_without_ticket_and_cookie(yarn, client):
     datanode = FakeYarn()
     datanode.faults.append(lambda method, path: (201, {}, ""))
     with serving_simple(datanode) as yarn.content_at:
-        code, out, err = result(client(CREATE))
+        code, out, err = client(CREATE)
     assert (code, out) == (0, "True\n"), err
     method, path, _, headers, _ = datanode.requests[0]
     assert (method, path) == ("PUT", "/webhdfs/v1/user/ann/x")
@@ -506,7 +527,7 @@ def test_content_goes_to_a_datanode_without_ticket_and_cookie(yarn, client):
 def test_an_httpfs_takes_the_content_itself(yarn, client, cookie_uses, sent):
     """When it asks for a ticket again, the content is sent again from its start."""
     yarn.content_at, yarn.cookie_uses = yarn.url, cookie_uses
-    code, out, err = result(client(CREATE))
+    code, out, err = client(CREATE)
     assert (code, out) == (0, "True\n"), err
     assert yarn.content == [b"[" + b"12345," * 99_999 + b"1234]"]
     assert sum("data" in parameters for _, parameters, _ in yarn.raw) == sent
@@ -515,7 +536,7 @@ def test_an_httpfs_takes_the_content_itself(yarn, client, cookie_uses, sent):
 
 def test_a_submission_goes_by_skein_where_no_token_is_to_be_had(yarn, client, kdc):
     submit = "from tf_yarn_ops.cli import submit_main; submit_main()"
-    code, _, err = result(client(submit, "-v", "-r", "worker:1", "true", **kdc.kinit() | {"PATH": "/none"}))
+    code, _, err = client(submit, "-v", "-r", "worker:1", "true", **kdc.kinit() | {"PATH": "/none"})
     assert code == 3
     assert "because HTTP is closed: the address of the ResourceManager" in err and "no 'yarn' on PATH" in err
     all_of_ann(yarn)
@@ -526,7 +547,7 @@ def test_a_standby_leads_to_the_other_configured_address(yarn, client, kdc):
     with serving(active):
         active.add(application(1))
         yarn.location = active.url
-        code, out, _ = result(client(WHO, url=f"{yarn.url},{active.url}"))
+        code, out, _ = client(WHO, url=f"{yarn.url},{active.url}")
     assert (code, out) == (0, f"ann ann True {active.url} {yarn.url}\n1\n")
     all_of_ann(active)
 
@@ -546,15 +567,15 @@ def test_a_standby_alone_is_enough_if_its_own_configuration_names_the_pair(yarn,
         }
         for fake in (yarn, active):
             fake.conf |= pair
-        code, out, err = result(client(WHO, url=yarn.url))
+        code, out, err = client(WHO, url=yarn.url)
     assert (code, out) == (0, f"ann ann True {active.url} {yarn.url}\n1\n"), err
     all_of_ann(active)
 
 
-def test_no_ticket_and_no_cookie_for_an_address_that_was_not_configured(yarn, client, kdc):
+def test_no_ticket_and_no_cookie_for_an_address_that_was_not_configured(yarn, start, kdc):
     stranger = SecureYarn(kdc.service_keytab)
     with serving(stranger):
-        process = client(f"""
+        process = start(f"""
 import sys, time
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.errors import TfYarnError
@@ -582,14 +603,12 @@ def test_a_page_behind_a_web_proxy_needs_its_configured_address(yarn, client, kd
         proxy.pages[f"/proxy/{ID}/pages/ytf/status.json"] = "application/json", json.dumps(document)
         if configured:
             yarn.conf["yarn.web-proxy.address"] = proxy.url.partition("://")[2]
-        code, out, err = result(
-            client(f"""
+        code, out, err = client(f"""
 from tf_yarn_ops.follow.live_report import LiveReports
 from tf_yarn_ops.hadoop.cluster import discover
 live = LiveReports(discover())
 print(live.fetch_document({{"id": {ID!r}, "state": "RUNNING", "trackingUrl": "{proxy.url}/proxy/{ID}/"}}), live.obstacle)
 """)
-        )
     if configured:
         assert (code, out) == (0, f"{document} \n"), err
     else:
