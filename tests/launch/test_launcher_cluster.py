@@ -168,26 +168,49 @@ def yarns_page(log_url):
 
 
 @pytest.fixture(scope="module")
-def ended(minicluster, by_rest, elsewhere, tmp_path_factory):
-    """Run a job that succeeds beside one of another user that fails.
+def without_files(minicluster):
+    """Return a proxy of the ResourceManager that takes the files from the first application."""
+
+    def edit(method, path, body):
+        if (method, path) != ("POST", "/ws/v1/cluster/apps"):
+            return body
+        proxy.edit = None
+        document = json.loads(body)
+        document["am-container-spec"]["local-resources"] = {"entry": []}
+        return json.dumps(document).encode()
+
+    with Proxy(minicluster.resourcemanager_url) as proxy:
+        proxy.edit = edit
+        yield proxy
+
+
+@pytest.fixture(scope="module")
+def ended(minicluster, by_rest, elsewhere, without_files, tmp_path_factory):
+    """Run a job that succeeds beside one of another user that fails, whose first application gets no files.
 
     Return what was seen of them, by a wait, a watcher and the logs.
     """
     folder = tmp_path_factory.mktemp("ended")
-    launcher, seen = launcher_on(minicluster), SimpleNamespace(known=[], states=[], watched_states=[])
+    launcher, seen = launcher_on(minicluster), SimpleNamespace(known=[], states=[], watched_states=[], ids=[])
     environ = {**os.environ, "HADOOP_USER_NAME": "ann"}
-    by_ann = Launcher(discover(minicluster.resourcemanager_url, environ, site=Site(staging="/tmp/{user}/.skein")))
+    by_ann = Launcher(discover(without_files.url, environ, site=Site(staging="/tmp/{user}/.skein")))
     seen.by_ann = by_ann
     command = f"{ARRIVED}{until_exists(folder / 'go')}; echo the end"
     seen.good = good = by_rest.submit(
         job(command, instances=2, name="digits", tags=["Mine"], priority=2, **localised(elsewhere, folder)),
         seen.known.append,
     )
+
+    def submitted_again():
+        return {*seen.ids[1:]} & {item["id"] for item in launcher.session.resourcemanager.find()}
+
     try:
         seen.application = launcher.session.resourcemanager.get(good)
-        seen.bad = by_ann.submit(job(f"{until_exists(folder / 'go')}; echo something is wrong >&2; exit 3"))
-        with ThreadPoolExecutor(2) as pool:
+        failing = job(f"{until_exists(folder / 'go')}; echo something is wrong >&2; exit 3")
+        with ThreadPoolExecutor(3) as pool:
             try:
+                running = pool.submit(by_ann.run, failing, on_reserved=seen.ids.append, timeout=180)
+                (seen.bad,) = until(submitted_again, 120, what="a second application")
                 waiting = pool.submit(
                     by_rest.wait, good, timeout=120, on_change=lambda report: seen.states.append(report.state)
                 )
@@ -210,7 +233,8 @@ def ended(minicluster, by_rest, elsewhere, tmp_path_factory):
             finally:
                 (folder / "go").touch()
             seen.report, seen.watched = waiting.result(), watching.result()
-        seen.failure = by_ann.wait(seen.bad, timeout=120)
+            seen.failure = running.result()
+        seen.unfit = by_ann.report(seen.ids[0])
         seen.tags = launcher.session.resourcemanager.get(good)["applicationTags"].split(",")
         yield seen
     finally:
@@ -472,24 +496,9 @@ def test_a_queue_that_is_not_there_is_refused(by_way, way):
         assert "the cluster has default, full, low" in str(raised.value)
 
 
-def test_master_that_yarn_starts_without_its_files_is_submitted_again(minicluster):
-    def without_files(method, path, body):
-        if (method, path) != ("POST", "/ws/v1/cluster/apps"):
-            return body
-        proxy.edit = None
-        document = json.loads(body)
-        document["am-container-spec"]["local-resources"] = {"entry": []}
-        return json.dumps(document).encode()
-
-    with Proxy(minicluster.resourcemanager_url) as proxy:
-        proxy.edit = without_files
-        launcher = Launcher(discover(proxy.url, {**os.environ, **minicluster.environ}, site=Site()))
-        ids = []
-        last = launcher.run(job("true"), on_reserved=ids.append, timeout=180)
-        first = launcher.report(ids[0])
-        launcher.close()
-    assert (first.reason, len(ids), last.reason) == (Reason.AM_FAILED, 2, Reason.SUCCEEDED)
-    assert first.message == (
+def test_master_that_yarn_starts_without_its_files_is_submitted_again(ended):
+    assert (ended.unfit.reason, len(ended.ids), ended.failure.reason) == (Reason.AM_FAILED, 2, Reason.TASK_FAILED)
+    assert ended.unfit.message == (
         "YARN started the application master without its files, so nothing has run (exitCode: 86 of its container)."
     )
 
