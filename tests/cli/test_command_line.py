@@ -30,7 +30,7 @@ APP = "application_1700000000000_0001"
 )
 def test_unreachable_resourcemanager_is_reported_in_seconds(address):
     started = time.monotonic()
-    done = run(SUBMIT, "--wait", "--json", "--resourcemanager", address, "-r", "worker:1", "x")
+    done = run_here(SUBMIT, "--wait", "--json", "--resourcemanager", address, "-r", "worker:1", "x")
     assert done.returncode == 4 and time.monotonic() - started < 60
     report = json.loads(done.stdout)
     assert (report["reason"], report["retryable"]) == ("CLUSTER_UNREACHABLE", True)
@@ -51,7 +51,7 @@ def stranger():
 
 @pytest.mark.slow
 def test_server_that_is_not_hadoop_is_reported(stranger):
-    done = run(SUBMIT, "--resourcemanager", stranger, "-r", "worker:1", "x")
+    done = run_here(SUBMIT, "--resourcemanager", stranger, "-r", "worker:1", "x")
     assert (done.returncode, done.stdout) == (4, "")
     assert f"{stranger}/ws/v1/cluster/info" in done.stderr
     assert "answers, but is no YARN ResourceManager: a wiki" in done.stderr
@@ -111,7 +111,7 @@ def test_verbose_shows_each_request_without_its_query():
     yarn.add(application(1))
     with serving(yarn) as url:
         done = run(YTF, "status", APP, "-v", "--resourcemanager", url, env={"HADOOP_USER_NAME": "ann-secret"})
-        quiet = run(YTF, "status", APP, "--resourcemanager", url, env={"HADOOP_USER_NAME": "ann-secret"})
+        quiet = run_here(YTF, "status", APP, "--resourcemanager", url, env={"HADOOP_USER_NAME": "ann-secret"})
     lines = re.findall(rf"^\d\d:\d\d:\d\d (\w+) {url}(\S+) (\d+) \d+ ms$", done.stderr, re.M)
     assert ("GET", f"/ws/v1/cluster/apps/{APP}", "200") in lines
     assert len(lines) == len(yarn.requests) / 2
@@ -145,12 +145,12 @@ def test_a_word_that_is_not_utf8_is_one_clear_fault(words, says, monkeypatch, ca
 @pytest.mark.slow
 def test_a_variable_that_is_not_utf8_is_one_clear_fault():
     named = {"HADOOP_USER_NAME": "gr\udcf6", "YTF_RESOURCEMANAGER": "http://127.0.0.1:1"}
-    for env, says in (
-        (named, "HADOOP_USER_NAME is not UTF-8"),
-        ({"YTF_RESOURCEMANAGER": "gr\udcf6"}, "is not the add"),
+    for call, env, says in (
+        (run, named, "HADOOP_USER_NAME is not UTF-8"),
+        (run_here, {"YTF_RESOURCEMANAGER": "gr\udcf6"}, "is not the add"),
     ):
         for program, *words in ((SUBMIT, "-r", "worker:1", "x"), (YTF, "list"), (YTF, "doctor")):
-            done = run(program, *words, env=env)
+            done = call(program, *words, env=env)
             said = done.stdout + done.stderr
             assert done.returncode == 2 and says in said and "Traceback" not in said, said
 

@@ -87,14 +87,14 @@ def test_dry_run_finds_what_a_submission_would(tmp_path):
     broken.write_bytes(b"no archive")
     words = ["-r", "worker:1", "--file", "nope.csv", "-s", "nope.py", "python $DTF_TASK_SCRIPT"]
     for call in (["--dry_run"], ["--resourcemanager", closed_address()]):
-        done = run(SUBMIT, *call, *words)
+        done = run_here(SUBMIT, *call, *words)
         assert (done.returncode, done.stdout) == (2, "")
         assert "files.nope.csv: there is no nope.csv" in done.stderr and "script: there is no nope.py" in done.stderr
-    archive = run(SUBMIT, "--dry_run", "-r", "worker:1", "--environment", str(broken), "true")
+    archive = run_here(SUBMIT, "--dry_run", "-r", "worker:1", "--environment", str(broken), "true")
     assert (archive.returncode, archive.stdout) == (2, "") and "environment: " in archive.stderr
-    offline = run(SUBMIT, "--dry_run", "--offline", *words)
+    offline = run_here(SUBMIT, "--dry_run", "--offline", *words)
     assert offline.returncode == 0 and yaml.safe_load(offline.stdout.partition("---\n")[0])["script"] == "nope.py"
-    refused = run(SUBMIT, "--offline", *words)
+    refused = run_here(SUBMIT, "--offline", *words)
     assert refused.returncode == 2 and "offline: needs dry_run: a submission reads the files" in refused.stderr
 
 
@@ -238,7 +238,7 @@ def test_a_client_that_waits_without_a_name_for_its_training_holds_a_lease(tmp_p
 
     yarn.faults.append(end)
     with serving(yarn) as url:
-        done = run(SUBMIT, "--wait", "--resourcemanager", url, *words, "-r", "worker:1", "true")
+        done = run_here(SUBMIT, "--wait", "--resourcemanager", url, *words, "-r", "worker:1", "true")
     assert done.returncode == 0, done.stderr
     times = [body["timeout"]["expiryTime"] for method, path, *_, body in yarn.requests if path.endswith("/timeout")]
     assert times and all(mark in text for text in times)
@@ -259,9 +259,9 @@ def test_forgotten_training_does_not_count_as_success(tmp_path, form):
     yarn = in_a_folder(tmp_path)
     with serving(yarn) as url:
         words = ["--resourcemanager", url, "--run_id", "nightly", *form, "-r", "worker:1", "true"]
-        assert run(SUBMIT, *words).returncode == 0
+        assert run_here(SUBMIT, *words).returncode == 0
         yarn.apps.clear()
-        done = run(SUBMIT, *words)
+        done = run_here(SUBMIT, *words)
     assert done.returncode == Reason.LOST.exit_code and " LOST: " in done.stderr, done.stderr
     assert (json.loads(done.stdout)["reason"] == "LOST") if form else (done.stdout == "")
 

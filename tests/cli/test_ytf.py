@@ -2,7 +2,6 @@
 
 import json
 import re
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from click.testing import CliRunner
@@ -24,7 +23,7 @@ def test_ytf_lists_its_commands():
     page = run(YTF, "-h").stdout
     for command in ("status", "wait", "report", "logs", "kill", "list", "cache", "minicluster"):
         assert re.search(rf"^  {command} ", page, re.M)
-    assert "up" in run(YTF, "minicluster", "-h").stdout
+    assert "up" in run_here(YTF, "minicluster", "-h").stdout
 
 
 # --- the program ------------------------------------------------------------------------------------
@@ -46,7 +45,7 @@ def test_a_kill_says_that_an_application_had_ended():
     names = [yarn.add(application(number)) for number in (1, 2)]
     yarn.end(names[0], "", "FINISHED", "SUCCEEDED")
     with serving(yarn) as url:
-        done = run(YTF, "kill", "--resourcemanager", url, *names)
+        done = run_here(YTF, "kill", "--resourcemanager", url, *names)
     first, second = done.stderr.splitlines()
     assert done.returncode == 0
     assert first.startswith(f"{names[0]} had ended, so nothing is killed: SUCCEEDED: ")
@@ -80,11 +79,10 @@ def test_a_kill_that_fails_does_not_spare_the_others():
 
 @pytest.fixture(scope="module")
 def unanswered():
-    """Run each command about an application while its ResourceManager is away, all at once; each waits for seconds."""
+    """Run each command about an application while its ResourceManager is away; each waits for seconds."""
     words = ["status", "report", "wait", "kill"]
-    with ThreadPoolExecutor(len(words)) as pool:
-        ran = pool.map(lambda word: run(YTF, word, "--json", "--resourcemanager", "http://127.0.0.1:1", APP), words)
-        return dict(zip(words, ran, strict=True))
+    address = ["--json", "--resourcemanager", "http://127.0.0.1:1", APP]
+    return {word: run_here(YTF, word, *address) for word in words}
 
 
 @pytest.mark.slow
@@ -111,7 +109,7 @@ def test_of_an_application_that_can_not_be_asked_for_nothing_is_claimed(unanswer
 )
 def test_a_refusal_ends_with_the_next_command(words, code, following):
     with serving(FakeYarn()) as url:
-        done = run(SUBMIT, "--resourcemanager", url, *words)
+        done = run_here(SUBMIT, "--resourcemanager", url, *words)
     assert (done.returncode, done.stderr.splitlines()[-1]) == (code, following)
 
 
@@ -126,6 +124,6 @@ def test_no_command_believes_a_forged_report(how):
             done = CliRunner().invoke(ytf, [*words, "--resourcemanager", url])
             assert "evil" not in done.output and isinstance(done.exception, TfYarnError | SystemExit | type(None))
             assert "SUCCEEDED" not in done.stdout
-        done = run(YTF, "wait", "--resourcemanager", url, name)
+        done = run_here(YTF, "wait", "--resourcemanager", url, name)
     assert done.returncode == (8 if how.startswith("killed") else 5)
     assert "evil" not in done.stdout + done.stderr
