@@ -1,6 +1,7 @@
 """A Python function in the tasks of a job: it travels, its value and its errors come back."""
 
 import logging
+import re
 import subprocess
 import sys
 import threading
@@ -39,21 +40,29 @@ def here(tmp_path):
     return f"local://{tmp_path}/jobs"
 
 
-def test_value_of_the_chief_and_the_report_come_back(here):
+@pytest.fixture
+def logged(caplog):
+    """Return a function that returns the lines that `run` has logged."""
+    caplog.set_level(logging.INFO, "tf_yarn_ops.launch.function")
+    return lambda: "\n".join(
+        record.getMessage() for record in caplog.records if record.name == "tf_yarn_ops.launch.function"
+    )
+
+
+def test_value_and_report_come_back_and_each_change_is_logged(here, logged, capsys):
     value, report = tf_yarn_ops.run(train, {"worker": 1, "chief": 1}, args=(2,), cluster=here)
     assert value == {"task": ["chief", 0], "scaled": 20, "hosts": {"worker": 1, "chief": 1}}
     assert (report.reason, report.name, report.metrics["loss"]) == (Reason.SUCCEEDED, "train", 0.5)
+    assert f"{report.application_id} FINISHED" in logged() and re.search("succeeded: .*worker:0", logged()), logged()
+    assert report.application_id not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("terminal", [False, True])
-def test_run_shows_each_change_on_a_terminal_else_logs_it(here, caplog, capsys, monkeypatch, terminal):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
-    caplog.set_level(logging.INFO, "tf_yarn_ops.launch.function")
+def test_each_change_is_shown_on_a_terminal_and_not_logged(here, logged, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     _, report = tf_yarn_ops.run(scale, {"worker": 1}, args=(1,), cluster=here)
-    logged = "\n".join(record.getMessage() for record in caplog.records if record.name == "tf_yarn_ops.launch.function")
-    shown, other = (capsys.readouterr().err, logged)[:: 1 if terminal else -1]
+    shown = capsys.readouterr().err
     assert f"{report.application_id} FINISHED" in shown and "succeeded: worker:0" in shown
-    assert report.application_id not in other
+    assert report.application_id not in logged()
 
 
 def test_exception_comes_back_with_its_traceback(here):
