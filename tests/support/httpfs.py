@@ -79,16 +79,14 @@ def running_httpfs(hadoop, folder, host=None):
         f"-Dhttpfs.{part}.dir={home / where}"
         for part, where in (("home", ""), ("config", "conf"), ("log", "log"), ("temp", "temp"))
     ]
-    jars = ":".join(f"{folder}/*" for folder in settings.client_jars)
+    jars = [*settings.tool_jars, f"{fetch_jars(f'httpfs-{VERSION}', _JARS)}/*", home / "conf", settings.configuration]
     command = [
         f"{settings.java_home}/bin/java",
         "-Xmx128m",
-        "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",
-        *settings.kerberos_flags,
+        *settings.client_flags,
         *folders,
         "-cp",
-        f"{jars}:{fetch_jars(f'httpfs-{VERSION}', _JARS)}/*:{home}/conf:{settings.configuration}",
+        ":".join(map(str, jars)),
         "org.apache.hadoop.fs.http.server.HttpFSServerWebServer",
     ]
     command = hadoop.on(host, command) if host else command
