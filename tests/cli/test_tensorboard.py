@@ -11,6 +11,7 @@ from support.records import application_id, keep, record
 from support.staging_place import USER
 from tf_yarn_ops.cli.ytf import ytf
 from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.minicluster.ports import choose_ports
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport
 
@@ -77,12 +78,13 @@ def test_the_event_files_of_an_ended_application_are_copied(place, yarn, tmp_pat
         "weights.bin",
         "_temporary/events.out.tfevents.2",
     )
+    port = str(choose_ports(["board"])["board"])
     done = place(
-        ended(yarn, output_path="viewfs://mini/models"), "--args", "--samples_per_plugin images=9", "--port", "45991"
+        ended(yarn, output_path="viewfs://mini/models"), "--args", "--samples_per_plugin images=9", "--port", port
     )
-    assert (done.exit_code, done.stdout) == (0, "http://127.0.0.1:45991/\n"), done.output
+    assert (done.exit_code, done.stdout) == (0, f"http://127.0.0.1:{port}/\n"), done.output
     words, files = place.seen()
-    assert words[2:] == ["--host", "127.0.0.1", "--port", "45991", "--samples_per_plugin", "images=9"]
+    assert words[2:] == ["--host", "127.0.0.1", "--port", port, "--samples_per_plugin", "images=9"]
     assert files == ["logs/train/events.out.tfevents.1", "logs/train/plugins/profile/1/host.xplane.pb"]
 
 
