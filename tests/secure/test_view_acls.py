@@ -139,6 +139,64 @@ def test_refusal_names_user_viewers_and_option(secure_cluster, clients, request,
     )
 
 
+@pytest.mark.parametrize("route", ["", "overview", "kv"])
+def test_pages_of_skein_show_nothing_of_the_job(secure_cluster, clients, private, route):
+    status, text = ask(secure_cluster, clients.tickets["bob"], f"{private.url}/{route}")
+    assert status == 200 and 'url=pages/ytf/"' in text and NAME not in text and "alice" not in text
+
+
+def test_writing_requests_are_refused_with_405(secure_cluster, clients, private):
+    put = ("--request", "PUT", "--data", "x")
+    assert ask(secure_cluster, clients.tickets["alice"], f"{private.url}/pages/ytf/status.json", *put)[0] == 405
+    assert ask(secure_cluster, clients.tickets["bob"], f"{private.url}/pages/ytf/status.json", *put)[0] == 403
+
+
+@pytest.mark.door
+def test_a_job_of_alice_runs_only_she_ends_it_and_its_logs_stay(secure_cluster, clients, private):
+    """While its token lasts: YARN stores the logs in HDFS by it."""
+    page = f"{secure_cluster.resourcemanager_url}/ws/v1/cluster/apps/{private.application_id}"
+
+    def look(user="alice"):
+        return json.loads(ask(secure_cluster, clients.tickets[user], page)[1])["app"]
+
+    assert (look()["state"], look()["user"]) == ("RUNNING", "alice")
+    # The NodeManager serves logs of running containers, to those who may see the application.
+    container = look()["amContainerLogs"].split("/containerlogs/")[1].split("/")[0]
+    log = f"{secure_cluster.settings.web_address('nm')}/ws/v1/node/containerlogs/{container}/application.master.log"
+    assert ask(secure_cluster, clients.tickets["alice"], log)[0] == 200
+    assert "amContainerLogs" not in look("bob")
+    body = json.dumps({"state": "KILLED", "diagnostics": f"bye\n{forged(private.application_id)}"})
+    kill = ("--request", "PUT", "--header", "Content-Type: application/json", "--data", body)
+    status, said = ask(secure_cluster, clients.tickets["bob"], f"{page}/state", *kill)
+    assert status == 403, said
+    clients.flag.touch()
+    code, report = clients.report("private")
+    assert (code, report["reason"]) == (0, "SUCCEEDED"), report
+    assert look()["state"] == "FINISHED"
+    check_verdict(look(), "bob")
+    until(lambda: look()["logAggregationStatus"] == "SUCCEEDED", 60)
+    assert "\nI am worker 0\n" in clients.ytf("logs", "alice", "logs", private.application_id)[1]
+
+
+def test_tensorboard_shows_curves_that_grow_in_a_secured_hdfs(secure_cluster, clients, shared):
+    """While its token lasts: TensorBoard reads HDFS by it."""
+    _, out, err = clients.ytf("look", "alice", "status", shared.application_id, "--json")
+    assert out, err
+    # What the browser asks for when it draws a chart, as the script in TensorBoard's page sends it.
+    form = f'--x\r\nContent-Disposition: form-data; name="requests"\r\n\r\n{json.dumps([{"plugin": "scalars", "tag": SCALAR}])}\r\n--x--\r\n'
+    asked = json.dumps({"type": "multipart/form-data; boundary=x", "body": base64.b64encode(form.encode()).decode()})
+    series = f"{json.loads(out)['tensorboard_url']}data/plugin/timeseries/timeSeries"
+    put = ("-X", "PUT", "-d", asked, "-H", f"Content-Type: {CONTENT_TYPE}")
+
+    def steps():
+        status, text = ask(secure_cluster, clients.tickets["alice"], series, *put)
+        return status == 200 and [point["step"] for point in json.loads(text)[0]["runToSeries"].get("train", [])]
+
+    until(lambda: steps() == [0, 1], 120, 0.5)
+    clients.write("alice", EVENTS, event_file(1, first=2), "POST", "APPEND")
+    until(lambda: steps() == [0, 1, 2], 120, 0.5)
+
+
 @pytest.mark.parametrize("user", ["alice", "bob", "hdfs", "yarn"])
 def test_named_users_and_groups_open_every_page(secure_cluster, clients, shared, tmp_path, user):
     assert statuses(secure_cluster, clients.tickets[user], shared, tmp_path) == served(200)
@@ -170,61 +228,7 @@ def test_key_of_a_job_is_closed_to_its_viewers(secure_cluster, clients, shared, 
     assert ask(secure_cluster, clients.tickets[user], url)[0] == status
 
 
-@pytest.mark.parametrize("route", ["", "overview", "kv"])
-def test_pages_of_skein_show_nothing_of_the_job(secure_cluster, clients, private, route):
-    status, text = ask(secure_cluster, clients.tickets["bob"], f"{private.url}/{route}")
-    assert status == 200 and 'url=pages/ytf/"' in text and NAME not in text and "alice" not in text
-
-
-def test_writing_requests_are_refused_with_405(secure_cluster, clients, private):
-    put = ("--request", "PUT", "--data", "x")
-    assert ask(secure_cluster, clients.tickets["alice"], f"{private.url}/pages/ytf/status.json", *put)[0] == 405
-    assert ask(secure_cluster, clients.tickets["bob"], f"{private.url}/pages/ytf/status.json", *put)[0] == 403
-
-
-@pytest.mark.door
-def test_a_job_of_alice_runs_only_she_ends_it_and_its_logs_stay(secure_cluster, clients, private):
-    page = f"{secure_cluster.resourcemanager_url}/ws/v1/cluster/apps/{private.application_id}"
-
-    def look(user="alice"):
-        return json.loads(ask(secure_cluster, clients.tickets[user], page)[1])["app"]
-
-    assert (look()["state"], look()["user"]) == ("RUNNING", "alice")
-    # The NodeManager serves logs of running containers, to those who may see the application.
-    container = look()["amContainerLogs"].split("/containerlogs/")[1].split("/")[0]
-    log = f"{secure_cluster.settings.web_address('nm')}/ws/v1/node/containerlogs/{container}/application.master.log"
-    assert ask(secure_cluster, clients.tickets["alice"], log)[0] == 200
-    assert "amContainerLogs" not in look("bob")
-    body = json.dumps({"state": "KILLED", "diagnostics": f"bye\n{forged(private.application_id)}"})
-    kill = ("--request", "PUT", "--header", "Content-Type: application/json", "--data", body)
-    status, said = ask(secure_cluster, clients.tickets["bob"], f"{page}/state", *kill)
-    assert status == 403, said
-    clients.flag.touch()
-    code, report = clients.report("private")
-    assert (code, report["reason"]) == (0, "SUCCEEDED"), report
-    assert look()["state"] == "FINISHED"
-    check_verdict(look(), "bob")
-    until(lambda: look()["logAggregationStatus"] == "SUCCEEDED", 60)
-    assert "\nI am worker 0\n" in clients.ytf("logs", "alice", "logs", private.application_id)[1]
-
-
-def test_tensorboard_shows_curves_that_grow_in_a_secured_hdfs(secure_cluster, clients, shared):
-    """Until its user kills the job, which leaves no directory."""
-    _, out, err = clients.ytf("look", "alice", "status", shared.application_id, "--json")
-    assert out, err
-    # What the browser asks for when it draws a chart, as the script in TensorBoard's page sends it.
-    form = f'--x\r\nContent-Disposition: form-data; name="requests"\r\n\r\n{json.dumps([{"plugin": "scalars", "tag": SCALAR}])}\r\n--x--\r\n'
-    asked = json.dumps({"type": "multipart/form-data; boundary=x", "body": base64.b64encode(form.encode()).decode()})
-    series = f"{json.loads(out)['tensorboard_url']}data/plugin/timeseries/timeSeries"
-    put = ("-X", "PUT", "-d", asked, "-H", f"Content-Type: {CONTENT_TYPE}")
-
-    def steps():
-        status, text = ask(secure_cluster, clients.tickets["alice"], series, *put)
-        return status == 200 and [point["step"] for point in json.loads(text)[0]["runToSeries"].get("train", [])]
-
-    until(lambda: steps() == [0, 1], 120, 0.5)
-    clients.write("alice", EVENTS, event_file(1, first=2), "POST", "APPEND")
-    until(lambda: steps() == [0, 1, 2], 120, 0.5)
+def test_job_that_its_user_kills_leaves_no_directory(clients, shared):
     code, _, err = clients.ytf("kill", "alice", "kill", shared.application_id, "-v")
     assert code == 0, err
     code, report = clients.report("shared")
