@@ -17,7 +17,8 @@ from airflow.sdk.execution_time import task_runner
 from airflow.sdk.execution_time.comms import GetTaskStates, TaskStatesResult
 from airflow.sdk.serde import deserialize, serialize
 
-from support.fake_yarn import FakeYarn, application, serving, slowly, verdict_text
+from support.airflow_task import serving_site
+from support.fake_yarn import application, slowly, verdict_text
 from support.waiting import until, until_async
 from tf_yarn_ops.airflow import TensorFlowYarnTrigger, task_instance
 from tf_yarn_ops.airflow import following as progress
@@ -89,14 +90,8 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path):
-    yarn = FakeYarn()
-    yarn.conf = {
-        "fs.defaultFS": "viewfs://mini",
-        "yarn.application.classpath": "/etc/hadoop/conf",
-        "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{tmp_path}",
-    }
-    with serving(yarn) as url:
-        yield Place(yarn, url)
+    with serving_site(tmp_path, Place) as made:
+        yield made
 
 
 async def fire(trigger):

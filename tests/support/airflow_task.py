@@ -81,9 +81,9 @@ class Site:
 
 
 @contextmanager
-def serving_site(files):
-    """Serve the fake YARN of a `Site`, whose file system is this folder."""
-    files.mkdir()
+def serving_site(files, kind=Site):
+    """Serve the fake YARN of a `Site`, or of another kind of place, whose file system is this folder."""
+    files.mkdir(exist_ok=True)
     yarn = FakeYarn()
     yarn.conf = {
         "fs.defaultFS": "viewfs://mini",
@@ -91,7 +91,7 @@ def serving_site(files):
         "fs.viewfs.mounttable.mini.linkMergeSlash": f"file://{files}",
     }
     with serving(yarn) as url:
-        yield Site(yarn, url)
+        yield kind(yarn, url)
 
 
 class VariableServer:
