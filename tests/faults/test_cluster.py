@@ -83,7 +83,8 @@ def stopped_queue(rig):
         admin(rig, "yarn", "rmadmin", "-refreshQueues")
         return rig.refused(lambda: rig.submit(job(queue="low")))
     finally:
-        path.write_text(before)  # the ResourceManager reads it when it is restarted; nothing needs the queue before
+        path.write_text(before)
+        admin(rig, "yarn", "rmadmin", "-refreshQueues")  # the files behind this one use the queue, on the same cluster
 
 
 @once
