@@ -48,7 +48,8 @@ def test_a_job_outlives_its_tokens_and_its_client_its_tickets(clients, secure_cl
         [limit] = json.loads(ask(secure_cluster, clients.tickets["alice"], page)[1])["app"]["timeouts"]["timeout"]
         return limit["expiryTime"]
 
-    first = lease_ends()
+    # YARN says UNLIMITED until its scheduler has the application: a text greater than any time.
+    first = until(lambda: (end := lease_ends()) != "UNLIMITED" and end, 60)
     most = int(secure_cluster.settings.properties["yarn.resourcemanager.delegation.token.max-lifetime"])
     until(lambda: age() > 1.1 * most, 180, 3.0)
     until(lambda: lease_ends() > first, 120, 3.0)
