@@ -6,7 +6,6 @@ One after the other: each row takes away what all the others need.
 import shutil
 import signal
 import time
-from contextlib import contextmanager
 from types import SimpleNamespace
 
 import psutil
@@ -60,19 +59,6 @@ def succeeded(yarn, *runs):
         assert yarn.settled(run, SUCCEEDED) == [run.xcom()["application_id"]]
 
 
-@contextmanager
-def suspended(process):
-    """Stop a process with its children for a while."""
-    family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-    for member in family:
-        member.suspend()
-    try:
-        yield
-    finally:
-        for member in family:
-            member.resume()
-
-
 # Two rows with two triggerers.
 @pytest.fixture(scope="module")
 def woken(site, yarn, outliving):
@@ -89,7 +75,7 @@ def woken(site, yarn, outliving):
     yarn.waiting(marked)
     first = triggerer_of(outliving.run)
     frozen = site.running.pop("triggerer")
-    with suspended(frozen):
+    with site.suspended(frozen):
         overdue = site.trigger("backstop", command="sleep 600", queue="full")
         marked.mark_run("failed")
         cleanup = site.trigger("cleanup")
@@ -163,7 +149,7 @@ def after_the_api_server_hangs(site, yarn, taken):
     """Stop the API server's process for longer than Airflow waits for a heartbeat; return the run when the next try has attached."""
     since = taken.run.instance()["try_number"]
     worker, _ = taken.run.worker()
-    with suspended(site.running["api-server"]):
+    with site.suspended(site.running["api-server"]):
         until(lambda: taken.run.peek("state") != "running", 120, 0.2)
     gone, _ = psutil.wait_procs([worker], 180)
     assert worker in gone, "Airflow's supervisor has not ended the worker"
@@ -193,7 +179,6 @@ def attached(site, yarn, taken, since):
     run = taken.run
 
     def has_attached():
-        site.check_running()
         later = run.peek("try_number") > since and run.peek("state") == "running"
         return later and run.is_logged(f"attached to {taken.application}", run.peek("try_number"))
 

@@ -96,6 +96,7 @@ class Yarn:
         """Wait until a program of the run trains; give its application."""
 
         def runs():
+            run.site.check_running()
             return next((item for item in self.live(run) if self.programs(item)), None)
 
         return until(runs, seconds, 0.5)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx
@@ -254,6 +254,25 @@ class AirflowSite:
         process.kill()
         process.wait(60)
 
+    @contextmanager
+    def suspended(self, process):
+        """Stop a process with its children for a while.
+
+        They stop while this process holds the lock of Airflow's database: else all others wait in vain for one that does,
+        and end themselves.
+        """
+        family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+        with closing(sqlite3.connect(self.home / "airflow.db", timeout=60, isolation_level=None)) as connection:
+            connection.execute("BEGIN EXCLUSIVE")
+            for member in family:
+                member.suspend()
+            until(lambda: all(map(is_stopped, family)))
+        try:
+            yield
+        finally:
+            for member in family:
+                member.resume()
+
     def pids(self):
         """Return the pids of all processes of the site, found by their environment."""
         wanted = f"AIRFLOW_HOME={self.home}".encode()
@@ -295,14 +314,18 @@ class AirflowSite:
 
     def check_running(self):
         """Fail if one of the processes has ended by itself."""
-        for name, process in self.running.items():
+        for name, process in [*self.running.items()]:
             assert process.poll() is None, f"{name} has ended:\n{self.tail(name)}"
 
     def tail(self, name, lines=40):
         return "\n".join((self.home / f"{name}.log").read_text(errors="replace").splitlines()[-lines:])
 
     def query(self, statement, *values):
-        """Return the first row of a query of Airflow's database, or None; ``?`` stands for a value."""
+        """Return the first row of a query of Airflow's database, or None; ``?`` stands for a value.
+
+        Fail where a process has ended by itself: no test waits for what a dead scheduler would do.
+        """
+        self.check_running()
         database = f"file:{self.home}/airflow.db?mode=ro"
         with closing(sqlite3.connect(database, timeout=30, uri=True)) as connection:
             return connection.execute(statement, values).fetchone()
@@ -322,6 +345,7 @@ class AirflowSite:
         return response.json() if response.content else None
 
     def get(self, path, **parameters):
+        self.check_running()
         response = self.client.get(f"/api/v2/{path}", params=parameters)
         assert response.is_success, f"GET {path}: {response.status_code} {response.text[:2000]}"
         return response.json()
@@ -345,6 +369,14 @@ def environments():
                 yield int(entry), set(Path(f"/proc/{entry}/environ").read_bytes().split(b"\0"))
             except OSError:
                 continue
+
+
+def is_stopped(process):
+    """Return whether all threads of a process have stopped for a signal."""
+    try:
+        return all(psutil.Process(thread.id).status() == psutil.STATUS_STOPPED for thread in process.threads())
+    except psutil.NoSuchProcess:  # a thread that has ended meanwhile
+        return False
 
 
 def end(pid, number):
