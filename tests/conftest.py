@@ -63,7 +63,8 @@ def pytest_xdist_make_scheduler(config, log):
 
     One worker, too, takes the tests of the secured cluster, as some of them kill its daemons, and one all doors, on one
     cluster. Half of the workers take the tests of the minicluster, each on its own: a cluster takes half a minute of CPU
-    to start, and some percent of a core.
+    to start, and some percent of a core. The last worker begins with the shortest files: they need no cluster, and use
+    the cores while the others wait for theirs.
     """
     if config.getoption("dist") != "loadfile":
         return None
@@ -94,8 +95,9 @@ def pytest_xdist_make_scheduler(config, log):
         def _assign_work_unit(self, node):
             on_minicluster = {scope: self._needs_minicluster(scope) for scope in self.workqueue}
             self.hosts &= set(self.nodes)
-            host = node in self.hosts or len(self.hosts) < max(1, self.numnodes // 2)
-            wanted = [scope for scope, needs in on_minicluster.items() if needs == host]
+            short = everything and node.gateway.id == f"gw{self.numnodes - 1}"
+            host = node in self.hosts or (not short and len(self.hosts) < max(1, self.numnodes // 2))
+            wanted = [scope for scope, needs in on_minicluster.items() if needs == host][:: -1 if short else 1]
             # A worker without files of its kind takes the others, but starts no cluster for the last of a long run.
             left = sum(len(self.workqueue[scope]) for scope, needs in on_minicluster.items() if needs)
             if host or not everything or (not wanted and left >= WORTH_A_CLUSTER):
