@@ -81,6 +81,10 @@ class Site:
         server.client = httpx.Client(trust_env=False, timeout=60, limits=alone, cookies=closed_jar())
         self.filesystem = self.hadoop.default_filesystem
 
+    def check_running(self):
+        """Fail if the server has ended by itself."""
+        self.server.check_running()
+
     def write(self, path, content):
         """Write a file into HDFS."""
         self.files.makedirs(os.path.dirname(path), 0o777)

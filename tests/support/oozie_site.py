@@ -223,10 +223,15 @@ class OozieServer:
 
     def stop(self, number=signal.SIGKILL):
         """End the server; its database stays."""
-        if self.process is not None:
-            self.process.send_signal(number)
-            self.process.wait(PATIENCE * waiting.PATIENCE)
-            self.process = None
+        process, self.process = self.process, None
+        if process is not None:
+            process.send_signal(number)
+            process.wait(PATIENCE * waiting.PATIENCE)
+
+    def check_running(self):
+        """Fail if the server has ended by itself."""
+        process = self.process
+        assert process is None or process.poll() is None, f"Oozie has ended:\n{self.log()}"
 
     def log(self):
         """Return the end of the server's log, for a person who reads a failure."""
