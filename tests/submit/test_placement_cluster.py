@@ -336,7 +336,16 @@ def trained(hadoop, with_gpus, tmp_path_factory):
         (folder / "go").touch()
         seen.report = launcher.wait(application, timeout=120)
         seen.node_of_master = node_of_master(hadoop, launcher, application)
-        seen.page = read(f"{hadoop.resourcemanager_url}/cluster/app/{application}")
+
+        def costs_of_the_end():
+            """Return those of the report and of YARN's page; YARN counts until the last container has ended."""
+            report = launcher.report(application)
+            page = read(f"{hadoop.resourcemanager_url}/cluster/app/{application}")
+            counted = re.search(r"(\d+) MB-seconds, (\d+) vcore-seconds.*? (\d+) yarn\.io/gpu-seconds", page)
+            costs = (report.memory_seconds, report.vcore_seconds, report.gpu_seconds)
+            return costs == tuple(map(int, counted.groups())) and costs
+
+        seen.costs = until(costs_of_the_end, 60, what="the costs of the report and of YARN's page are equal")
         until(lambda: directories(launcher) == [])
     assert seen.report.reason is Reason.SUCCEEDED
     return seen
@@ -358,10 +367,7 @@ def test_two_tasks_of_a_node_see_the_gpu_that_yarn_gave_each(trained):
     assigned = trained.assigned["assignedGpuDevices"]
     by_container = {entry["containerId"]: gpu_node.GPUS[entry["minorNumber"]] for entry in assigned}
     assert by_container == {task["container_id"]: task["usage"]["gpu_uuids"] for task in tasks[:2]}
-    report = trained.report
-    counted = re.search(r"(\d+) MB-seconds, (\d+) vcore-seconds.*? (\d+) yarn\.io/gpu-seconds", trained.page)
-    costs = (report.memory_seconds, report.vcore_seconds, report.gpu_seconds)
-    assert costs == tuple(map(int, counted.groups())) and report.gpu_seconds > 0
+    assert all(cost > 0 for cost in trained.costs), trained.costs
 
 
 # ---------------------------------------------------------------- no labels
