@@ -3,7 +3,6 @@
 import pytest
 from click.testing import CliRunner
 
-from tf_yarn_ops.azkaban.convert import convert
 from tf_yarn_ops.cli.ytf import ytf
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.job.spec import JobSpec
@@ -58,7 +57,7 @@ def run(tmp_path):
                 (tmp_path / name).write_text(f"<configuration>{body}</configuration>")
                 names.append(str(tmp_path / name))
         words = [word for name, text in dict(options).items() for word in (f"--{name}", text)]
-        return CliRunner().invoke(convert, ["tony", *names, *words])
+        return CliRunner().invoke(ytf, ["convert", "tony", *names, *words])
 
     return convert_keys
 

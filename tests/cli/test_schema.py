@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from tf_yarn_ops.cli.schema import schema
+from tf_yarn_ops.cli.ytf import ytf
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.hadoop.site import Site
 from tf_yarn_ops.job.spec import JobSpec
@@ -22,7 +22,7 @@ JOB = {"tasks": {"worker": 1}, "command": "true"}
 
 def validator(name):
     """Return a validator of what the command prints."""
-    done = CliRunner().invoke(schema, [name])
+    done = CliRunner().invoke(ytf, ["schema", name])
     assert done.exit_code == 0
     return Draft202012Validator(json.loads(done.output))
 

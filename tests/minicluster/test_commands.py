@@ -15,9 +15,9 @@ from click.testing import CliRunner
 from support.machines import make_settings
 from support.programs import YTF
 from support.waiting import until
+from tf_yarn_ops.cli.ytf import ytf
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.minicluster import MiniCluster, artefacts, daemons, installation
-from tf_yarn_ops.minicluster.commands import minicluster
 
 SLEEP = "import sys, time; print(flush=True); time.sleep(600)"
 
@@ -46,7 +46,7 @@ def test_a_format_that_fails_is_reported_and_done_again_next_time(dying):
 
 
 def test_commands_end_with_the_error_and_not_with_a_traceback(dying):
-    ran = CliRunner().invoke(minicluster, ["up", "--light", "--dir", str(dying / "one")])
+    ran = CliRunner().invoke(ytf, ["minicluster", "up", "--light", "--dir", str(dying / "one")])
     assert isinstance(ran.exception, MiniClusterError) and ran.exception.reason.exit_code == 4
     assert "starting ResourceManager (rm)\n" in ran.stderr
     assert str(ran.exception).startswith("the ResourceManager ended during the start (exit 3)\n")
@@ -56,7 +56,7 @@ def test_commands_end_with_the_error_and_not_with_a_traceback(dying):
 @pytest.mark.parametrize("user", [0, 1000])
 def test_cluster_of_root_warns_that_every_user_is_root_through_it(dying, monkeypatch, user):
     monkeypatch.setattr("os.geteuid", lambda: user)
-    ran = CliRunner().invoke(minicluster, ["up", "--light", "--dir", str(dying / "one")])
+    ran = CliRunner().invoke(ytf, ["minicluster", "up", "--light", "--dir", str(dying / "one")])
     assert ("every user of this machine can run programs as root" in ran.stderr) is (user == 0)
 
 
@@ -66,7 +66,7 @@ def test_full_disk_of_the_cache_is_refused_before_the_fetch(machine, monkeypatch
         patch.setattr(
             artefacts.shutil, "disk_usage", lambda path: usage if path == machine / "cache" else disk_usage(path)
         )
-        ran = CliRunner().invoke(minicluster, ["up", "--dir", str(machine / "one")])
+        ran = CliRunner().invoke(ytf, ["minicluster", "up", "--dir", str(machine / "one")])
     assert str(ran.exception) == (
         f"the disk of the cache {machine}/cache has 80 MB free, Hadoop needs 90 MB: free some, or set YTF_CACHE"
     )
@@ -96,13 +96,13 @@ def test_folder_without_cluster_is_reported(machine):
         with pytest.raises(MiniClusterError) as caught:
             use()
         assert str(caught.value) == fault
-    ran = CliRunner().invoke(minicluster, ["env"])
+    ran = CliRunner().invoke(ytf, ["minicluster", "env"])
     assert isinstance(ran.exception, MiniClusterError) and str(ran.exception) == fault
-    ran = CliRunner().invoke(minicluster, ["status"])
+    ran = CliRunner().invoke(ytf, ["minicluster", "status"])
     assert (ran.exit_code, ran.stdout) == (3, f"there is no cluster in {directory}\n")
-    ran = CliRunner().invoke(minicluster, ["status", "--json"])
+    ran = CliRunner().invoke(ytf, ["minicluster", "status", "--json"])
     assert json.loads(ran.stdout) == {"directory": str(directory), "ready": False}
-    ran = CliRunner().invoke(minicluster, ["down"])
+    ran = CliRunner().invoke(ytf, ["minicluster", "down"])
     assert (ran.exit_code, ran.stderr) == (0, f"nothing runs in {directory}\n")
     assert not directory.exists()
 
@@ -115,7 +115,7 @@ def test_variable_names_the_default_folder(machine, monkeypatch):
 def test_env_is_what_a_shell_can_eval(machine):
     (machine / "one").mkdir()
     settings = installation.prepare_folder(replace(make_settings(machine / "one"), java_home=machine / "jdk"))
-    ran = CliRunner().invoke(minicluster, ["env", "--dir", str(machine / "one")])
+    ran = CliRunner().invoke(ytf, ["minicluster", "env", "--dir", str(machine / "one")])
     script = ran.stdout + "command -v yarn; echo $YTF_RESOURCEMANAGER $HADOOP_CONF_DIR $JAVA_HOME\n"
     said = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True).stdout
     assert said.split() == [
@@ -132,7 +132,7 @@ def test_status_shows_the_default_file_system(machine, light):
     settings = installation.prepare_folder(
         replace(make_settings(machine / "one", light=light), java_home=machine / "jdk")
     )
-    ran = CliRunner().invoke(minicluster, ["status", "--dir", str(machine / "one")])
+    ran = CliRunner().invoke(ytf, ["minicluster", "status", "--dir", str(machine / "one")])
     shown = "viewfs://minicluster" if light else f"hdfs://127.0.0.1:{settings.ports['nn']}"
     assert ran.exit_code == 3 and f"Default file system   {shown}\n" in ran.stdout
 

@@ -6,8 +6,9 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+from tf_yarn_ops.cli.ytf import ytf
 from tf_yarn_ops.errors import SpecInvalid
-from tf_yarn_ops.ui.commands import LOOPBACK, listen_at, ui
+from tf_yarn_ops.ui.commands import LOOPBACK, listen_at
 
 
 def test_taken_port_is_reported():
@@ -21,7 +22,7 @@ def test_taken_port_is_reported():
 def test_the_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "tf_yarn_ops.ui.serving", raising=False)
-    done = CliRunner().invoke(ui, ["--no-browser"])
+    done = CliRunner().invoke(ytf, ["ui", "--no-browser"])
     assert "install the extra ui: pip install 'tf-yarn-ops[ui]'" in str(done.exception)
 
 
@@ -30,10 +31,10 @@ def test_listening_for_others_without_tls_is_warned_about(yarn, monkeypatch):
 
     monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: None)
     warned = CliRunner().invoke(
-        ui, ["--resourcemanager", yarn.url, "--host", "0.0.0.0", "--user-header", "X-User", "--no-browser"]
+        ytf, ["ui", "--resourcemanager", yarn.url, "--host", "0.0.0.0", "--user-header", "X-User", "--no-browser"]
     )
     assert warned.exit_code == 0 and "without TLS" in warned.stderr and "can name any user in X-User" in warned.stderr
-    quiet = CliRunner().invoke(ui, ["--resourcemanager", yarn.url, "--no-browser"])
+    quiet = CliRunner().invoke(ytf, ["ui", "--resourcemanager", yarn.url, "--no-browser"])
     assert "TLS" not in quiet.stderr
 
 
@@ -44,5 +45,5 @@ def test_handlers_of_other_libraries_stay_open(yarn, monkeypatch):
     closed, handler = [], logging.StreamHandler()
     monkeypatch.setattr(handler, "close", lambda: closed.append(True))
     monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: None)
-    assert CliRunner().invoke(ui, ["--resourcemanager", yarn.url, "--no-browser"]).exit_code == 0
+    assert CliRunner().invoke(ytf, ["ui", "--resourcemanager", yarn.url, "--no-browser"]).exit_code == 0
     assert not closed

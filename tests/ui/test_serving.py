@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from support.waiting import until
+from tf_yarn_ops.cli.ytf import ytf
 from tf_yarn_ops.ui import serving
-from tf_yarn_ops.ui.commands import ui
 
 
 def test_browser_is_opened_without_the_key_on_a_command_line(yarn, monkeypatch, tmp_path):
@@ -28,7 +28,7 @@ def test_browser_is_opened_without_the_key_on_a_command_line(yarn, monkeypatch, 
         return stat.S_IMODE(file.stat().st_mode), file.parent, file.read_text()
 
     seen = []
-    done = CliRunner().invoke(ui, ["--resourcemanager", yarn.url])
+    done = CliRunner().invoke(ytf, ["ui", "--resourcemanager", yarn.url])
     key = re.search(r"key=(\S+)", done.stderr)[1]
     [(mode, folder, text)] = seen
     assert (mode, folder) == (0o600, tmp_path) and key in text and key not in opened[0]
