@@ -4,6 +4,7 @@ import pytest
 
 from support.azkaban_process import Job
 from support.azkaban_site import compile_server
+from support.forks import starting
 from tf_yarn_ops.azkaban import limited_ending as ending_module
 
 
@@ -13,8 +14,15 @@ def classpath():
     return compile_server()
 
 
+@pytest.fixture(scope="session")
+def launchers():
+    """Return the function of `support.forks.starting`."""
+    with starting() as fork:
+        yield fork
+
+
 @pytest.fixture
-def azkaban(yarn, tmp_path):
+def azkaban(yarn, tmp_path, launchers):
     """Return a function that makes a job; end the processes that are left."""
     root = tmp_path / "files"
     root.mkdir()
@@ -23,7 +31,7 @@ def azkaban(yarn, tmp_path):
     jobs = []
 
     def make(properties=None, folder="project"):
-        jobs.append(Job(tmp_path / folder, yarn.url, properties or {}))
+        jobs.append(Job(tmp_path / folder, yarn.url, properties or {}, launchers))
         return jobs[-1]
 
     yield make

@@ -15,12 +15,12 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def start(tmp_path):
+def start(tmp_path, launchers):
     """Return a function that starts the launcher; its jobs lie below ``state``. No process outlives the test."""
     started = []
 
     def start(**properties):
-        started.append(Job(tmp_path / "project", f"local://{tmp_path}/state", properties).start())
+        started.append(Job(tmp_path / "project", f"local://{tmp_path}/state", properties, launchers).start())
         return started[-1]
 
     yield start

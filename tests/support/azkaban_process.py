@@ -30,6 +30,8 @@ def _open_readers(job):
 
 
 COMMAND = [sys.executable, "-I", "-X", "utf8", "-m", "tf_yarn_ops.azkaban"]
+#: What that does when the package is imported.
+FORKED = "from tf_yarn_ops.azkaban.__main__ import main; main()"
 
 
 USER = current_user({})
@@ -39,10 +41,21 @@ ID, SECOND = (f"application_{STAMP}_000{number}" for number in (1, 2))
 
 
 class Job:
-    """One job in a project folder, and the process that runs it."""
+    """One job in a project folder, and the process that runs it.
 
-    def __init__(self, folder, url, properties):
-        self.folder = folder
+    Parameters
+    ----------
+    folder : Path
+    url : str
+        The ResourceManager.
+    properties : dict
+        Of the job, beside `AZKABAN` and `JOB`.
+    fork : callable, optional
+        That of `support.forks.starting`, for jobs that start as usual. Default: each imports the package anew.
+    """
+
+    def __init__(self, folder, url, properties, fork=None):
+        self.folder, self.fork = folder, fork
         self.folder.mkdir(exist_ok=True)
         self.properties, self.outputs = folder / "train_props_1_tmp", folder / "train_output_1_tmp"
         self.properties.write_bytes(format_properties({**AZKABAN, **JOB, **properties}, "Sat Nov 21 2026"))
@@ -57,9 +70,14 @@ class Job:
         self.process = None
         self.lines = []
 
-    def start(self, *words, stdin=subprocess.PIPE, before=(), **more):
-        self.process = subprocess.Popen([*before, *COMMAND, *words], cwd=self.folder, env=self.environ, stdin=stdin,
-                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)  # fmt: skip
+    def start(self, *words, before=(), **more):
+        """Start the launcher; ``more`` are arguments of `subprocess.Popen`, and a command may stand before it."""
+        if self.fork and not before and not more:
+            self.process = self.fork(FORKED, words, self.environ, self.folder)
+        else:
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+            self.process = subprocess.Popen([*before, *COMMAND, *words], cwd=self.folder, env=self.environ, text=True,
+                                            **pipes | more)  # fmt: skip
         threading.Thread(target=self._read, daemon=True).start()
         return self
 
