@@ -168,7 +168,7 @@ def read_variable(key: str) -> str | None:
 
     with create_session() as session:
         found = session.query(Variable).filter(Variable.key == key).first()
-        return None if found is None else found.get_val()  # type: ignore[no-untyped-call]
+        return None if found is None else found.get_val()
 
 
 def put_variable(key: str, value: str, description: str) -> None:
