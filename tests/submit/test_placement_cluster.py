@@ -280,12 +280,11 @@ def with_gpus(hadoop, restarted, tmp_path_factory):
     )
     if hadoop.pid("nm2"):
         hadoop.stop_daemon("nm2")
-    server = "org.apache.hadoop.yarn.server.nodemanager"
     configure(
         hadoop,
         {
             MEMORY: 16384,
-            "yarn.nodemanager.container-executor.class": f"{server}.LinuxContainerExecutor",
+            "yarn.nodemanager.container-executor.class": hadoop.settings.linux_executor,
             f"{LINUX}.path": executor,
             f"{LINUX}.nonsecure-mode.limit-users": "false",
             f"{LINUX}.cgroups.mount-path": folder / "cgroup",

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import resources
 from pathlib import Path
 
@@ -20,6 +20,11 @@ LOCAL_FILES = {
     "fs.file.impl": "tf_yarn_ops.minicluster.LocalFiles$Older",
 }
 
+#: Hadoop's LinuxContainerExecutor, and that of `prepare_local_files`.
+LINUX_EXECUTOR = "org.apache.hadoop.yarn.server.nodemanager.LinuxContainerExecutor"
+LOCALIZING_EXECUTOR = "tf_yarn_ops.minicluster.LocalizingExecutor"
+
+_LOCAL_SOURCES = ("LocalFiles.java", "LocalizingExecutor.java")
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 _COMPILE_SECONDS = 120.0
 
@@ -52,7 +57,7 @@ def prepare_security(
         goal = [_PLUGIN, f"-Dartifact=org.apache.hadoop:hadoop-mapreduce-client-core:{version}",
                 f"-DoutputDirectory={staging}/jars"]  # fmt: skip
         run_maven(maven, goal, staging / "jars", {**environ, "JAVA_HOME": str(java.home)})
-        compile_class(compiler, "SecureIOUtils.java", hadoop / "jars", staging / "classes")
+        compile_classes(compiler, ["SecureIOUtils.java"], hadoop / "jars", staging / "classes")
         staging.chmod(0o755)
         publish(staging, target)
     except OSError as error:
@@ -63,13 +68,13 @@ def prepare_security(
 
 
 def prepare_local_files(hadoop: Path, java: Java, progress: Callable[[str], None]) -> Path | None:
-    """Return the folder with the daemons' local file system (``LocalFiles.java``); make it if it is missing.
+    """Return the folder with the daemons' local file system and localizer (`_LOCAL_SOURCES`); make it if it is missing.
 
-    Without a Java compiler, or if it fails, return None: the daemons use Hadoop's own, which takes more CPU.
+    Without a Java compiler, or if it fails, return None: the daemons use Hadoop's own, which take more CPU.
     """
     compiler = find_compiler(java)
-    source = (resources.files(__package__) / "LocalFiles.java").read_bytes()
-    target = hadoop / f"local-files-{hashlib.sha256(source).hexdigest()[:12]}"
+    sources = b"".join((resources.files(__package__) / name).read_bytes() for name in _LOCAL_SOURCES)
+    target = hadoop / f"local-files-{hashlib.sha256(sources).hexdigest()[:12]}"
     if target.is_dir():
         return target
     if not compiler.is_file():
@@ -81,13 +86,13 @@ def prepare_local_files(hadoop: Path, java: Java, progress: Callable[[str], None
                 return target
             staging = Path(tempfile.mkdtemp(prefix=".local-files-", dir=hadoop))
             try:
-                compile_class(compiler, "LocalFiles.java", hadoop / "jars", staging)
+                compile_classes(compiler, _LOCAL_SOURCES, hadoop / "jars", staging)
                 staging.chmod(0o755)
                 publish(staging, target)
             finally:
                 shutil.rmtree(staging, ignore_errors=True)
     except (OSError, MiniClusterError) as error:
-        progress(f"YARN's daemons use Hadoop's own local file system ({error})")
+        progress(f"YARN's daemons use Hadoop's own local file system and localizer ({error})")
         return None
     return target
 
@@ -97,13 +102,13 @@ def find_compiler(java: Java) -> Path:
     return java.home / "bin" / "javac"
 
 
-def compile_class(compiler: Path, name: str, jars: Path, classes: Path) -> None:
-    """Compile a source of this package into a folder; raise MiniClusterError if that fails."""
-    with resources.as_file(resources.files(__package__) / name) as source:
+def compile_classes(compiler: Path, names: Iterable[str], jars: Path, classes: Path) -> None:
+    """Compile sources of this package into a folder; raise MiniClusterError if that fails."""
+    with resources.as_file(resources.files(__package__)) as folder:
         # Byte code of Java 8 runs on each Java that can run Hadoop.
         command = [str(compiler), "-nowarn", "-Xlint:-options", "-source", "8", "-target", "8",
                    "-cp", os.pathsep.join(map(str, sorted(jars.glob("hadoop-*.jar")))),
-                   "-implicit:none", "-proc:none", "-d", str(classes), str(source)]  # fmt: skip
+                   "-implicit:none", "-proc:none", "-d", str(classes), *(str(folder / name) for name in names)]  # fmt: skip
         classes.mkdir(exist_ok=True)
         try:
             ran = subprocess.run(

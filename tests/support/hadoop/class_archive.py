@@ -27,7 +27,7 @@ from pathlib import Path
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.minicluster.java import Java
 
-from .additions import compile_class, find_compiler
+from .additions import compile_classes, find_compiler
 
 #: The lists of classes that the daemons, and Skein's application master, load for a job. They are recorded by
 #: ``python -m benchmarks.record_classes``.
@@ -188,7 +188,7 @@ def _make_own_jar(hadoop: Path, java: Java, progress: Callable[[str], None]) -> 
             if target.exists():
                 return
             try:
-                compile_class(compiler, KEYS, hadoop / "jars", classes)
+                compile_classes(compiler, [KEYS], hadoop / "jars", classes)
             except MiniClusterError as error:
                 failure.write_text(f"{error}\n")
                 raise

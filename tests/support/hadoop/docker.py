@@ -234,11 +234,18 @@ def _folders() -> Iterable[str]:
     return (str(UNPACKED / "usr" / name) for name in ("bin", "sbin"))
 
 
-def build_docker_properties(engine: Engine) -> dict[str, str]:
-    """Return the properties by which a NodeManager runs containers in Docker; none has a network by default."""
+def build_docker_properties(engine: Engine, executor: str) -> dict[str, str]:
+    """Return the properties by which a NodeManager runs containers in Docker; none has a network by default.
+
+    Parameters
+    ----------
+    engine : Engine
+    executor : str
+        The class of the NodeManager's executor.
+    """
     linux = "yarn.nodemanager.linux-container-executor"
     return {
-        _EXECUTOR: "org.apache.hadoop.yarn.server.nodemanager.LinuxContainerExecutor",
+        _EXECUTOR: executor,
         f"{linux}.path": str(engine.executor),
         f"{linux}.nonsecure-mode.limit-users": "false",
         "yarn.nodemanager.runtime.linux.allowed-runtimes": "default,docker",

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from tf_yarn_ops.minicluster import artefacts, health
-from tf_yarn_ops.minicluster.daemon_settings import JVM_FLAGS, OPENS, Daemon, Settings, file_of, render_xml
+from tf_yarn_ops.minicluster.daemon_settings import OPENS, Daemon, Settings, file_of, render_xml
 
 from . import high_availability, kms, knox_server, throwaway_keys
-from .additions import LOCAL_FILES
+from .additions import LINUX_EXECUTOR, LOCAL_FILES, LOCALIZING_EXECUTOR
 from .certificates import Stores, build_https_properties
 from .class_archive import DAEMONS, MASTER, class_path, use_archive
 from .docker import DOCKERD, USER, Engine, build_docker_properties
@@ -78,7 +78,7 @@ class HadoopSettings(Settings):
     additions : Path, optional
         Folder with what a cluster with Kerberos needs besides Hadoop's jars; None: it has no Kerberos.
     local_files : Path, optional
-        Folder with the class of YARN's local file system; None: it is Hadoop's own.
+        Folder with the classes of YARN's local file system and localizer; None: they are Hadoop's own.
     """
 
     schema = "hadoop 3"
@@ -165,6 +165,11 @@ class HadoopSettings(Settings):
     def yarn_configuration(self) -> Path | None:
         """The folder with what only YARN's daemons read; None: nothing."""
         return self.configuration / "yarn" if self.local_files else None
+
+    @property
+    def linux_executor(self) -> str:
+        """The class by which a NodeManager runs containers by ``container-executor``."""
+        return LOCALIZING_EXECUTOR if self.local_files else LINUX_EXECUTOR
 
     @property
     def default_filesystem(self) -> str:
@@ -327,10 +332,6 @@ class HadoopSettings(Settings):
         yarn |= {
             "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "500",
             "yarn.nodemanager.container-monitor.interval-ms": "10000",
-            # Where containers run by a program of YARN's, each application has a localizer of its own: a JVM.
-            "yarn.nodemanager.container-localizer.java.opts": " ".join(
-                ("-Xmx256m", *JVM_FLAGS, *use_archive(self.classes, DAEMONS))
-            ),
         }
         yarn["yarn.application.classpath"] = ",".join((*jars, str(self.configuration)))
         if self.ha:
@@ -345,7 +346,7 @@ class HadoopSettings(Settings):
             build_kerberos_properties(self.realm) if self.kerberos else {},
             build_https_properties(self.stores) if self.https else {},
             _label_properties(self.labels, self.directory),
-            {"yarn-site.xml": build_docker_properties(self.engine)} if self.docker else {},
+            {"yarn-site.xml": build_docker_properties(self.engine, self.linux_executor)} if self.docker else {},
             {"core-site.xml": build_kms_properties(self)} if self.kms else {},
         ):
             for name, values in added.items():
