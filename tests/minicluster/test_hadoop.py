@@ -400,8 +400,8 @@ def test_a_killed_daemon_is_shown_and_up_starts_only_that(ready):
 
 
 def test_a_daemon_that_dies_on_the_way_is_quoted_and_the_rest_ended(folder):
-    cluster = MiniCluster(folder, light=True)
-    (cluster.directory / "rm").write_text("a file where the ResourceManager keeps its state")
+    # The ResourceManager looks at this value first.
+    cluster = MiniCluster(folder, light=True, properties={"yarn.resourcemanager.am.max-attempts": "0"})
     with pytest.raises(MiniClusterError) as caught:
         cluster.up()
     assert str(caught.value).startswith("the ResourceManager ended during the start (exit ")
