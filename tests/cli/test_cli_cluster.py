@@ -72,7 +72,9 @@ def applications(cluster):
 
 
 def state_of(cluster, application_id):
-    return next(app["state"] for app in applications(cluster) if app["id"] == application_id)
+    url = f"{cluster.resourcemanager_url}/ws/v1/cluster/apps/{application_id}/state"
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        return json.load(answer)["state"]
 
 
 def handles_signals(pid):

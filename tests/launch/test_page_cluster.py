@@ -140,7 +140,7 @@ def test_page_that_never_ends_holds_up_no_reader(minicluster, tmp_path):
             )
         )
         try:
-            until((tmp_path / "replaced").exists, 120, 0.2, what="the hostile page")
+            until((tmp_path / "replaced").exists, 120, what="the hostile page")
             environ = {**os.environ, "YTF_RESOURCEMANAGER": minicluster.resourcemanager_url}
             ytf = str(Path(sys.executable).with_name("ytf"))
 

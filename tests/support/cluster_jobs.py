@@ -20,10 +20,10 @@ def until_it_runs(launcher, application_id):
         assert report.reason is None, report
         return report.tasks and all(task.state == "running" for task in report.tasks)
 
-    until(tasks_run, 120, 0.2)
+    until(tasks_run, 120)
 
 
 def until_its_log_is_stored(launcher, application_id):
     """Wait until YARN has stored the logs of a job that has ended: each `ytf logs` that is too early costs a process."""
     resourcemanager = launcher.session.resourcemanager
-    until(lambda: resourcemanager.get(application_id).get("logAggregationStatus") == "SUCCEEDED", 120, 0.2)
+    until(lambda: resourcemanager.get(application_id).get("logAggregationStatus") == "SUCCEEDED", 120)

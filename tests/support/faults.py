@@ -53,7 +53,7 @@ class Outcome:
     reason : Reason or None
         None: a client that a signal ended before there was an application.
     seconds : float
-        From the fault until a client that looks every 0.4 s has seen the final status,
+        From the fault until a client that looks every second has seen the final status,
         or to the refusal.
     applications : tuple of str
     left : tuple of str
@@ -251,7 +251,7 @@ class Rig:
         expect : callable, optional
             Gets the report; asserts what is the row's own.
         """
-        report = self.launcher.wait(application, timeout=timeout, poll_interval=0.4)
+        report = self.launcher.wait(application, timeout=timeout, poll_interval=1)
         seen = time.time()
         if expect:
             expect(report)

@@ -17,8 +17,8 @@ def until(condition, seconds=60.0, pause=None, what="it"):
     seconds : float
         The deadline, from now, times ``PATIENCE``.
     pause : float, optional
-        Seconds between two looks. Default: a tenth of the time waited so far, from 0.01 to 0.2: a look at a cluster
-        costs its ResourceManager and this process some milliseconds of CPU.
+        Seconds between two looks. Default: a tenth of the time waited so far, from 0.01 to 0.5: a report of a job that
+        runs costs the ResourceManager, the job and this process 20 ms of CPU.
     what : str or callable
         What did not happen, or a function that returns this text after the deadline.
     """
@@ -31,7 +31,7 @@ def until(condition, seconds=60.0, pause=None, what="it"):
         waited = time.monotonic() - started
         if waited >= seconds:
             raise AssertionError(f"{what() if callable(what) else what} did not happen within {seconds:g} s")
-        time.sleep(min(max(0.01, waited / 10), 0.2) if pause is None else pause)
+        time.sleep(min(max(0.01, waited / 10), 0.5) if pause is None else pause)
 
 
 def lives(pid):
