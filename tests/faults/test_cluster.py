@@ -40,7 +40,13 @@ def expire_after(cluster, seconds):
 
 @pytest.fixture(scope="module")
 def hadoop(tmp_path_factory):
-    with HadoopCluster(tmp_path_factory.mktemp("faults"), nodes=2) as cluster:
+    queue = "yarn.scheduler.capacity.root"
+    stopped = {
+        f"{queue}.queues": "default,low,stopped",
+        f"{queue}.stopped.capacity": "0",
+        f"{queue}.stopped.state": "STOPPED",
+    }
+    with HadoopCluster(tmp_path_factory.mktemp("faults"), nodes=2, properties=stopped) as cluster:
         expire_after(cluster, 60)
         yield cluster
 
@@ -74,17 +80,7 @@ def admin(rig, *words):
 
 @MATRIX.row("the queue is stopped", Reason.SUBMISSION_REJECTED, 30, alone=True)
 def stopped_queue(rig):
-    path = rig.hadoop.directory / "conf" / "capacity-scheduler.xml"
-    before = path.read_text()
-    running = "root.low.state</name><value>RUNNING<"
-    assert running in before
-    path.write_text(before.replace(running, running.replace("RUNNING", "STOPPED")))
-    try:
-        admin(rig, "yarn", "rmadmin", "-refreshQueues")
-        return rig.refused(lambda: rig.submit(job(queue="low")))
-    finally:
-        path.write_text(before)
-        admin(rig, "yarn", "rmadmin", "-refreshQueues")  # the files behind this one use the queue, on the same cluster
+    return rig.refused(lambda: rig.submit(job(queue="stopped")), "STOPPED")
 
 
 @once
@@ -235,19 +231,7 @@ BIG = {"worker": TaskSpec(instances=2, memory=9 * 1024)}
 
 
 def both_nodes(rig):
-    until(lambda: len(rig.launcher.session.resourcemanager.nodes()) == 2, 60, 0.2)
-
-
-@MATRIX.row("a worker's NodeManager gets SIGKILL and stays away", Reason.NODE_LOST, 180, alone=True)
-def nm_sigkill(rig):
-    both_nodes(rig)
-    application, victim = spread(rig, job(tasks=BIG))
-    struck = time.time()
-    rig.hadoop.stop_daemon(victim, signal.SIGKILL)
-    try:
-        return rig.end(application, struck)
-    finally:
-        rig.hadoop.start_daemon(victim)
+    until(lambda: len(rig.launcher.session.resourcemanager.nodes()) == 2)
 
 
 @MATRIX.row("a worker's NodeManager is frozen (SIGSTOP)", Reason.NODE_LOST, 180, alone=True)
@@ -267,24 +251,40 @@ def nm_sigstop(rig):
         kill(pid, signal.SIGCONT)
 
 
-@MATRIX.row("the node of the application master is lost", Reason.NODE_LOST, 180, alone=True)
-def masters_node(rig):
-    """A SIGKILL of everything that the node runs, as a power failure does."""
+@once
+def node_killed(rig):
+    """Kill a NodeManager, and all that it runs of the job whose master it has; return what became of two jobs.
+
+    A worker of the other job goes on, on the dead node. It stays away: no row follows.
+    """
     both_nodes(rig)
-    application, other = spread(rig, job(tasks=BIG))
-    victim = next(name for name in ("nm", "nm2") if name != other)
+    application, victim = spread(rig, job(tasks=BIG))
+    # Only the node without the first master has room for this one, and then none for its worker.
+    room = rig.hadoop.settings.memory - BIG["worker"].memory
+    mastered = rig.submit(job(am_memory=room, tasks={"worker": TaskSpec(memory=room // 2)}))
+    rig.live(mastered)
     mark = f"{rig.hadoop.directory}/{victim}/"
+    assert node_of(rig, os.readlink(f"/proc/{rig.master(mastered)}/cwd")) == victim
     struck = time.time()
     rig.hadoop.stop_daemon(victim, signal.SIGKILL)
     for number in (signal.SIGSTOP, signal.SIGKILL):  # all at one moment: the master must not see its driver end
-        for pid, _ in processes_of(application):
+        for pid, _ in processes_of(mastered):
             with contextlib.suppress(OSError):
                 if os.readlink(f"/proc/{pid}/cwd").startswith(mark):
                     os.kill(pid, number)
-    try:
-        return rig.end(application, struck)
-    finally:
-        rig.hadoop.start_daemon(victim)
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(lambda name: rig.end(name, struck), (application, mastered)))
+
+
+@MATRIX.row("a worker's NodeManager gets SIGKILL and stays away", Reason.NODE_LOST, 180, alone=True)
+def nm_sigkill(rig):
+    return node_killed(rig)[0]
+
+
+@MATRIX.row("the node of the application master is lost", Reason.NODE_LOST, 180, alone=True)
+def masters_node(rig):
+    """A SIGKILL of everything that the node runs of a job, as a power failure does."""
+    return node_killed(rig)[1]
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,8 @@ GAPS = {
 }
 #: Words in front of a client: no file of it may grow by a byte, wherever it is.
 FULL_DISK = [BASH, "-c", 'trap "" XFSZ; ulimit -f 0; ! echo x 2>/dev/null >probe && exec "$@"', BASH]
+#: A task that YARN's SIGTERM does not end.
+STUBBORN = "trap '' TERM; while :; do sleep 1; done"
 #: Variables of proxies that are not there.
 NO_PROXIES = dict.fromkeys(("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy"), "http://127.0.0.1:1")
 BY_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -34,8 +36,12 @@ def unique(name):
 
 
 def signalled(number, gap):
+    """Return a row that signals a client in a gap; a job that need not run is in the queue ``full``."""
+
+    @once
     def play(rig):
-        client = Client(rig, unique("signal"), FOREVER, gap)
+        options = () if gap == "waiting" else ("--queue", "full")
+        client = Client(rig, unique("signal"), STUBBORN, gap, options=options)
         struck = time.monotonic()
         client.process.send_signal(number)
         client.process.send_signal(number)
@@ -75,9 +81,11 @@ def killed_in(*gaps):
 
 
 killed = once(killed_in(*GAPS))
+by_signal = {gap: signalled(number, gap) for number, gap in zip((*BY_SIGNAL, *BY_SIGNAL), GAPS, strict=True)}
 for _number, (_gap, _when) in zip((*BY_SIGNAL, *BY_SIGNAL), GAPS.items(), strict=True):  # each signal in two gaps
-    MATRIX.row(f"the client gets {_number.name} {_when}", Reason.KILLED, 60)(signalled(_number, _gap))
+    MATRIX.row(f"the client gets {_number.name} {_when}", Reason.KILLED, 60)(by_signal[_gap])
     MATRIX.row(f"the client gets SIGKILL {_when} and is called again", Reason.SUCCEEDED, 240)(killed)
+MATRIX.row("YARN's kill while a task ignores SIGTERM", Reason.KILLED, 60)(by_signal["waiting"])
 
 
 LEFT_ALONE = "the client gets SIGKILL while it waits and is not called again, lease of 20 s"
