@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 
 import pytest
@@ -114,8 +114,12 @@ def a_gateway_that_asks_the_standby_is_no_obstacle(hadoop, authority, folder):
             resourcemanager.get(name)
 
 
-def a_gateway_with_a_path_for_each_works(hadoop, authority, folder):
-    """It passes the standby's redirect to the client, which asks the other path."""
+@contextmanager
+def a_gateway_with_a_path_for_each(hadoop, authority, folder):
+    """Run a job behind it, which outlives the failover of the ResourceManagers inside; yield its id.
+
+    The gateway passes the standby's redirect to the client, which asks the other path.
+    """
     (folder / "token").write_text("a.b.c")
     (folder / "token").chmod(0o600)
     with ExitStack() as stack:
@@ -136,7 +140,7 @@ def a_gateway_with_a_path_for_each_works(hadoop, authority, folder):
             spec, gate = gated(hadoop, "gateway")
             application = launcher.submit(spec)
             until(lambda: launcher.report(application).state == "RUNNING", 120, 0.2)
-            hadoop.failover("rm")
+            yield application
             gate.touch()
             report = launcher.wait(application, timeout=180)
             assert report.reason is Reason.SUCCEEDED, report
