@@ -28,7 +28,7 @@ SHORT = RELEASE.replace(".", "")
 def wheels(tmp_path_factory):
     """Return a folder with the wheel shapes, and the wheel nativ for the other processor only."""
     folder = tmp_path_factory.mktemp("wheels")
-    make_wheel(folder, "shapes", {"shapes/__init__.py": "ROUND = True"})
+    make_wheel(folder, "shapes", {"shapes/__init__.py": "ROUND = True", "shapes/tests/round.py": ""})
     make_wheel(folder, "nativ", {"nativ.py": ""}, f"cp{SHORT}-cp{SHORT}-manylinux_2_17_{OTHER}")
     return folder
 
@@ -130,6 +130,7 @@ def test_no_library_of_the_interpreter_is_left_behind(locked, tmp_path):
         timeout=60,
     ).stdout.strip()
     assert Path(cached).is_file() and cached.startswith(str(place))
+    assert [*Path(cached).parents[1].glob("tests/*")] == [Path(cached).parents[1] / "tests" / "round.py"]
 
 
 @pytest.mark.matrix

@@ -31,6 +31,7 @@ PLATFORMS = {f"linux-{machine}": f"{machine}-manylinux_2_28" for machine in ("x8
 _UNUSED = (
     "__pycache__",
     "test",
+    "tests",
     "idlelib",
     "turtledemo",
     "tkinter",
@@ -237,7 +238,8 @@ def _fill(stage: Path, source: Path | None, packing: Packing) -> None:
         packing.run(str(install[0]), *install[1:], *words, folder=folder)
     _place_interpreter(uv, stage, base, packing)
     packing.step("compiling bytecode")
-    # The sources have no time in the archive, so that the bytecode must not depend on one.
+    # The sources have no time in the archive, so that the bytecode must not depend on one. Packages' own tests, half of
+    # NumPy, stay in the archive without bytecode.
     packing.run(
         base["interpreter"],
         "-m",
@@ -249,6 +251,8 @@ def _fill(stage: Path, source: Path | None, packing: Packing) -> None:
         stage,
         "--invalidation-mode",
         "unchecked-hash",
+        "-x",
+        rf"{re.escape(str(stage))}/.*-packages/.*/tests/",
         stage / "lib",
         tolerant=True,
     )
@@ -360,12 +364,12 @@ def _bring_libraries(stage: Path, program: Path, packing: Packing) -> None:
         "$ORIGIN/../..": [*library.glob("python*/lib-dynload/*.so")],
     }
     needed: dict[str, str] = {}
-    for binary in (path for paths in users.values() for path in paths):
-        ran = subprocess.run(["ldd", binary], capture_output=True, text=True, timeout=60)
-        for line in ran.stdout.splitlines():
-            name, _, path = line.strip().partition(" => ")
-            if path.startswith("/") and not name.startswith(_OF_GLIBC):
-                needed[name] = path.rpartition(" (")[0]
+    binaries = [path for paths in users.values() for path in paths]
+    ran = subprocess.run(["ldd", *binaries], capture_output=True, text=True, timeout=60)
+    for line in ran.stdout.splitlines():
+        name, _, path = line.strip().partition(" => ")
+        if path.startswith("/") and not name.startswith(_OF_GLIBC):
+            needed[name] = path.rpartition(" (")[0]
     if needed:
         for name, path in needed.items():
             shutil.copy(path, library / name)
