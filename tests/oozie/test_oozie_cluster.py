@@ -16,7 +16,7 @@ from support.airflow_rows import FAILED, KILLED, SUCCEEDED, in_turn, until_there
 from support.airflow_site import environments
 from support.hadoop import HadoopCluster
 from support.oozie_example import retrain_twice
-from support.oozie_jobs import CLOSED, PROPERTIES, WORKFLOW, Run, Site, result, stamp
+from support.oozie_jobs import CLOSED, PROPERTIES, WORKFLOW, Run, Site, stamp
 from support.oozie_site import OozieServer
 from support.waiting import until
 from support.wire_proxy import Proxy
@@ -57,42 +57,10 @@ def under_way(request, site):
     wanted = [item.function for item in items if hasattr(item.function, "body")]
     if any("held" in item.fixturenames for item in items):
         wanted += HELD
+    if any("deployed" in item.fixturenames for item in items):
+        wanted.append(test_refused_deployment_leaves_a_running_coordinator_alone)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         yield {test.__name__: pool.submit(test.body, site) for test in dict.fromkeys(wanted)}
-
-
-ODD = 'it\'s "5" = a:b\nnext \\u00zz ${wf:id()} <tag> & \\'
-BRANCH = """
-<decision name="judge"><switch>
-  <case to="promote">${{wf:actionData('train')['metric.accuracy'] ge 0.9}}</case>
-  <default to="keep"/>
-</switch></decision>
-<action name="promote"><fs>
-  <mkdir path="{filesystem}/models/${{wf:actionData('train')['metric.accuracy']}}/${{wf:actionData('train')['application_id']}}"/>
-</fs><ok to="end"/><error to="failed"/></action>
-<action name="keep"><fs><mkdir path="{filesystem}/kept"/></fs><ok to="end"/><error to="failed"/></action>"""
-
-
-@pytest.mark.door
-@row
-def test_next_action_reads_the_outputs_and_a_branch_the_metric(site):
-    run = site.run("success", result(accuracy=0.93, odd=ODD, large="x" * 3000), more=BRANCH, ok="judge")
-    run.wait("SUCCEEDED")
-    (application_id,) = site.yarn.settled(run, SUCCEEDED)
-    outputs = run.outputs()
-    assert javaproperties.loads(run.action()["data"]) == {
-        name: value for name, value in outputs.items() if name != "hadoopJobs"
-    }
-    assert (outputs["status"], outputs["reason"], outputs["application_id"]) == (
-        "SUCCEEDED",
-        "SUCCEEDED",
-        application_id,
-    )
-    assert outputs["metric.odd"] == 'it\'s "5" = a:b next _u00zz _{wf:id()} _tag_ _ _'
-    assert outputs["metric.accuracy"] == "0.93" and outputs["left_out"] == "1"
-    assert site.files.status(f"/models/0.93/{application_id}"), run.log()
-    report = JobReport.from_dict(json.loads(site.files.read(outputs["report_path"].removeprefix(site.filesystem))))
-    assert report.metrics["odd"] == ODD and len(report.metrics["large"]) == 3000
 
 
 def console(site, workflow):
@@ -101,12 +69,9 @@ def console(site, workflow):
 
 
 @row
-def test_late_start_is_found_console_says_why_and_a_rerun_trains(site):
-    """Oozie begins the workflow, and answers later than the client waits. What the rerun trains is `held`."""
-    over = site.folder / "again-over"
-    first = f"{until_there(over)}; exit 3"
-    second = until_there(site.folder / "end")
-    folder = site.packed("again", {"command": in_turn(site.folder / "agains", first, second)})
+def test_late_start_is_found_and_its_repetition_refused(site):
+    """Oozie begins the workflow, and answers later than the client waits. Its training is `held`."""
+    folder = site.packed("again", {"command": until_there(site.folder / "end")})
     with Proxy(site.server.url) as slow:
         slow.stop_at = lambda when, method, path, said: (when, said.get("action")) == ("after", "start")
         workflow, lines = site.ytf("run", "app", "--oozie", f"{slow.url}/oozie", folder=folder)
@@ -114,16 +79,8 @@ def test_late_start_is_found_console_says_why_and_a_rerun_trains(site):
     assert slow.held.is_set() and "no Oozie server answers" not in lines, lines
     # The start that never arrived: tests/oozie/test_commands.py holds what follows from this answer.
     assert site.server.ask("GET", "jobs", params={"jobtype": "wf", "external-id": "nobody"}) == {"id": ""}
-    run = Run(site, "again", workflow)
     assert f"{workflow} runs this application" in site.ytf("run", "app", folder=folder, code=2)[1]
-    over.touch()
-    run.wait("KILLED")
-    (first,) = site.yarn.settled(run, FAILED)
-    assert (run.action()["status"], run.action()["transition"]) == ("ERROR", "failed")
-    why = console(site, run.workflow)
-    assert why.startswith(f"train: TASK_FAILED {first} worker:0 "), why
-    assert why.endswith(f"; yarn logs -applicationId {run.action()['externalId']}"), why
-    site.server.change(run.workflow, "rerun", properties={"oozie.wf.rerun.failnodes": "true"})
+    run = Run(site, "again", workflow)
     run.training()
     return run
 
@@ -137,17 +94,16 @@ def test_console_says_why_when_the_node_has_no_interpreter(site):
 
 
 @row
-def test_kill_between_tries_of_retry_max_ends_the_training(site):
+def test_kill_between_tries_of_retry_max_ends_what_waits_in_a_queue(site):
     """Oozie then has the outputs of the first try where it expects ids of child applications."""
-    command = in_turn(site.folder / "between", "exit 1", until_there(site.folder / "never"))
-    run = site.run("between", command, retry=' retry-max="1" retry-interval="0"')
-    until(lambda: site.yarn.live(run) and len(site.yarn.ids(run)) == 2, WORKFLOW, 0.5)
-    run.training()
+    run = site.run("queued", queue=CLOSED, retry=' retry-max="1" retry-interval="0"')
+    first = queued(site, run)
+    site.yarn.kill(first)
+    second = queued(site, run, first)
     assert run.action()["userRetryCount"] == 1
     run.kill()
     run.wait("KILLED")
-    until(lambda: not site.yarn.live(run) and not alive(run), WORKFLOW)
-    site.yarn.settled(run, FAILED, KILLED)
+    killed(site, run, first, second)
 
 
 @row
@@ -205,8 +161,12 @@ def test_listed_jobs_train_for_a_nominal_time_and_only_failed_ones_again(site):
     over.touch()
     run.wait("KILLED")
     until(lambda: not site.yarn.live(run) and not alive(run), WORKFLOW)
-    assert console(site, run.workflow).startswith("wide: TASK_FAILED application_")
+    [failed] = [one for one in site.yarn.ids(run) if site.yarn.ending(one) == FAILED]
     assert [run.action(name)["status"] for name in ("features", "wide", "slow")] == ["OK", "ERROR", "KILLED"]
+    why, wide = console(site, run.workflow), run.action("wide")
+    assert why.startswith(f"wide: TASK_FAILED {failed} worker:0 "), why
+    assert why.endswith(f"; yarn logs -applicationId {wide['externalId']}"), why
+    assert wide["transition"] == "failed"
     site.server.change(run.workflow, "rerun", properties={"oozie.wf.rerun.failnodes": "true"})
 
     whole = f"/models/whole-{when}"
@@ -256,14 +216,19 @@ def test_listed_jobs_train_for_a_nominal_time_and_only_failed_ones_again(site):
     site.yarn.settled(Run(site, "second", waiting), SUCCEEDED, SUCCEEDED)
 
 
+ODD = 'it\'s "5" = a:b\nnext \\u00zz ${wf:id()} <tag> & \\'
 DEPLOYED = """<workflow-app xmlns="uri:oozie:workflow:1.0" name="deployed">
   <start to="train"/>
-  <action name="train"><shell xmlns="uri:oozie:shell-action:1.0"/><ok to="end"/><error to="judge"/></action>
+  <action name="train"><shell xmlns="uri:oozie:shell-action:1.0"/><ok to="judge"/><error to="judge"/></action>
   <decision name="judge"><switch>
     <case to="told">${wf:actionData('train')['status'] eq 'FAILED' and wf:actionData('train')['reason'] eq 'TASK_FAILED'}</case>
+    <case to="promote">${wf:actionData('train')['metric.accuracy'] ge 0.9}</case>
     <default to="failed"/>
   </switch></decision>
   <action name="told"><fs><mkdir path="FILESYSTEM/told"/></fs><ok to="end"/><error to="failed"/></action>
+  <action name="promote"><fs>
+    <mkdir path="FILESYSTEM/models/${wf:actionData('train')['metric.accuracy']}/${wf:actionData('train')['application_id']}"/>
+  </fs><ok to="end"/><error to="failed"/></action>
   <kill name="failed"><message>it failed</message></kill>
   <end name="end"/>
 </workflow-app>"""
@@ -271,7 +236,7 @@ DEPLOYED = """<workflow-app xmlns="uri:oozie:workflow:1.0" name="deployed">
 
 @row
 def test_refused_deployment_leaves_a_running_coordinator_alone(site):
-    """Another coordinator of the application trains for the same time; a decision reads the outputs of what has failed."""
+    """Another coordinator of the application trains for the same time. The training that begins first fails."""
     options = (
         "--frequency",
         "1m",
@@ -285,7 +250,9 @@ def test_refused_deployment_leaves_a_running_coordinator_alone(site):
         "/data/deployed/${YEAR}-${MONTH}-${DAY}-${HOUR}-${MINUTE}",
     )
     flow = DEPLOYED.replace("FILESYSTEM", site.filesystem)
-    folder = site.packed("deployed", {"command": "exit 3"}, *options, flow=flow)
+    (site.folder / "result").write_text(json.dumps({"accuracy": 0.93, "odd": ODD, "large": "x" * 3000}))
+    command = f"mkdir {site.folder}/began && exit 3; cp {site.folder}/result $YTF_RESULT_FILE"
+    folder = site.packed("deployed", {"command": command}, *options, flow=flow)
     with ThreadPoolExecutor(2) as pair:
         started = pair.map(lambda _: site.ytf("run", "app", folder=folder, code=None)[0], range(2))
         (coordinator,) = filter(None, started)
@@ -305,13 +272,36 @@ def test_refused_deployment_leaves_a_running_coordinator_alone(site):
     other, _ = site.ytf("run", "app", "--again", folder=folder)
     site.write(time.strftime("/data/deployed/%Y-%m-%d-%H-%M/_SUCCESS", time.gmtime(site.began)), "")
     ended = [site.server.wait(one, "SUCCEEDED", seconds=WORKFLOW)["actions"][0] for one in (coordinator, other)]
-    outputs = [Run(site, "deployed", action["externalId"]).outputs() for action in ended]
-    assert [(one["exit_code"], one["hadoopJobs"]) for one in outputs] == [
-        ("1", one["application_id"]) for one in outputs
-    ]
-    trained = site.yarn.settled(Run(site, "deployed", coordinator), FAILED, FAILED)
-    assert sorted(one["application_id"] for one in outputs) == trained
+    trained = site.yarn.gone(Run(site, "deployed", coordinator))
+    assert sorted((one["state"], one["finalStatus"]) for one in trained) == [FAILED, SUCCEEDED]
+    runs = [Run(site, "deployed", action["externalId"]) for action in ended]
+    assert sorted(run.outputs()["application_id"] for run in runs) == [one["id"] for one in trained]
+    return sorted(runs, key=lambda run: run.action()["status"])
+
+
+@pytest.fixture
+def deployed(under_way):
+    """Return the run of the deployed application whose training has failed, and that of the other one."""
+    return under_way[test_refused_deployment_leaves_a_running_coordinator_alone.__name__].result()
+
+
+@pytest.mark.door
+def test_next_action_reads_the_outputs_and_a_branch_the_metric(site, deployed):
+    """A decision reads those of what has failed, too."""
+    failed, run = deployed
+    outputs = failed.outputs()
+    assert (outputs["exit_code"], outputs["hadoopJobs"]) == ("1", outputs["application_id"])
     assert site.files.status("/told")
+    outputs = run.outputs()
+    assert javaproperties.loads(run.action()["data"]) == {
+        name: value for name, value in outputs.items() if name != "hadoopJobs"
+    }
+    assert (outputs["status"], outputs["reason"]) == ("SUCCEEDED", "SUCCEEDED")
+    assert outputs["metric.odd"] == 'it\'s "5" = a:b next _u00zz _{wf:id()} _tag_ _ _'
+    assert outputs["metric.accuracy"] == "0.93" and outputs["left_out"] == "1"
+    assert site.files.status(f"/models/0.93/{outputs['application_id']}"), run.log()
+    report = JobReport.from_dict(json.loads(site.files.read(outputs["report_path"].removeprefix(site.filesystem))))
+    assert report.metrics["odd"] == ODD and len(report.metrics["large"]) == 3000
 
 
 @row
@@ -325,21 +315,12 @@ def test_a_kill_ends_what_is_being_submitted(site):
 
 
 @row
-def test_a_kill_ends_what_waits_in_a_queue(site):
-    run = site.run("queued", queue=CLOSED)
-    until(lambda: any(item["state"] == "ACCEPTED" for item in site.yarn.applications(run)), WORKFLOW, 0.5)
-    run.kill()
-    run.wait("KILLED")
-    killed(site, run)
-
-
-@row
-def test_killing_the_launchers_application_ends_the_training(site):
-    run = site.run("launcher", until_there(site.folder / "never"))
-    run.training()
+def test_killing_the_launchers_application_ends_what_waits(site):
+    run = site.run("launcher", queue=CLOSED)
+    training = queued(site, run)
     site.yarn.kill(run.action()["externalId"])
     run.wait("KILLED")
-    killed(site, run)
+    killed(site, run, training)
 
 
 def kill_jvm(run, attempt=1):
@@ -377,7 +358,7 @@ def test_rerun_supersedes_the_orphan_and_its_next_attempts_attach(site):
 #: The rows whose trainings go on behind them.
 HELD = (
     test_rerun_supersedes_the_orphan_and_its_next_attempts_attach,
-    test_late_start_is_found_console_says_why_and_a_rerun_trains,
+    test_late_start_is_found_and_its_repetition_refused,
 )
 
 
@@ -417,16 +398,28 @@ def test_a_restart_of_yarn_and_of_oozie_is_survived(site, restarted):
 
 def test_end_while_oozie_is_down_is_reported_when_it_is_back(site, restarted):
     restarted.other.wait("SUCCEEDED")
-    _, training = site.yarn.settled(restarted.other, FAILED, SUCCEEDED)
+    (training,) = site.yarn.settled(restarted.other, SUCCEEDED)
     assert restarted.other.outputs()["application_id"] == training
 
 
-def killed(site, run):
-    """Assert that one application was killed. The next submission deletes its directory: the action had no time for that."""
+def queued(site, run, *before):
+    """Wait until the action's training waits in its queue, behind those of earlier tries; return its application.
+
+    It costs no JVM, and is killed as one that trains.
+    """
+
+    def accepted():
+        return [item["id"] for item in site.yarn.applications(run) if item["state"] == "ACCEPTED"]
+
+    return until(lambda: [*filter(lambda found: found not in before, accepted())], WORKFLOW, 0.5)[0]
+
+
+def killed(site, run, *applications):
+    """Assert that these were killed. The next submission deletes their directories: the action had no time for that."""
     until(lambda: not site.yarn.live(run) and not alive(run), WORKFLOW)
-    (application,) = site.yarn.applications(run)
-    assert (application["state"], application["finalStatus"]) == KILLED
-    until(lambda: not site.yarn.processes(application["id"]), WORKFLOW, 0.5)
+    assert [(one["id"], one["state"], one["finalStatus"]) for one in site.yarn.applications(run)] == [
+        (one, *KILLED) for one in applications
+    ]
 
 
 def alive(run):

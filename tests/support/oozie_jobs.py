@@ -46,8 +46,7 @@ SHELL = """
 </shell>"""
 WORKFLOW_XML = """<workflow-app xmlns="uri:oozie:workflow:1.0" name="{name}">
 <start to="train"/>
-<action name="train"{retry}>{shell}<ok to="{ok}"/><error to="{error}"/></action>
-{more}
+<action name="train"{retry}>{shell}<ok to="end"/><error to="failed"/></action>
 <kill name="failed"><message>the training has failed</message></kill>
 <end name="end"/>
 </workflow-app>"""
@@ -142,17 +141,7 @@ class Site:
         )
         assert answer.is_success, answer.text
 
-    def package(
-        self,
-        name,
-        command="true",
-        *,
-        more="",
-        ok="end",
-        error="failed",
-        retry="",
-        **job,
-    ):
+    def package(self, name, command="true", *, retry="", **job):
         """Write an application whose action ``train`` runs the command once; return its folder in HDFS."""
         folder = f"/apps/{name}"
         document = {"name": name, "command": command, "environment": f"venv://{sys.prefix}", "tags": [name],
@@ -165,12 +154,7 @@ class Site:
                      "<value>${attempts}</value></property></configuration>",
             arguments="".join(f"<argument>{escape(word)}</argument>" for word in words), folder=folder,
             variables="".join(f"<env-var>{item.variable}={item.expression}</env-var>" for item in WORKFLOW_NAMES))  # fmt: skip
-        self.write(
-            f"{folder}/workflow.xml",
-            WORKFLOW_XML.format(
-                name=name, shell=shell, retry=retry, ok=ok, error=error, more=more.format(filesystem=self.filesystem)
-            ),
-        )
+        self.write(f"{folder}/workflow.xml", WORKFLOW_XML.format(name=name, shell=shell, retry=retry))
         return folder
 
     def run(self, name, command="true", user=None, attempts=2, **options):
@@ -265,8 +249,3 @@ class Run:
 
 def stamp(seconds):
     return time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime(seconds))
-
-
-def result(**metrics):
-    """Return a command that writes the result of the training."""
-    return f"cat > $YTF_RESULT_FILE <<'END'\n{json.dumps(metrics)}\nEND"

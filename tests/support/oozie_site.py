@@ -49,13 +49,13 @@ log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{1}: %m%n
 _XML = {"content-type": "application/xml;charset=UTF-8"}
 #: Oozie looks after its jobs every minute or less often; a test does not wait that long.
 LAB = {
-    "oozie.service.CoordMaterializeTriggerService.lookup.interval": "1",
-    "oozie.service.CoordMaterializeTriggerService.scheduling.interval": "1",
-    "oozie.service.coord.input.check.requeue.interval": "1000",
+    "oozie.service.CoordMaterializeTriggerService.lookup.interval": "3",
+    "oozie.service.CoordMaterializeTriggerService.scheduling.interval": "3",
+    "oozie.service.coord.input.check.requeue.interval": "3000",
     "oozie.service.coord.check.maximum.frequency": "false",
-    "oozie.service.ActionCheckerService.action.check.interval": "3",
-    "oozie.service.ActionCheckerService.action.check.delay": "3",
-    "oozie.service.RecoveryService.interval": "5",
+    "oozie.service.ActionCheckerService.action.check.interval": "5",
+    "oozie.service.ActionCheckerService.action.check.delay": "10",
+    "oozie.service.RecoveryService.interval": "10",
     "oozie.service.StatusTransitService.statusTransit.interval": "2",
     "oozie.service.CallableQueueService.callable.concurrency": "10",
     "oozie.service.CallableQueueService.queue.awaitTermination.timeout.seconds": "1",
