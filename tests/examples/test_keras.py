@@ -18,16 +18,22 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 pytestmark = [pytest.mark.matrix, pytest.mark.timeout(900)]
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "keras"
-#: Of each way: the interpreter, its variable, the framework, the files of the first checkpoint and of the model.
+#: Of each way: the interpreter, its variable, the framework, the files of checkpoints, whose names end with a number of
+#: epochs, and that of the model.
 WAYS = {
-    "tf_keras": (tf_keras_python, "TF_USE_LEGACY_KERAS=1", "tensorflow", "backup/*/*.index", "model/saved_model.pb"),
-    "jax": (jax_python, "KERAS_BACKEND=jax", "jax", "epoch-0001.keras", "model.keras"),
-    "torch": (pytorch_python, "KERAS_BACKEND=torch", "pytorch", "epoch-0001.keras", "model.keras"),
+    "tf_keras": (
+        tf_keras_python,
+        "TF_USE_LEGACY_KERAS=1",
+        "tensorflow",
+        "backup/chief/*.index",
+        "model/saved_model.pb",
+    ),
+    "jax": (jax_python, "KERAS_BACKEND=jax", "jax", "epoch-*.keras", "model.keras"),
+    "torch": (pytorch_python, "KERAS_BACKEND=torch", "pytorch", "epoch-*.keras", "model.keras"),
 }
-#: Worker 1 loses its program after the first checkpoint. Where files tell how many epochs are over, three more follow.
+#: Worker 1 loses its program after the first checkpoint; three epochs follow the last one.
 KILLED = """\
-saved=$(ls $DTF_OUTPUT_PATH | grep -c ^epoch-)
-[ $YTF_ROUND = 1 ] || [ $saved = 0 ] || export EPOCHS=$((saved + 3))
+[ $YTF_ROUND = 1 ] || export EPOCHS=$(expr $(ls $DTF_OUTPUT_PATH/{mark} | grep -o '[0-9]*[.]' | tail -1 | tr -d .) + 3)
 if [ $YTF_ROUND = 1 ] && [ $DTF_TASK_INDEX = 1 ]; then
   {train} & until ls $DTF_OUTPUT_PATH/{mark} >/dev/null 2>&1; do sleep 0.1; done; kill -9 $!; wait $!
 else exec {train}; fi
