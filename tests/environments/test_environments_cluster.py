@@ -1,12 +1,14 @@
 """The whole environment of TensorFlow travels to the nodes of a real cluster: uploaded once, unpacked once, trained in."""
 
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from support.programs import ROOT
+from support.azkaban_site import made_once
+from support.source import PACKAGE, ROOT
 from tf_yarn_ops.environments.check import check_archive
 from tf_yarn_ops.environments.pack import pack_environment
 from tf_yarn_ops.hadoop.cluster import discover
@@ -34,11 +36,16 @@ with open(os.environ["YTF_RESULT_FILE"], "w") as file:
 
 
 @pytest.fixture(scope="module")
-def archive(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tensorflow")
-    (folder / "requirements.txt").write_text(f"-c {ROOT / 'constraints.txt'}\ntensorflow-cpu\ntensorboard\n")
-    pack_environment(folder / "requirements.txt", folder / "tf.tar.gz")
-    return folder / "tf.tar.gz"
+def archive():
+    """Return the packed environment. The cache keeps what this code packs of these versions: it takes a minute of CPU."""
+
+    def make(folder):
+        (folder / "requirements.txt").write_text(f"-c {ROOT / 'constraints.txt'}\ntensorflow-cpu\ntensorboard\n")
+        pack_environment(folder / "requirements.txt", folder / "tf.tar.gz")
+
+    code = [PACKAGE / "environments" / name for name in ("pack.py", "description.py", "pip_settings.py")]
+    sources = [Path(__file__), ROOT / "constraints.txt", PACKAGE / "staging" / "archive.py", *code]
+    return made_once("tensorflow-packed-python{}.{}.{}".format(*sys.version_info), sources, make) / "tf.tar.gz"
 
 
 def test_whole_environment_of_tensorflow_has_no_fault(archive):
