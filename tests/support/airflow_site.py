@@ -73,20 +73,18 @@ READY = 300.0
 ROWS = Path(__file__).parent / "airflow_dags" / "rows.py"
 #: What a process imports, or has as its local settings, that builds the API for tasks.
 FEW_VERSIONS = Path(__file__).with_name("few_versions.py")
-#: Read by every process of Airflow. SQLite allows one write at a time, so no write waits for the disk. The API
-#: server writes its audit log in its event loop, in which others wait to finish their writes: there it gives up at
-#: once, and `AirflowSite.call` tries again. What every task imports and makes is made once, before the workers are forked.
+#: Read by the process from which Airflow's are forked. SQLite allows one write at a time, so no write waits for the disk.
+#: The API server writes its audit log in its event loop, in which others wait to finish their writes: there it gives up
+#: at once, and `AirflowSite.call` tries again. What every task imports and makes is made once.
 LOCAL_SETTINGS = """\
 import asyncio
-import gc
 import sqlite3
 import sys
 
+import few_versions
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 from sqlalchemy.pool import Pool
-
-gc.set_threshold(100_000)  # the collections by Python's 700 take a seventh of a start
 
 @event.listens_for(Engine, "connect")
 def do_not_wait_for_the_disk(connection, record):
@@ -98,36 +96,72 @@ def do_not_hold_up_the_event_loop(connection, record, proxy):
         waits = 20000 if asyncio._get_running_loop() is None else 50
         connection.execute(f"PRAGMA busy_timeout = {waits}")
 
-if {"api-server", "dag-processor"} & {*sys.argv}:
-    import few_versions
+from airflow.jobs import triggerer_job_runner
 
-if "triggerer" in sys.argv:
-    from airflow.jobs import triggerer_job_runner
+make_api_server = triggerer_job_runner.in_process_api_server
+triggerer_job_runner.in_process_api_server = lambda: (
+    print("the triggerer makes an API server", file=sys.stderr, flush=True), make_api_server())[1]
 
-    make_api_server = triggerer_job_runner.in_process_api_server
-    triggerer_job_runner.in_process_api_server = lambda: (
-        print("the triggerer makes an API server", file=sys.stderr, flush=True), make_api_server())[1]
+import airflow.providers.standard.operators.empty
+import airflow.sdk.execution_time.supervisor
+import airflow.sdk.execution_time.task_runner
+import anyio._backends._asyncio
+import cryptography.hazmat.backends.openssl.backend
+import cryptography.x509
+import httpx
+import jinja2.ext
+import skein
+import tf_yarn_ops.airflow.execution
+import tf_yarn_ops.airflow.operator
+import tf_yarn_ops.follow.watch
+import tf_yarn_ops.submit.certificate
+import tf_yarn_ops.submit.rest
+from tf_yarn_ops.submit.runtime_zip import runtime_zip
 
-if "scheduler" in sys.argv:
-    import airflow.dag_processing.bundles.local
-    import airflow.providers.standard.operators.empty
-    import airflow.sdk.execution_time.supervisor
-    import airflow.sdk.execution_time.task_runner
-    import anyio._backends._asyncio
-    import cryptography.hazmat.backends.openssl.backend
-    import cryptography.x509
-    import httpx
-    import jinja2.ext
-    import skein
-    import tf_yarn_ops.airflow.execution
-    import tf_yarn_ops.airflow.operator
-    import tf_yarn_ops.follow.watch
-    import tf_yarn_ops.submit.certificate
-    import tf_yarn_ops.submit.rest
-    from tf_yarn_ops.submit.runtime_zip import runtime_zip
-
-    runtime_zip()
+runtime_zip()
 """
+#: Forks a process of Airflow for each line of its input, and answers with its pid: the imports are most of a start.
+FORKS = """\
+import gc, json, os, signal, sys
+
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+
+import airflow.__main__
+import airflow.api_fastapi.app
+import airflow.api_fastapi.execution_api.routes
+import airflow.cli.commands.api_server_command
+import airflow.dag_processing.bundles.local
+import airflow.dag_processing.manager
+import airflow.jobs.scheduler_job_runner
+import airflow.jobs.triggerer_job_runner
+
+gc.freeze()
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for line in sys.stdin:
+    words, environ, log = json.loads(line)
+    if not (pid := os.fork()):
+        break
+    print(pid, file=answers, flush=True)
+else:
+    sys.exit()
+signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+os.setsid()
+answers.close()
+output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+for number, file in enumerate((os.open(os.devnull, os.O_RDONLY), output, output)):
+    os.dup2(file, number)
+os.environ.update(environ)
+sys.argv = ["airflow", *words]
+airflow.__main__.main()
+"""
+
+
+class Forked(psutil.Process):
+    """A process that another one has forked, as `subprocess.Popen` shows its own."""
+
+    def poll(self):
+        return None if self.is_running() else 0
 
 
 def plain_environ():
@@ -190,7 +224,7 @@ class AirflowSite:
             "NO_PROXY": "127.0.0.1,localhost",
             **(environ or {}),
         }
-        self.running = {}
+        self.running, self._forks = {}, None
         self._writing = threading.Lock()
         self.client = httpx.Client(base_url=self.url, timeout=180, trust_env=False)
 
@@ -221,7 +255,19 @@ class AirflowSite:
 
     def start(self, name, **environ):
         """Start a component; a setting in ``environ`` is this process's alone, as on a machine of its own."""
-        self.run(name, [self.python, "-m", "airflow", *self.components[name]], {**self.environ, **environ})
+        self.fork(name, self.components[name], self.environ, environ)
+
+    def fork(self, name, words, environ, own, prefix=()):
+        """Fork a component from a process that has imported Airflow; all have its environment, and their own settings."""
+        if self._forks is None:
+            with open(self.home / "forks.log", "ab") as log:
+                self._forks = subprocess.Popen([*prefix, self.python, "-c", FORKS], env=environ, cwd=self.home, text=True,
+                                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+                                               start_new_session=True)  # fmt: skip
+        print(json.dumps([words, own, str(self.home / f"{name}.log")]), file=self._forks.stdin, flush=True)
+        answer = self._forks.stdout.readline()
+        assert answer, self.tail("forks")
+        self.running[name] = Forked(int(answer))
 
     def run(self, name, words, environ):
         """Start a process of the site, which writes to a log of this name."""
@@ -283,6 +329,8 @@ class AirflowSite:
             end(pid, signal.SIGKILL)
         for process in self.running.values():
             process.wait(30)
+        if self._forks:
+            self._forks.communicate(timeout=30)
         self.running.clear()
         self.client.close()
         until(lambda: not self.pids(), 60, 0.1)
@@ -395,6 +443,6 @@ def await_end(process, number, seconds):
     for _ in range(2):
         try:
             return process.wait(seconds)
-        except subprocess.TimeoutExpired:
+        except (subprocess.TimeoutExpired, psutil.TimeoutExpired):
             process.send_signal(number)
     return process.wait(seconds)

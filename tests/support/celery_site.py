@@ -56,15 +56,13 @@ gc.set_threshold(100_000)  # as in airflow_site.py
 run = uvicorn.run
 uvicorn.run = lambda app, **options: run(app, **{**options, "host": options["host"] or os.environ["OWN_ADDRESS"]})
 
-if {"api-server", "dag-processor"} & {*sys.argv}:
-    import few_versions
-
-if "triggerer" in sys.argv:  # it is as slow as on a busy machine
+if "worker" not in sys.argv:
     import time
 
+    import few_versions
     from airflow.jobs.triggerer_job_runner import TriggerRunnerSupervisor
 
-    load_triggers = TriggerRunnerSupervisor.load_triggers
+    load_triggers = TriggerRunnerSupervisor.load_triggers  # it is as slow as on a busy machine
     TriggerRunnerSupervisor.load_triggers = lambda self: (time.sleep(1.1), load_triggers(self))
 
 if "worker" in sys.argv:  # what every task imports is imported before the pool is forked
@@ -227,9 +225,12 @@ class CeleryAirflowSite(AirflowSite):
         machine, log = name if name in MACHINES else "main", self.home / f"{name}.log"
         self.offsets[name] = log.stat().st_size if log.exists() else 0
         script = 'hostname "$0" && mount --bind "$1" /etc/hosts && shift && exec "$@"'
-        words = ["unshare", "--uts", "--mount", "sh", "-c", script, machine, str(self.folder / "hosts"),
-                 str(self.python), "-m", "airflow", *_COMPONENTS[name]]  # fmt: skip
-        self.run(name, words, {**self.environ_of(machine), **environ})
+        prefix = ["unshare", "--uts", "--mount", "sh", "-c", script, machine, str(self.folder / "hosts")]
+        if machine == "main":
+            self.fork(name, _COMPONENTS[name], self.environ_of(machine), environ, prefix)
+        else:
+            words = [*prefix, str(self.python), "-m", "airflow", *_COMPONENTS[name]]
+            self.run(name, words, {**self.environ_of(machine), **environ})
 
     def environ_of(self, machine):
         """Return the environment of Airflow's processes on a machine."""
