@@ -80,24 +80,29 @@ def test_a_foreign_users_application_with_the_same_tags_is_left_alone(minicluste
         launcher.session.resourcemanager.kill(application, "over")
 
 
-def test_racing_pairs_of_clients_train_once(minicluster, launcher):
-    """Never two live applications of one identity, and both callers get the same report.
+@pytest.fixture(scope="module")
+def raced(minicluster):
+    """Let pairs of clients race: the application of one pair trains, and fails, the others wait until they are killed.
 
-    The application of one pair trains, the others wait.
+    Return each identity with what its pair has got, and the most live applications at a time by the identity's key.
     """
+    launcher = new_launcher(minicluster)
     most = {}
     over = threading.Event()
-    identities = [Identity(f"race {time.time()} {n}") for n in range(RACES)]
+    identities = [Identity(f"race {time.time()} {n}", attempt=1) for n in range(RACES)]
     attached = queue.Queue()
 
+    def look():
+        counts = {}
+        for item in launcher.session.resourcemanager.find(states=LIVE):
+            for tag in item["applicationTags"].split(","):
+                counts[tag] = counts.get(tag, 0) + 1
+        for identity in identities:
+            most[identity.key] = max(most.get(identity.key, 0), counts.get(identity.tag, 0))
+
     def watch():
-        while not over.wait(0.05):
-            counts = {}
-            for item in launcher.session.resourcemanager.find(states=LIVE):
-                for tag in item["applicationTags"].split(","):
-                    counts[tag] = counts.get(tag, 0) + 1
-            for identity in identities:
-                most[identity.key] = max(most.get(identity.key, 0), counts.get(identity.tag, 0))
+        while not over.wait(0.2):
+            look()
 
     def compete(identity):
         barrier = threading.Barrier(2)
@@ -105,7 +110,7 @@ def test_racing_pairs_of_clients_train_once(minicluster, launcher):
         def client():
             one = new_launcher(minicluster)
             barrier.wait(60)
-            report = one.ensure(job("sleep 0.2") if identity == identities[0] else WAITS, identity)
+            report = one.ensure(job("exit 3") if identity == identities[0] else WAITS, identity)
             attached.put((identity, report.application_id))
             return one.wait(report.application_id, identity=identity, timeout=300)
 
@@ -118,21 +123,30 @@ def test_racing_pairs_of_clients_train_once(minicluster, launcher):
         with ThreadPoolExecutor(RACES) as pool:
             pairs = pool.map(compete, identities)
             applications = dict(attached.get(timeout=120) for _ in range(2 * RACES))
+            look()
             for identity in identities[1:]:
                 launcher.kill(applications[identity], "enough")
             pairs = list(pairs)
     finally:
         over.set()
         watching.join()
-    for identity, (first, second) in zip(identities, pairs, strict=True):
+        launcher.close()
+    return SimpleNamespace(pairs=list(zip(identities, pairs, strict=True)), most=most)
+
+
+def test_racing_pairs_of_clients_train_once(launcher, raced):
+    """Never two live applications of one identity, and both callers get the same report."""
+    for number, (identity, (first, second)) in enumerate(raced.pairs):
         assert first == second
-        assert first.reason is (Reason.SUCCEEDED if identity == identities[0] else Reason.KILLED)
+        assert first.reason is (Reason.KILLED if number else Reason.TASK_FAILED)
         assert [item["id"] for item in found(launcher, identity)] == [first.application_id]
-    assert set(most.values()) == {1}
+    assert set(raced.most.values()) == {1}
 
 
-def test_a_failed_attempt_is_not_repeated_but_the_next_one_trains(minicluster, launcher):
-    identity_rows.a_failed_attempt_is_not_repeated_but_the_next_one_trains(plain(minicluster), launcher)
+def test_a_failed_attempt_is_not_repeated_but_the_next_one_trains(minicluster, launcher, raced):
+    identity, (first, _) = raced.pairs[0]
+    assert first.reason is Reason.TASK_FAILED
+    identity_rows.next_attempt_trains(plain(minicluster), launcher, identity.key, first)
 
 
 @pytest.fixture(scope="module")

@@ -121,6 +121,11 @@ def a_failed_attempt_is_not_repeated_but_the_next_one_trains(access, launcher):
     key = f"retry {time.time()}"
     first = launcher.ensure(job("exit 3"), Identity(key, attempt=1))
     assert launcher.wait(first.application_id, timeout=120).reason is Reason.TASK_FAILED
+    next_attempt_trains(access, launcher, key, first)
+
+
+def next_attempt_trains(access, launcher, key, first):
+    """Call again the first attempt, which has failed, and then the next one."""
     assert launcher.ensure(job("exit 3"), Identity(key, attempt=1)).application_id == first.application_id
     second = launcher.ensure(job("true"), Identity(key, attempt=2))
     assert second.application_id != first.application_id
