@@ -17,7 +17,7 @@ pytestmark = pytest.mark.cluster
 FOREVER = "exec tail -f /dev/null"
 IN_FIRST_ROUND_FOREVER = f"if [ $YTF_ROUND = 1 ]; then {FOREVER}; fi"
 #: More than the queue low is guaranteed.
-HUNGRY = {"worker": TaskSpec(instances=4, memory=3584)}
+HUNGRY = {"worker": TaskSpec(instances=3, memory=4800)}
 
 
 def job(command, tasks, losses=0, **fields):
@@ -51,12 +51,12 @@ def all_run(launcher, application):
 def test_preempted_containers_are_replaced_within_the_budget(minicluster):
     """They come back when the other queue has no more use for them; then all start again as one cluster."""
     with jobs(minicluster) as launcher:
-        patient = launcher.submit(job(IN_FIRST_ROUND_FOREVER, HUNGRY, losses=4, queue="low"))
+        patient = launcher.submit(job(IN_FIRST_ROUND_FOREVER, HUNGRY, losses=3, queue="low"))
         until(lambda: all_run(launcher, patient), 120, what="the job in the low queue")
-        other = launcher.submit(job("sleep 3", {"worker": TaskSpec(instances=2, memory=3072)}, queue="default"))
+        other = launcher.submit(job("sleep 3", {"worker": TaskSpec(memory=6144)}, queue="default"))
         assert launcher.wait(other, timeout=90).reason is Reason.SUCCEEDED
         report = launcher.wait(patient, timeout=90)
         assert report.reason is Reason.SUCCEEDED, report.message
         assert report.queue == "low" and "preempted" in report.rounds[-1].cause.lower()
-        assert [task.task for task in report.tasks] == [f"worker:{index}" for index in range(4)]
+        assert [task.task for task in report.tasks] == [f"worker:{index}" for index in range(3)]
         assert {task.state for task in report.tasks} == {"succeeded"}
