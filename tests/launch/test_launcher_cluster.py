@@ -184,22 +184,68 @@ def without_files(minicluster):
         yield proxy
 
 
+COLD = """\
+import json, resource, sys, time
+started = time.time()
+from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.launch.launcher import Launcher
+from tf_yarn_ops.job.spec import JobSpec
+spec = JobSpec.from_dict(json.loads(sys.argv[2]))
+application_id = Launcher(discover(sys.argv[1])).submit(spec)
+seconds = time.time() - started
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+print(json.dumps({"id": application_id, "seconds": seconds, "mib": int(status["VmHWM"].split()[0]) / 1024,
+                  "children": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss}))
+"""
+
+
+def creates(hadoop, start):
+    log = (hadoop.directory / "logs" / "hdfs-audit.log").read_text()
+    return [line for line in log.splitlines() if "cmd=create" in line and f"src={start}" in line]
+
+
+def submit_cold(minicluster, launcher, spec, folder):
+    """Submit a job, kill it, and submit it again in a new process; return what was seen of the two."""
+    environ = {"PATH": "/nowhere", "HOME": str(folder), "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"}
+    cache, known = f"{launcher.cluster.staging}/cache", []
+    warm = launcher.submit(replace(spec, queue="full"), known.append)
+    launcher.kill(warm, "the cache is warm")
+    uploaded = len(creates(minicluster, cache))
+    ran = subprocess.run(
+        [sys.executable, "-c", COLD, minicluster.resourcemanager_url, json.dumps(spec.to_dict())],
+        env=environ,
+        timeout=60,
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=folder,
+    )
+    measured = json.loads(ran.stdout)
+    return SimpleNamespace(
+        warm=warm,
+        known=known,
+        measured=measured,
+        uploaded=uploaded,
+        uploaded_then=len(creates(minicluster, cache)),
+        own=creates(minicluster, f"{launcher.cluster.staging}/{measured['id']}"),
+    )
+
+
 @pytest.fixture(scope="module")
 def ended(minicluster, by_rest, elsewhere, without_files, tmp_path_factory):
     """Run a job that succeeds beside one of another user that fails, whose first application gets no files.
 
-    Return what was seen of them, by a wait, a watcher and the logs.
+    A process without Java submits the first. Return what was seen of them, by a wait, a watcher and the logs.
     """
     folder = tmp_path_factory.mktemp("ended")
-    launcher, seen = launcher_on(minicluster), SimpleNamespace(known=[], states=[], watched_states=[], ids=[])
+    launcher, seen = launcher_on(minicluster), SimpleNamespace(states=[], watched_states=[], ids=[])
     environ = {**os.environ, "HADOOP_USER_NAME": "ann"}
     by_ann = Launcher(discover(without_files.url, environ, site=Site(staging="/tmp/{user}/.skein")))
     seen.by_ann = by_ann
     command = f"{ARRIVED}{until_exists(folder / 'go')}; echo the end"
-    seen.good = good = by_rest.submit(
-        job(command, instances=2, name="digits", tags=["Mine"], priority=2, **localised(elsewhere, folder)),
-        seen.known.append,
-    )
+    spec = job(command, instances=2, name="digits", tags=["Mine"], priority=2, **localised(elsewhere, folder))
+    seen.cold = submit_cold(minicluster, by_rest, spec, folder)
+    seen.good = good = seen.cold.measured["id"]
 
     def submitted_again():
         return {*seen.ids[1:]} & {item["id"] for item in launcher.session.resourcemanager.find()}
@@ -253,7 +299,6 @@ def test_a_job_succeeds_is_watched_and_leaves_nothing(by_rest, ended):
     check_application(ended.application)
     report = ended.report
     assert (report.reason, report.final_status, report.exit_code) == (Reason.SUCCEEDED, "SUCCEEDED", 0)
-    assert ended.known == [ended.good]
     assert (ended.states[-1], report.name, report.queue) == ("FINISHED", "digits", "default")
     assert "RUNNING" in ended.states
     assert [task.state for task in report.tasks] == ["succeeded", "succeeded"]
@@ -503,11 +548,6 @@ def test_master_that_yarn_starts_without_its_files_is_submitted_again(ended):
     )
 
 
-def creates(hadoop, start):
-    log = (hadoop.directory / "logs" / "hdfs-audit.log").read_text()
-    return [line for line in log.splitlines() if "cmd=create" in line and f"src={start}" in line]
-
-
 def test_more_than_the_maximum_is_refused_before_submission(launcher):
     with leaving_nothing(launcher), pytest.raises(ResourcesImpossible, match="worker asks for 999999 MiB"):
         launcher.submit(job(tasks={"worker": TaskSpec(memory=999999)}))
@@ -542,63 +582,16 @@ def test_namenode_is_refused_as_a_resourcemanager(minicluster):
         discover(minicluster.namenode_url)
 
 
-COLD = """\
-import json, resource, sys, time
-started = time.time()
-from tf_yarn_ops.hadoop.cluster import discover
-from tf_yarn_ops.launch.launcher import Launcher
-from tf_yarn_ops.job.spec import JobSpec
-spec = JobSpec.from_dict(json.loads(sys.argv[2]))
-application_id = Launcher(discover(sys.argv[1])).submit(spec)
-seconds = time.time() - started
-status = dict(line.split(":", 1) for line in open("/proc/self/status"))
-print(json.dumps({"id": application_id, "seconds": seconds, "mib": int(status["VmHWM"].split()[0]) / 1024,
-                  "children": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss}))
-"""
-
-
-@pytest.fixture(scope="module")
-def cold(minicluster, tmp_path_factory):
-    """Submit a job, kill it, and submit it again in a new process; return what was seen of the two."""
-    folder = tmp_path_factory.mktemp("cold")
-    data = folder / "data.bin"
-    data.write_bytes(os.urandom(100_000))
-    spec = job("test -s data.bin", files={"data.bin": str(data)})
-    environ = {"PATH": "/nowhere", "HOME": str(folder), "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"}
-    with contextlib.closing(launcher_on(minicluster)) as launcher:
-        cache = f"{launcher.cluster.staging}/cache"
-        warm = launcher.submit(replace(spec, queue="full"))
-        launcher.kill(warm, "the cache is warm")
-        uploaded = len(creates(minicluster, cache))
-        ran = subprocess.run(
-            [sys.executable, "-c", COLD, minicluster.resourcemanager_url, json.dumps(spec.to_dict())],
-            env=environ,
-            timeout=60,
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=folder,
-        )
-        measured = json.loads(ran.stdout)
-        return SimpleNamespace(
-            measured=measured,
-            uploaded=uploaded,
-            uploaded_then=len(creates(minicluster, cache)),
-            own=creates(minicluster, f"{launcher.cluster.staging}/{measured['id']}"),
-            report=launcher.wait(measured["id"], timeout=120),
-        )
-
-
-def test_a_cold_process_needs_no_java_no_hadoop_and_little_memory(cold):
-    measured = cold.measured
+def test_a_cold_process_needs_no_java_no_hadoop_and_little_memory(ended):
+    measured = ended.cold.measured
     assert measured["mib"] <= 80 and measured["children"] == 0, measured
-    assert cold.report.reason is Reason.SUCCEEDED
+    assert ended.report.reason is Reason.SUCCEEDED
 
 
-def test_a_second_submission_uploads_no_cached_file(cold):
-    assert cold.uploaded_then == cold.uploaded >= 3
-    assert cold.own
-    assert cold.report.reason is Reason.SUCCEEDED
+def test_a_second_submission_uploads_no_cached_file(ended):
+    assert ended.cold.uploaded_then == ended.cold.uploaded >= 3
+    assert ended.cold.known == [ended.cold.warm] and ended.cold.own
+    assert ended.report.reason is Reason.SUCCEEDED
 
 
 def test_webhdfs_never_overwrites(minicluster, launcher):
@@ -643,8 +636,8 @@ def halves(minicluster, tmp_path_factory):
     with contextlib.closing(launcher_on(minicluster)) as launcher, ThreadPoolExecutor(2) as pool:
         reports = pool.map(go, range(2))
         try:
-            seen.waiting = until(waits, 120, 0.2)
-            until(lambda: len(set(ids)) > 2, 120, 0.2)  # one has given its part back and is queued again
+            seen.waiting = until(waits, 120)
+            until(lambda: len(set(ids)) > 2, 120)  # one has given its part back and is queued again
         finally:
             gate.touch()
         seen.reports = list(reports)
