@@ -5,6 +5,7 @@ import pwd
 import shutil
 import signal as signals
 import subprocess
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -30,6 +31,9 @@ from .labels import check_labels, put_labels
 from .settings import KDC, HadoopSettings
 from .throwaway_keys import write_keys
 from .versions import HadoopVersion, find_version
+
+#: The folders that formatting makes, or makes void.
+_DATA = ("nn", "nn2", "nn-shared", "dn")
 
 
 class HadoopCluster(MiniCluster):
@@ -373,11 +377,24 @@ class HadoopCluster(MiniCluster):
         self._wait([daemon], lambda: None if self._answers(settings, daemon.name) else f"the {daemon.title}'s answer")
 
     def _format(self, settings: HadoopSettings, environ: Mapping[str, str]) -> None:
-        for data in ("nn2", "nn-shared"):
-            shutil.rmtree(self.directory / data, ignore_errors=True)
+        """Format HDFS, or copy what a cluster without Kerberos on this machine has formatted before: a JVM less."""
+        known = settings.hadoop / f"formatted-{settings.superuser}{'-pair' * settings.ha}"
+        journal = settings.ha and not settings.shared_edits.startswith("file:")  # formatting changes a JournalNode
+        for name in _DATA:
+            shutil.rmtree(self.directory / name, ignore_errors=True)
+        if known.is_dir() and not settings.kerberos and not journal:
+            for folder in known.iterdir():
+                shutil.copytree(folder, self.directory / folder.name)
+            return
         super()._format(settings, environ)
         if settings.ha:
             shutil.copytree(*(self.directory / name for name in settings.namenodes))
+        if not settings.kerberos and not journal:
+            staging = Path(tempfile.mkdtemp(prefix=f".{known.name}-", dir=known.parent))
+            for name in filter(lambda name: (self.directory / name).is_dir(), _DATA):
+                shutil.copytree(self.directory / name, staging / name)
+            artefacts.publish(staging, known)
+            shutil.rmtree(staging, ignore_errors=True)
 
     def _down(self) -> None:
         self._end_nodes()
