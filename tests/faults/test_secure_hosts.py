@@ -1,5 +1,7 @@
 """A secured cluster of several hosts: each service has a principal of its host's name, and one certificate has all names."""
 
+import contextlib
+
 import pytest
 
 from support.hadoop.hosts import HostsCluster, missing_for_hosts
@@ -42,9 +44,8 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture
 def alice(cluster):
-    rig = HostsRig(cluster, "alice")
-    yield rig
-    rig.close()
+    with contextlib.closing(HostsRig(cluster, "alice")) as rig:
+        yield rig
 
 
 def test_job_of_a_ticket_trains_on_two_hosts_despite_cuts(cluster, alice):
@@ -59,7 +60,8 @@ def test_job_of_a_ticket_trains_on_two_hosts_despite_cuts(cluster, alice):
     address = client.report()["tracking_url"]
     assert address.startswith("https://master.lab.test:8088/proxy/")
     assert "worker:1" in fetch_by_curl(alice, f"{address.rstrip('/')}/pages/ytf/")
-    ran = HostsRig(cluster, "bob").run(*YTF, "kill", client.application)
+    with contextlib.closing(HostsRig(cluster, "bob")) as bob:
+        ran = bob.run(*YTF, "kill", client.application)
     assert (ran.returncode, "by remote user bob@" in ran.stderr) == (3, True), ran.stderr
     cut_off_until_silent(client, next(host for host in hosts.values() if host != client.master()))
     cut_off_until_waiting(client)
@@ -82,7 +84,7 @@ def fetch_by_curl(rig, url):
 
 
 def test_client_without_a_ticket_is_refused(cluster):
-    nobody = HostsRig(cluster)
-    for words in ([*SUBMIT, "-r", "worker:1", "true"], [*YTF, "list"]):
-        ran = nobody.run(*words)
-        assert (ran.returncode, "there is no valid Kerberos ticket" in ran.stderr) == (3, True), ran.stderr
+    with contextlib.closing(HostsRig(cluster)) as nobody:
+        for words in ([*SUBMIT, "-r", "worker:1", "true"], [*YTF, "list"]):
+            ran = nobody.run(*words)
+            assert (ran.returncode, "there is no valid Kerberos ticket" in ran.stderr) == (3, True), ran.stderr

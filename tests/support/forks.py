@@ -77,7 +77,7 @@ exec(script, {"__name__": "__main__"})
 
 
 @contextlib.contextmanager
-def forking(folder):
+def forking(folder, start=subprocess.Popen):
     """Yield a function that does as `subprocess.run` with ``python -c SCRIPT``, one call at a time.
 
     Variables that the interpreter or its loader reads at its start have no effect.
@@ -86,6 +86,8 @@ def forking(folder):
     ----------
     folder : Path
         For the outputs.
+    start : callable, optional
+        Start the process that forks, as `subprocess.Popen` does. Default: on this machine.
     """
     outputs = folder / "out", folder / "err"
 
@@ -94,9 +96,7 @@ def forking(folder):
         code = int(server.stdout.readline())
         return subprocess.CompletedProcess(words, code, *(output.read_text() for output in outputs))
 
-    with subprocess.Popen(
-        [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as server:
+    with start([sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         try:
             yield run
         finally:

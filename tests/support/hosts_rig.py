@@ -1,5 +1,6 @@
 """The rig of the rows on several hosts: clients on ``edge``, by ``ytf-submit`` in a process of its own."""
 
+import contextlib
 import functools
 import json
 import re
@@ -9,6 +10,7 @@ import urllib.error
 import urllib.request
 
 from support.faults import Outcome, Rig, processes_of
+from support.forks import forking
 from support.hadoop.hosts import full_name, network_of
 from support.programs import ROOT, SUBMIT, YTF
 from support.secure import get_environment
@@ -131,13 +133,23 @@ class HostsRig(Rig):
         with network_of(cluster.pid("edge")):
             environ = get_environment(cluster, cluster.directory / "edge", user)
         self.environ = {**environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+        self.folder, self.stack = cluster.directory / "edge", contextlib.ExitStack()
 
     def popen(self, *words, **options):
         """Start a program on edge; its output is text."""
         return self.cluster.start("edge", words, env=self.environ, **options)
 
+    @functools.cached_property
+    def _fork(self):
+        outputs = self.folder / f"forks-{self.user}"
+        outputs.mkdir(exist_ok=True)
+        start = functools.partial(self.cluster.start, "edge", env=self.environ)
+        return self.stack.enter_context(forking(outputs, start))
+
     def run(self, *words):
-        """Run a program on edge to its end."""
+        """Run a program on edge to its end; those of Python's ``-c`` share a process that has imported the package."""
+        if words[:2] == (sys.executable, "-c"):
+            return self._fork(words[2], words[3:], {**self.environ, "HOME": str(self.folder)}, self.folder)
         return self.cluster.run("edge", words, timeout=120 * PATIENCE, env=self.environ)
 
     def fetch(self, url):
@@ -200,6 +212,12 @@ class HostsRig(Rig):
         until(lambda: health.count_active_nodes(settings) == settings.nodes, 90, what="all nodes are active")
 
     def close(self):
+        """End all processes of the rig."""
+        self.end_clients()
+        self.stack.close()
+        self.__dict__.pop("_fork", None)
+
+    def end_clients(self):
         """End the clients that still run, which kill their jobs."""
         for client in self.clients:
             if client.process.poll() is None:
@@ -223,7 +241,7 @@ def restoring(play):
 
     @functools.wraps(play)
     def row(rig):
-        rig.close()  # a failed row may have left a job that occupies the nodes
+        rig.end_clients()  # a failed row may have left a job that occupies the nodes
         try:
             return play(rig)
         finally:
