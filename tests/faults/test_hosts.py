@@ -1,6 +1,7 @@
 """Faults of the network between hosts: clients, coordinator and tasks on machines of their own."""
 
 import contextlib
+import hashlib
 import os
 import re
 import signal
@@ -33,7 +34,6 @@ from support.hosts_rig import (
 from support.httpfs import proxy_properties, running_httpfs
 from support.programs import ROOT, YTF
 from support.waiting import PATIENCE, until
-from tf_yarn_ops.minicluster import health
 from tf_yarn_ops.runtime.common.reasons import Reason
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900 * PATIENCE)]
@@ -173,14 +173,15 @@ def uploaded_despite_cut(rig):
     """Cut the client off while it uploads to two DataNodes, slowly; it can neither reach nor name the third one."""
     rig.cluster.set_names("edge", {"n3": []})
     rig.cluster.block("n3", "edge", "9864")
-    (rig.cluster.directory / "edge" / "large.bin").write_bytes(os.urandom(20_000_000))
+    (rig.cluster.directory / "edge" / "large.bin").write_bytes(content := os.urandom(20_000_000))
     for node in ("n1", "n2"):
         rig.cluster.block(node, "edge", "9864", "limit rate over 1 mbytes/second burst 256 kbytes drop")
     command = "echo the-log; [ $(wc -c < large.bin) = 20000000 ]"
     client = rig.submit("-r", "worker:1", "--file", "large.bin", command)
     began = rig.clock()
-    settings = rig.cluster.settings
-    until(lambda: health.query_namenode(settings, "nn", "FSNamesystem")[0]["NumFilesUnderConstruction"], 60, 0.1)
+    begun = re.compile(rf"cmd=create\tsrc=\S+/cache/{hashlib.sha256(content).hexdigest()}/")
+    audit = rig.cluster.settings.logs / "hdfs-audit.log"
+    until(lambda: begun.search(audit.read_text()), 60, what=client.lines)
     rig.cluster.unplug("edge")
     pass_time(rig, 15)
     rig.cluster.plug("edge")
