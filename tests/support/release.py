@@ -108,8 +108,7 @@ def build(root, commit, folder):
     source = folder / "source"
     source.mkdir(parents=True)
     git(root, "archive", "--output", folder / "source.tar", commit)
-    with tarfile.open(folder / "source.tar") as archive:
-        archive.extractall(source, filter="data")
+    run(["tar", "-xf", folder / "source.tar", "-C", source])
     environ = {
         **os.environ,
         "RELEASE": str(folder),
@@ -117,8 +116,7 @@ def build(root, commit, folder):
     }
     run([sys.executable, "-c", BUILD.format(kind="sdist")], cwd=source, env=environ)
     (sdist,) = folder.glob("*.tar.gz")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(folder, filter="data")
+    run(["tar", "-xf", sdist, "-C", folder])
     run(
         [sys.executable, "-c", BUILD.format(kind="wheel")], cwd=folder / sdist.name.removesuffix(".tar.gz"), env=environ
     )
