@@ -330,7 +330,7 @@ def packed(tmp_path_factory):
         timeout=60,
     )
     packages = Path(told.stdout.strip())
-    packages.mkdir(exist_ok=True)
+    packages.mkdir(parents=True, exist_ok=True)
     shutil.copy(six.__file__, packages)
     archive = home.with_suffix(".tar.gz")
     with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
