@@ -16,7 +16,8 @@ from ..common.status import FAILED, LOST, PENDING, REGISTERED, RUNNING, SUCCEEDE
 EARLY_SECONDS = 10.0
 #: The name of the job's own budget, which the types without one share.
 SHARED = ""
-#: This number of quick failures in a row ends the job, even if the budget allows more.
+#: So many quick failures of fatal types in a row end the job, even if the budget allows more; one that excludes its
+#: node starts the count again.
 EARLY_FAILURES = 3
 MAX_RESTART_BACKOFF = 300.0
 
@@ -72,7 +73,7 @@ class State(NamedTuple):
         (waits for an agent like PENDING, after a loss).
     restarts_left, losses_left : mapping of str to int
         The two budgets, never below 0: the job's under `SHARED`, and those of the task types that have their own.
-        Failures of fatal types spend the first, losses of `needed` types the second.
+        Failures of fatal types spend the first, losses of `needed` types the second, a loss by OUT_OF_MEMORY none.
     restarts : int
         The failures, of all tasks, that led to a restart; the back-off doubles with each.
     quick_failures : mapping of TaskId or None to int

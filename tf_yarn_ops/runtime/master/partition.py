@@ -50,7 +50,9 @@ def _fetch(url: str, authorities: str) -> Any:
 
 
 async def await_loss(resourcemanagers: Sequence[str], authorities: str = "") -> Verdict:
-    """Return the end of the job when no active ResourceManager was reached for so long that YARN has lost this node.
+    """Return the end of the job when the network was silent for so long that YARN has lost this node.
+
+    It is silent while a host of a ResourceManager answers no connection, and no active one answers.
 
     Parameters
     ----------

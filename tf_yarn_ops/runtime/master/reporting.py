@@ -47,8 +47,8 @@ def build_report(
     tensorboard_url : str or None
         Where TensorBoard answers.
     live : bool, optional
-        True keeps the present states of the tasks. False (default) reports a command as lost that runs at the verdict
-        and may not linger: its container ends with the job.
+        True keeps the present states of the tasks. False (default) reports a command that ran at the verdict as lost if
+        it may not linger and no agent has told its end: its container ends with the job.
     every_tail : bool, optional
         True keeps the ends of all tasks' logs. Default false: of failed tasks only, as YARN's diagnostics are small.
     """
