@@ -433,7 +433,7 @@ def test_a_packed_interpreter_travels_with_its_library_and_its_packages(arrived)
     assert arrived.report.reason is Reason.SUCCEEDED, arrived.report.message
     told = arrived.written["packed.json"]
     assert re.search(r"/container_\w+/environment\.evaluator$", told["prefix"])
-    assert all(told[name].startswith(f"{told['prefix']}/lib/") for name in ("library", "package"))
+    assert all(told[name].startswith(f"{told['prefix']}/") for name in ("library", "package"))  # Debian's: local/lib
 
 
 # -- TensorBoard -----------------------------------------------------------------------------------
