@@ -1,5 +1,6 @@
 """The mirror of a task's output on both stores, and whole tasks that work on local copies of their paths."""
 
+import itertools
 import os
 import re
 import signal
@@ -43,12 +44,13 @@ class Side:
 @pytest.fixture(params=["local folder", "namenode", "httpfs"])
 def side(request, tmp_path):
     if request.param == "local folder":
-        root = tmp_path / "store/out"
+        root, times = tmp_path / "store/out", itertools.count(1)
         root.mkdir(parents=True)
 
         def write(name, text):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
+            os.utime(root / name, (at := next(times), at))  # two files of one tick of the clock have one time
 
         yield Side(LocalFolder(str(tmp_path / "store")), lambda: read(root), write)
         return
