@@ -308,12 +308,12 @@ class AirflowSite:
         and end themselves.
         """
         family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-        with closing(sqlite3.connect(self.home / "airflow.db", timeout=60, isolation_level=None)) as connection:
-            connection.execute("BEGIN EXCLUSIVE")
-            for member in family:
-                member.suspend()
-            until(lambda: all(map(is_stopped, family)))
         try:
+            with closing(sqlite3.connect(self.home / "airflow.db", timeout=60, isolation_level=None)) as connection:
+                connection.execute("BEGIN EXCLUSIVE")
+                for member in family:
+                    member.suspend()
+                until(lambda: all(map(is_stopped, family)))
             yield
         finally:
             for member in family:

@@ -108,8 +108,10 @@ def starting():
     """Yield a function that does as `subprocess.Popen` with ``python -I -X utf8 -c SCRIPT`` and pipes; see `ForkedProcess`."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs, ours, subprocess.Popen([sys.executable, "-I", "-X", "utf8", "-c", STARTER], stdin=theirs):
-        yield lambda *order: ForkedProcess(ours, *order)
-        ours.close()  # so that it ends
+        try:
+            yield lambda *order: ForkedProcess(ours, *order)
+        finally:
+            ours.close()  # so that it ends
 
 
 class ForkedProcess:
