@@ -11,6 +11,8 @@ from support.http_server import Handler, running
 from support.tls import Authority
 from tf_yarn_ops.environments.pip_settings import read_pip_settings
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def environ(tmp_path):

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from support.waiting import until
@@ -127,6 +126,8 @@ def test_two_workers_go_on_from_a_checkpoint_and_their_model_predicts(trainings)
     assert (evaluated["images"], evaluated["accuracy"]) == (360, pytest.approx(trained["accuracy"]))
     predicted = json.loads((trainings.output / "predicted.json").read_text())
     assert predicted == {"predictions": 360, "accuracy": trained["accuracy"], "model": model}
+    import numpy as np  # here: each worker collects this file
+
     with np.load(trainings.data) as arrays:
         right = np.loadtxt(trainings.output / "predictions.csv", dtype=int) == arrays["test_labels"]
     assert np.mean(right) == trained["accuracy"]

@@ -49,6 +49,7 @@ def logged(caplog):
     )
 
 
+@pytest.mark.slow
 def test_value_and_report_come_back_and_each_change_is_logged(here, logged, capsys):
     value, report = tf_yarn_ops.run(train, {"worker": 1, "chief": 1}, args=(2,), cluster=here)
     assert value == {"task": ["chief", 0], "scaled": 20, "hosts": {"worker": 1, "chief": 1}}
@@ -57,6 +58,7 @@ def test_value_and_report_come_back_and_each_change_is_logged(here, logged, caps
     assert report.application_id not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_each_change_is_shown_on_a_terminal_and_not_logged(here, logged, capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     _, report = tf_yarn_ops.run(scale, {"worker": 1}, args=(1,), cluster=here)
@@ -65,12 +67,14 @@ def test_each_change_is_shown_on_a_terminal_and_not_logged(here, logged, capsys,
     assert report.application_id not in logged()
 
 
+@pytest.mark.slow
 def test_exception_comes_back_with_its_traceback(here):
     with pytest.raises(FunctionFailed, match=r"(?s)Traceback .*in train\n.*KeyError: 'no such feature'") as caught:
         tf_yarn_ops.run(train, {"worker": 1}, args={"number": 2, "plus": "broken"}, cluster=here)
     assert caught.value.reason is caught.value.report.reason is Reason.TASK_FAILED
 
 
+@pytest.mark.slow
 def test_function_runs_where_the_environment_lacks_cloudpickle(here, tmp_path):
     """A bare environment: neither cloudpickle nor this package."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True, timeout=100)
@@ -86,6 +90,7 @@ def test_function_runs_where_the_environment_lacks_cloudpickle(here, tmp_path):
     assert value["cloudpickle"].startswith(f"{tmp_path}/jobs") and "ytf_function" in value["cloudpickle"]
 
 
+@pytest.mark.slow
 def test_function_of_another_release_of_python_is_refused_in_the_task(here, monkeypatch):
     monkeypatch.setattr("tf_yarn_ops.launch.function.FUNCTION_COMMAND", 'exec "$YTF_PYTHON" .ytf.zip function 3.99')
     with pytest.raises(

@@ -73,6 +73,7 @@ def test_full_disk_of_the_cache_is_refused_before_the_fetch(machine, monkeypatch
     assert list((machine / "cache").iterdir()) == [] and not (machine / "calls").exists()
 
 
+@pytest.mark.slow
 def test_up_that_is_ended_while_it_fetches_leaves_nothing(dying):
     maven = dying / "bin" / "mvn"
     whole = maven.read_text()

@@ -137,6 +137,7 @@ def test_second_coordinator_for_the_same_time_is_rejected(place, others, options
         assert not seen and not [*files.iterdir()]
 
 
+@pytest.mark.slow
 def test_second_call_while_a_coordinator_starts_is_refused(place):
     files, calls = place / "hdfs", []
     files.mkdir()

@@ -27,10 +27,10 @@ FOREVER = "exec tail -f /dev/null"
 
 
 #: For what other files show of YARN's containers.
-here = pytest.mark.parametrize("launcher", ["local"], indirect=True)
+here = pytest.mark.parametrize("launcher", [pytest.param("local", marks=pytest.mark.slow)], indirect=True)
 
 
-@pytest.fixture(params=["local", pytest.param("yarn", marks=pytest.mark.cluster)])
+@pytest.fixture(params=[pytest.param("local", marks=pytest.mark.slow), pytest.param("yarn", marks=pytest.mark.cluster)])
 def launcher(request, tmp_path):
     """Return a launcher of this machine, and one of a real cluster; no job outlives the test."""
     if request.param == "local":

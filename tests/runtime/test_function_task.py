@@ -3,13 +3,14 @@
 import json
 from types import SimpleNamespace
 
-import numpy
 import pytest
 
 from tf_yarn_ops.runtime.agent.function_task import dump_value
 
 
 def test_value_becomes_what_json_can_hold():
+    import numpy  # here: each worker collects this file
+
     value = {"scalar": numpy.float32(0.5), "array": numpy.arange(3), "pair": (1, "x")}
     assert json.loads(dump_value(value)) == {"returned": {"scalar": 0.5, "array": [0, 1, 2], "pair": [1, "x"]}}
     with pytest.raises(TypeError, match="returned a SimpleNamespace, which JSON can't hold; write it to a file"):

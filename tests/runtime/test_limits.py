@@ -20,6 +20,7 @@ from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.agent.agent import is_port_taken
 from tf_yarn_ops.runtime.common.reasons import Reason
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 TAKEN = 'echo "bind: Address already in use" >&2; exit 1'
 
@@ -93,7 +94,6 @@ def test_reserved_port_is_held_between_registration_and_start(tmp_path):
             other.bind(("", port))
 
 
-@pytest.mark.slow
 def test_a_coordinator_with_too_many_open_files_accepts_again_when_it_can(tmp_path):
     spec = job(f"[ $YTF_ROUND = 2 ] || {FOREVER}", ps=False, workers=1,
                restart=RestartPolicy(max_container_losses=1))  # fmt: skip
@@ -138,7 +138,6 @@ print(json.dumps({"code": one.ending.code, "left": len(left), "refused": sorted(
 """
 
 
-@pytest.mark.slow
 def test_what_can_not_be_ended_does_not_hold_the_commands_ending_for_ever():
     ran = subprocess.run([sys.executable, "-c", UNKILLABLE], capture_output=True, text=True, timeout=60, check=True,
                          env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"})  # fmt: skip

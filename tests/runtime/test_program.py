@@ -55,6 +55,7 @@ def test_start_imports_no_library_and_leaves_other_modules_alone(container):
     assert container(program) == "[]\n"
 
 
+@pytest.mark.slow
 def test_a_program_in_another_folder_finds_the_job_file(container):
     program = "import fsspec; files = fsspec.filesystem('hdfs'); print(files._hdfs._urls, files._hdfs._logins)"
     assert container(program) == "['http://127.0.0.1:1'] [('user.name', 'ann')]\n"
@@ -63,6 +64,7 @@ def test_a_program_in_another_folder_finds_the_job_file(container):
     assert container(other).startswith("['http://other:9870']")
 
 
+@pytest.mark.slow
 def test_libhdfs_stays_in_charge_where_there_is_a_class_path(container):
     program = "import fsspec; print(fsspec.registry.get('hdfs'), fsspec.available_protocols().count('hdfs'))"
     assert "HdfsFileSystem" in container(program)

@@ -65,6 +65,7 @@ def test_a_verdict_waits_until_a_resourcemanager_answers(yarn, tmp_path, at_star
         assert am.wait().reason is Reason.SUCCEEDED
 
 
+@pytest.mark.slow
 def test_unreachable_resourcemanager_holds_up_nothing(tmp_path):
     """The nodes need not reach its web port."""
     with AppMaster(tmp_path / "job", job("true", ps=False), resourcemanagers=("http://nowhere.invalid:8088",)) as am:

@@ -132,6 +132,7 @@ def test_evaluator_has_its_time_after_the_training(launcher, tmp_path, evaluate,
     assert (file.read_text() if file.exists() else None) == evaluated
 
 
+@pytest.mark.slow
 def test_kill_while_an_evaluator_has_its_time_counts(launcher, tmp_path):
     application_id = launcher.submit(trained(f"{SEES_THE_END}; touch $DTF_OUTPUT_PATH/seen; {FOREVER}", tmp_path, 600))
     until((tmp_path / "seen").exists, what="the file that shows the end of the training")
@@ -141,6 +142,7 @@ def test_kill_while_an_evaluator_has_its_time_counts(launcher, tmp_path):
     assert left(folder_of(launcher, application_id)) == []
 
 
+@pytest.mark.slow
 def test_lease_ends_the_job_with_its_client(tmp_path):
     client = subprocess.Popen([sys.executable, "-c", CLIENT, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     application_id = client.stdout.readline().strip()
@@ -154,6 +156,7 @@ def test_lease_ends_the_job_with_its_client(tmp_path):
     launcher.close()
 
 
+@pytest.mark.slow
 def test_dead_coordinator_leaves_no_process(launcher):
     application_id = started(launcher, job(FOREVER))
     folder = folder_of(launcher, application_id)
@@ -164,6 +167,7 @@ def test_dead_coordinator_leaves_no_process(launcher):
     until(lambda: not left(folder), what="the end of all processes")
 
 
+@pytest.mark.slow
 def test_script_and_files_are_those_of_the_user(launcher, tmp_path):
     script = tmp_path / "train.py"
     script.write_text("import os; print('variable', os.environ['NAME'])")
@@ -181,6 +185,7 @@ def test_script_and_files_are_those_of_the_user(launcher, tmp_path):
     assert "variable a b\n" in "".join(launcher.log(report.application_id))
 
 
+@pytest.mark.slow
 def test_archives_are_unpacked_and_each_type_has_its_environment(launcher, tmp_path):
     (tmp_path / "numbers").write_text("1 2 3\n")
     with tarfile.open(tmp_path / "data.tgz", "w:gz") as archive:
@@ -201,6 +206,7 @@ def test_archives_are_unpacked_and_each_type_has_its_environment(launcher, tmp_p
         assert f"in the environment of {name}\n1 2 3\n" in log
 
 
+@pytest.mark.slow
 def test_workers_start_when_the_preparation_has_succeeded(launcher, tmp_path):
     wrote = f'echo "$JOB_NAME $CLUSTER_SPEC" >> {tmp_path}/order'
     tasks = {"worker": TaskSpec(instances=2, after="prepare"), "prepare": TaskSpec(command=f"sleep 1; {wrote}")}
@@ -236,6 +242,7 @@ print("rank", rank)
 """
 
 
+@pytest.mark.slow
 def test_two_processes_in_each_of_two_tasks_find_each_other(launcher, tmp_path):
     (tmp_path / "add.py").write_text(ADD_RANKS)
     (tmp_path / "output").mkdir()
@@ -249,6 +256,7 @@ def test_two_processes_in_each_of_two_tasks_find_each_other(launcher, tmp_path):
     assert {"[0] rank 2", "[1] rank 3"} <= {*lines}
 
 
+@pytest.mark.slow
 def test_failure_of_one_process_is_that_of_its_task(launcher):
     """The other processes of the job fail in their turn; the one that traps SIGTERM ends the slowest."""
     fails = "touch ready; echo bad input; exit 9"
@@ -341,6 +349,7 @@ def test_more_gpus_than_this_machine_has_are_rejected(launcher, nvidia_smi):
         launcher.submit(job("true", ps=False, tasks=tasks))
 
 
+@pytest.mark.slow
 def test_key_and_variables_do_not_outlive_a_job_nor_its_folder_a_week(launcher):
     old = run(launcher, job("true", ps=False, workers=1, env={"API_KEY": "hunter2-long"})).application_id
     folder = folder_of(launcher, old)

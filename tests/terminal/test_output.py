@@ -135,6 +135,7 @@ def holds_no_attack(shown):
     return "\\u001b]0;root" in text and not _RAW.search(text)
 
 
+@pytest.mark.slow
 def test_submit_on_a_terminal_is_escaped(failed):
     assert holds_no_attack(failed[2]), failed[2]
 
@@ -163,6 +164,7 @@ def test_command_on_a_terminal_is_escaped(failed, words):
     assert holds_no_attack(shown), shown
 
 
+@pytest.mark.slow
 def test_list_on_a_terminal_is_escaped(yarn):
     yarn.add(application(1, user=USER, name=EVIL, applicationTags="tf-yarn-ops", diagnostics=EVIL))
     env = {"HADOOP_USER_NAME": USER}
@@ -170,6 +172,7 @@ def test_list_on_a_terminal_is_escaped(yarn):
     assert holds_no_attack(on_a_terminal(*YTF, "status", application(1)["id"], "--resourcemanager", yarn.url, **env))
 
 
+@pytest.mark.slow
 def test_logs_in_a_pipe_are_unchanged(failed):
     env, app, _ = failed
     done = subprocess.run(

@@ -181,6 +181,7 @@ def team(yarn):
         yield reader, files
 
 
+@pytest.mark.slow
 def test_tensorboard_of_a_team_reads_as_the_owner_of_the_job(team, program):
     """The owner names the path, so the rights of the one who runs ytf ui must not count.
 
@@ -200,6 +201,7 @@ def test_tensorboard_of_a_team_reads_as_the_owner_of_the_job(team, program):
         assert eve.get(path).status_code == 303 and "tfevents" not in eve.get(path).text
 
 
+@pytest.mark.slow
 def test_tensorboard_of_a_team_opens_the_hdfs_of_the_cluster_only(team, program):
     """Of other places this machine's rights count, or a NameNode that the owner of the job has chosen."""
     bob = team[0]("bob")
@@ -264,6 +266,7 @@ def test_few_tensorboards_run_at_the_same_time(place, job, boards, program):
     until(lambda: [lives(pid) for pid in program.pids] == [False] * 2 + [True] * 8)
 
 
+@pytest.mark.slow
 def test_failed_tensorboard_that_starts_again_ends_no_other(place, job, boards, program):
     for number in range(4):
         boards.start(application_id(number), USER, "viewfs://mini/" + ("models" if number else "none"), BOARD)
