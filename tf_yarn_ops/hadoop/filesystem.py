@@ -30,15 +30,6 @@ class FileSystem(Storage, Protocol):
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes | None:
         """Return the content of a small file, or of a range of bytes; None when the file does not exist."""
 
-    def delegation_token(self, renewer: str) -> str | None:
-        """Return the text of a new token that ``renewer`` may renew; None for a file system that needs none."""
-
-    def cancel_token(self, token: str) -> None:
-        """Cancel a token, given as its text."""
-
-    def key_provider(self) -> str:
-        """Return the URI of the KMS for its encryption zones, ``kms://http@host:9600/kms``; empty if it has none."""
-
     def close(self) -> None:
         """Close the connections; it is the last call."""
 
@@ -54,12 +45,3 @@ class MountedFileSystem(LocalFolder):
 
     def __init__(self, root: str):
         super().__init__(root, SubmissionRejected)
-
-    def delegation_token(self, renewer: str) -> str | None:
-        return None
-
-    def cancel_token(self, token: str) -> None:
-        """Do nothing: there is no token."""
-
-    def key_provider(self) -> str:
-        return ""

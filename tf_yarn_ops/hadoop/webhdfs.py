@@ -100,12 +100,16 @@ class WebHdfs(WebHdfsCalls):
     def set_modified(self, path: str, modified: int) -> None:
         self._request("SETTIMES", path, {"modificationtime": modified})
 
-    def delegation_token(self, renewer: str) -> str | None:
-        return self._query(
-            "GETDELEGATIONTOKEN", "/", lambda document: str(document["Token"]["urlString"]), {"renewer": renewer}
+    def delegation_token(self, renewer: str) -> str:
+        """Return the text of a new token that ``renewer`` may renew."""
+        return str(
+            self._query(
+                "GETDELEGATIONTOKEN", "/", lambda document: document["Token"]["urlString"], {"renewer": renewer}
+            )
         )
 
     def key_provider(self) -> str:
+        """Return the URI of the KMS for its encryption zones, ``kms://http@host:9600/kms``; empty if it has none."""
         try:
             found = self._query("GETSERVERDEFAULTS", "/", lambda document: document["FsServerDefaults"])
             return str(found.get("keyProviderUri") or "") if isinstance(found, dict) else ""
@@ -114,6 +118,7 @@ class WebHdfs(WebHdfsCalls):
             return ""
 
     def cancel_token(self, token: str) -> None:
+        """Cancel a token, given as its text."""
         self._request("CANCELDELEGATIONTOKEN", "/", {"token": token})
 
     def close(self) -> None:

@@ -23,6 +23,7 @@ from ..filesystem import FileSystem
 from ..kms import KeyServer
 from ..resourcemanager import ResourceManager
 from ..transport import RestUnavailable
+from ..webhdfs import WebHdfs
 
 logger = logging.getLogger(__name__)
 Client = TypeVar("Client", FileSystem, KeyServer)
@@ -207,14 +208,14 @@ def _root(cluster: Cluster, url: str) -> str:
 def _from_filesystem(
     credentials: DelegationTokens, cluster: Cluster, url: str, filesystem: FileSystem, renewer: str
 ) -> None:
+    if not isinstance(filesystem, WebHdfs):  # a folder that the nodes see needs no token
+        return
     try:
         text = filesystem.delegation_token(renewer)
     except SubmissionRejected as error:
         if _is_final(error):
             raise
         raise TokensUnavailable(f"{url} gives no token over HTTP: {error}") from error
-    if text is None:
-        return
     token = credentials.got(text, url, filesystem.cancel_token)
     logical = cluster.logical_name(url)
     if token.kind not in (*_WEBHDFS_KINDS, HDFS_KIND) or not _is_of(cluster, url, token.service):
