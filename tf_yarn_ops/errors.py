@@ -8,12 +8,14 @@ import difflib
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .runtime.common.reasons import Reason
 
 if TYPE_CHECKING:
     from .runtime.common.report import JobReport
+
+ErrorType = TypeVar("ErrorType", bound="TfYarnError")
 
 
 class FaultCode(enum.Enum):
@@ -130,6 +132,11 @@ class TfYarnError(Exception):
     def hint(self) -> str:
         """The next step for the operator, a sentence: that of the reason, unless the kind of error knows better."""
         return self.reason.hint
+
+    def with_command(self: ErrorType, command: str) -> ErrorType:
+        """Set the command that helps; return the same error."""
+        self.command = command
+        return self
 
 
 class SpecInvalid(TfYarnError, ValueError):

@@ -78,9 +78,9 @@ class LocalJobs(Backend):
                 "--resourcemanager local:///folder, or $XDG_STATE_HOME"
             ) from error
         if application is None:
-            missing = ApplicationNotFound(f"there is no job {application_id} below {self._folder}")
-            missing.command = f"ytf list --resourcemanager {self.address}"
-            raise missing
+            raise ApplicationNotFound(f"there is no job {application_id} below {self._folder}").with_command(
+                f"ytf list --resourcemanager {self.address}"
+            )
         if application["state"] in LIVE and not alive:
             kill, log = (
                 folder / KILL_FILE,

@@ -137,9 +137,8 @@ class WebHdfs(WebHdfsCalls):
                 timeout=self._client.timeout if operation in _BRIEF else self._slow,
             )
         except ClusterUnreachable as error:
-            found = type(error)(f"{what}: {error}")
-            found.command = error.command  # a missing ticket has a hint of its own
-            raise found from error
+            # A missing ticket has a command of its own.
+            raise type(error)(f"{what}: {error}").with_command(error.command) from error
         leads = operation in CONTENT and is_redirect(response)
         location = str(response.url.join(response.headers["location"])) if leads else ""
         return self._checked(what, response, tolerated, location)

@@ -243,7 +243,7 @@ class Tickets:
         }
         is_missing = cause in (_NO_TICKET, _EXPIRED_TICKET)
         if keytab and is_missing and (useless := keytab_fault(keytab, self.principal)):
-            return _with_command(KerberosRefused(useless), values["klist"])
+            return KerberosRefused(useless).with_command(values["klist"])
         crossing = _CROSSING.search(str(error))
         if crossing and cause is _NO_SERVICE and crossing["realm"] != crossing["theirs"]:
             cause, values = _OTHER_REALM, values | crossing.groupdict()
@@ -251,16 +251,11 @@ class Tickets:
             text="it has expired" if expired else error, **values
         )
         found = KerberosRefused(message) if cause.lasting else TicketMissing(message)
-        return _with_command(found, cause.command.format(**values))
+        return found.with_command(cause.command.format(**values))
 
 
 #: The tickets of the process's own cache.
 PROCESS_TICKETS = Tickets()
-
-
-def _with_command(error: TfYarnError, command: str) -> TfYarnError:
-    error.command = command
-    return error
 
 
 def keytab_fault(keytab: str, principal: str | None) -> str | None:
