@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from .validation import (
     FACTOR_RANGE,
+    parse_count,
     parse_memory,
     read_amounts,
     read_choice,
     read_command,
-    read_count,
     read_env,
     read_exit_codes,
     read_factor,
@@ -94,7 +95,7 @@ SOURCES = Kind("sources", read_sources, "[NAME=]<path or URI>", schema=_SOURCES)
 def count(least: int, unit: str = "") -> Kind:
     """Return the kind of whole numbers of at least ``least``."""
     schema = {"type": ["integer", "string"], "minimum": least, "pattern": _DIGITS}
-    return Kind("count", read_count(least), f"<{unit or 'n'}>", unit, schema=schema)
+    return Kind("count", partial(parse_count, least=least), f"<{unit or 'n'}>", unit, schema=schema)
 
 
 def choice(*words: str) -> Kind:

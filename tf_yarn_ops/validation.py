@@ -279,11 +279,6 @@ def read_part(part: type[PartType]) -> Callable[[Any], PartType]:
     return read
 
 
-def read_count(least: int) -> Callable[[Any], int]:
-    """Return a reader of whole numbers of at least ``least``."""
-    return lambda value: parse_count(value, least=least)
-
-
 def _finite_number(value: Any) -> float:
     """Return a finite number; NaN, which no range holds, for anything else."""
     _text_of_number(value)
@@ -379,7 +374,7 @@ def read_exit_codes(value: object) -> tuple[int, ...]:
     """Return exit codes from 1 to 255."""
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
         value = (value,)
-    codes = tuple(map(read_count(1), value))
+    codes = tuple(map(parse_count, value))
     if large := [code for code in codes if code > 255]:
         raise invalid(ValueFault.NOT_AN_EXIT_CODE, given=large[0])
     return codes

@@ -130,13 +130,11 @@ class _Loader(yaml.SafeLoader):
 
     def compose_mapping_node(self, anchor: Any) -> Any:
         node: Any = super().compose_mapping_node(anchor)
-        known: set[str] = set()
+        first: dict[str, Any] = {}
         twice: dict[str, Fault] = {}
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in known:
-                    twice.setdefault(key.value, _fault(YamlFault.KEY_TWICE, key.start_mark, key=key.value))
-                known.add(key.value)
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if first.setdefault(key.value, key) is not key:
+                twice.setdefault(key.value, _fault(YamlFault.KEY_TWICE, key.start_mark, key=key.value))
         self.twice += twice.values()
         node.value = [(key, _as_written(item) if key.value == _VARIABLES else item) for key, item in node.value]
         return node

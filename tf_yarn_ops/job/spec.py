@@ -38,7 +38,7 @@ from ..validation import (
     normalise,
     not_a_mapping,
     noting,
-    read_count,
+    parse_count,
     read_part,
     read_texts,
 )
@@ -142,7 +142,7 @@ def _read_indices(general: Mapping[str, Any]) -> Callable[[Any], dict[int, Resou
         for index, own in value.items():
             with noting(faults, str(index)):
                 own = {**general, **own} if isinstance(own, Mapping) else general if own is None else own
-                indices[read_count(0)(index)] = read_part(Resources)(own)
+                indices[parse_count(index, least=0)] = read_part(Resources)(own)
         check_faults(faults)
         return indices
 
