@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -179,11 +180,12 @@ class Addresses:
         with self._lock:
             self.urls = [url, *(known for known in self.urls if known != url)]
 
-    def move_on(self, url: str) -> None:
-        """Put an address that failed last, unless another thread has done so."""
+    def move_on(self, url: str) -> str:
+        """Put an address that failed last, unless another thread has done so; return the address to ask next."""
         with self._lock:
             if self.urls[0] == url:
                 self.urls = [*self.urls[1:], url]
+            return self.urls[0]
 
     def __str__(self) -> str:
         return ", ".join(self.urls)
@@ -244,8 +246,7 @@ class Failover:
         """Leave an address to the end that does not answer its probe."""
         self._whys[self.address] = why
         self._skipped.append(self.address)
-        self._addresses.move_on(self.address)
-        self.address = self._addresses.current()
+        self.address = self._addresses.move_on(self.address)
 
     def failed(self, why: str | Exception) -> float | None:
         """Note why the address does not answer; return the seconds to wait before the next try.
@@ -263,8 +264,7 @@ class Failover:
         self._hops = 0
         if self._tries >= len(self._addresses.urls) and self._clock() >= self._give_up:
             return None
-        self._addresses.move_on(self.address)
-        self.address = self._addresses.current()
+        self.address = self._addresses.move_on(self.address)
         rounds = self._tries // max(1, len(self._addresses.urls))
         delay = min(2.0, 0.1 * 2.0**rounds) * random.uniform(0.5, 1.0) if rounds else 0.0
         return min(delay, max(0.0, self._give_up - self._clock()))
@@ -323,9 +323,9 @@ class Failover:
         return delay
 
 
-def address_of(response: "httpx.Response") -> str:
-    """Return the address that was asked, without the query: it may hold a token."""
-    return str(response.url.copy_with(query=None))
+def address_of(url: "httpx.URL") -> str:
+    """Return a URL as messages show it: without a login, and without the query, which may hold a token."""
+    return str(url.copy_with(query=None, fragment=None, userinfo=b""))
 
 
 def seconds_ahead(response: "httpx.Response", now: float) -> float | None:
@@ -432,15 +432,15 @@ def check_response(response: "httpx.Response", what: str, service: Service = RES
     if 400 <= status < 500:
         raise SubmissionRejected(f"{what}: YARN answers {status}: {why}")
     if status < 300:
-        raise ClusterUnreachable(f"{what}: {address_of(response)} answers, but is no YARN ResourceManager: {why}")
-    raise ClusterUnreachable(f"{what}: {address_of(response)} answers {status}: {why}")
+        raise ClusterUnreachable(f"{what}: {address_of(response.url)} answers, but is no YARN ResourceManager: {why}")
+    raise ClusterUnreachable(f"{what}: {address_of(response.url)} answers {status}: {why}")
 
 
 def check_mapped(why: str, response: "httpx.Response", what: str, service: Service) -> None:
     """Raise KerberosRefused if a service has no user for the principal of a ticket; ``why`` is the cause it answers."""
     if response.status_code >= 400 and _NO_RULE in why:
         raise KerberosRefused(
-            f"{what}: {address_of(response)} has no user for the principal ({why}). Use a principal of the cluster's "
+            f"{what}: {address_of(response.url)} has no user for the principal ({why}). Use a principal of the cluster's "
             f"realm, or ask the administrator of Hadoop for a rule in {service.rules}"
         )
 
@@ -516,7 +516,7 @@ def read_json(response: "httpx.Response", what: str, *keys: str, service: Servic
             document = document[key]
     except (ValueError, KeyError, TypeError) as error:
         raise UnexpectedAnswer(
-            f"{what}: {address_of(response)} does not answer as YARN does ({type(error).__name__}: {error})"
+            f"{what}: {address_of(response.url)} does not answer as YARN does ({type(error).__name__}: {error})"
         ) from error
     return document
 
@@ -552,18 +552,13 @@ class _MachinesCertificates(ssl.SSLContext):
         return super().wrap_socket(*arguments, **options)
 
 
-class _HideSecrets(logging.Filter):
-    """Hide tokens and cookies in the log lines of httpx and httpcore."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        text = record.getMessage()
-        hidden = _SECRETS.sub(lambda found: f"{found[1] or found[2]}(hidden)", text)
-        if hidden != text:
-            record.msg, record.args = hidden, ()
-        return True
-
-
-_HIDE_SECRETS = _HideSecrets()
+def _hide_secrets(record: logging.LogRecord) -> bool:
+    """Hide tokens and cookies in a log line of httpx or httpcore."""
+    text = record.getMessage()
+    hidden = _SECRETS.sub(lambda found: f"{found[1] or found[2]}(hidden)", text)
+    if hidden != text:
+        record.msg, record.args = hidden, ()
+    return True
 
 
 def _note_start(request: "httpx.Request") -> None:
@@ -579,15 +574,11 @@ def _log_answer(response: "httpx.Response") -> None:
     logger.debug(
         "%s %s%s %s %.0f ms",
         request.method,
-        _shown(request.url),
+        address_of(request.url),
         operation and f"?op={operation}",
         response.status_code,
         took * 1000,
     )
-
-
-def _shown(url: "httpx.URL") -> str:
-    return str(url.copy_with(query=None, fragment=None, userinfo=b""))
 
 
 def check_hop(request: "httpx.Request") -> None:
@@ -596,7 +587,7 @@ def check_hop(request: "httpx.Request") -> None:
     A hook of a client: ``event_hooks["request"]``.
     """
     if not request.extensions["allowed"](request.url):
-        raise RedirectRefused(f"{_shown(request.url)} is not read: it is not the place of what was requested")
+        raise RedirectRefused(f"{address_of(request.url)} is not read: it is not the place of what was requested")
 
 
 def client_options(
@@ -629,7 +620,7 @@ def client_options(
     from .limited_answers import DeadlineTransport, limit_bytes
 
     for name in _LOGGERS:
-        logging.getLogger(name).addFilter(_HIDE_SECRETS)
+        logging.getLogger(name).addFilter(_hide_secrets)
     try:
         verify = (
             ssl.create_default_context(cafile=ca_file) if ca_file else _MachinesCertificates(ssl.PROTOCOL_TLS_CLIENT)
@@ -647,9 +638,8 @@ def client_options(
     }
     if limits is None:
         return found
-    size = limits.size
     found["headers"] = HEADERS | _UNCOMPRESSED
-    found["event_hooks"]["response"].append(lambda response: limit_bytes(response, size))
+    found["event_hooks"]["response"].append(partial(limit_bytes, size=limits.size))
     return {**found, "transport": DeadlineTransport(verify, limits.timeouts * timeout)}
 
 

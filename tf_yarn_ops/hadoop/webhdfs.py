@@ -206,7 +206,7 @@ class WebHdfs(WebHdfsCalls):
     ) -> Answer | None:
         """Return a success or a redirect, or None for a tolerated exception; raise an error for any other response."""
         if response.status_code < 300 or location:
-            return Answer(response.status_code, response.content, address_of(response), location)
+            return Answer(response.status_code, response.content, address_of(response.url), location)
         name, message = remote_exception(response)
         why = explain_response(response)
         if name in tolerated:
@@ -229,7 +229,7 @@ class WebHdfs(WebHdfsCalls):
         if is_tolerated(name, tolerated):
             return None
         if not name:
-            why = f"{address_of(response)} answers {response.status_code}, not as a NameNode: {why}"
+            why = f"{address_of(response.url)} answers {response.status_code}, not as a NameNode: {why}"
             # A gateway does not pass on what a DataNode says while it takes content.
             if response.status_code >= 500 and what != _DEFAULTS and (provider := self.key_provider()):
                 raise KmsUnreachable(f"{what}: {why}. If it lies in an encryption zone, check the KMS {provider}")
