@@ -20,17 +20,33 @@ class Library:
         return lambda *words: self.calls.append(name) or self.functions.get(name, lambda: 0)()
 
 
-def test_an_object_is_released_while_another_thread_opens_the_library(monkeypatch):
-    """The collector of garbage runs finalizers in any thread, within the opening too: a lock would wait for itself."""
+def test_credentials_are_released_with_their_last_reference(monkeypatch):
     library = Library()
-    monkeypatch.setattr(gssapi, "_opened", [library])
+    monkeypatch.setattr(gssapi, "library", lambda: library)
     credentials = gssapi.GssCredentials()
-    with gssapi._lock:
-        thread = threading.Thread(target=lambda: gssapi.library() and credentials.release(), daemon=True)
+    assert "gss_release_cred" not in library.calls
+    del credentials
+    assert library.calls[-1] == "gss_release_cred"
+
+
+def test_the_library_is_opened_again_while_it_is_being_opened(monkeypatch):
+    """The collector of garbage runs finalizers in any thread, within the opening too: a lock would wait for itself."""
+
+    def open_library(name):
+        monkeypatch.setattr(gssapi.ctypes, "CDLL", lambda name: Library())
+        gssapi.library()
+        return Library()
+
+    monkeypatch.setattr(gssapi.ctypes, "CDLL", open_library)
+    gssapi.library.cache_clear()
+    try:
+        thread = threading.Thread(target=gssapi.library, daemon=True)
         thread.start()
         thread.join(60)
         assert not thread.is_alive()
-    assert library.calls[-1] == "gss_release_cred"
+        assert gssapi.library() is gssapi.library()
+    finally:
+        gssapi.library.cache_clear()
 
 
 @pytest.mark.parametrize("other, at_once", [("/etc/ann.keytab", False), ("/etc/bob.keytab", True)])
@@ -43,7 +59,8 @@ def test_threads_with_one_keytab_get_its_credentials_one_after_the_other(monkeyp
             met.append(meeting.wait(10 if at_once else 0.3))
         return 0
 
-    monkeypatch.setattr(gssapi, "_opened", [Library(gss_acquire_cred_from=acquire)])
+    library = Library(gss_acquire_cred_from=acquire)
+    monkeypatch.setattr(gssapi, "library", lambda: library)
     threads = [threading.Thread(target=Tickets(keytab).find_principal) for keytab in ("/etc/ann.keytab", other)]
     for thread in threads:
         thread.start()

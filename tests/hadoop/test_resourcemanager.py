@@ -112,7 +112,7 @@ def test_yarn_ends_an_application_at_the_end_of_its_lifetime(minicluster):
 
 def test_old_hadoop_does_not_know_userinfo(yarn):
     yarn.faults.append(lambda method, path: (404, {}, "") if path.endswith("userinfo") else None)
-    assert client(yarn.url).user() is None
+    assert client(yarn.url).userinfo("requestedUser") is None
 
 
 def remote(status, message):

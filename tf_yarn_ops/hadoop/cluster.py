@@ -616,7 +616,7 @@ def _request_facts(client: ResourceManager) -> ClusterAnswers:
     # A password that is wrong must not be tried three times at once.
     with ThreadPoolExecutor(1 if isinstance(client.authentication, GatewayAuthentication) else 3) as pool:
         info_answer = pool.submit(client.info)
-        user_answer = pool.submit(client.user)
+        user_answer = pool.submit(client.userinfo, "requestedUser")
         conf_answer = pool.submit(read_conf, client)
         try:
             info = info_answer.result()

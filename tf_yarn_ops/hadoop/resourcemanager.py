@@ -5,12 +5,13 @@ Input: ids, tags and bodies. Output: YARN's own JSON objects and our errors.
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
-from ..errors import ApplicationNotFound, ClusterUnreachable, CredentialsRefused, KerberosRefused, SubmissionRejected
+from ..errors import ApplicationNotFound, ClusterUnreachable, CredentialsRefused, SubmissionRejected
 from ..runtime.common.contract import GPU
 from .backend import Backend
 from .fast_import import import_httpx
@@ -229,15 +230,14 @@ class ResourceManager(Backend):
         except ApplicationNotFound as error:
             raise UnexpectedAnswer(str(error)) from error
 
-    def user(self) -> str | None:
-        """Return the user of our requests as the ResourceManager sees it; None if this version of Hadoop can't tell."""
-        return self._userinfo("requestedUser")
+    def userinfo(self, key: str) -> str | None:
+        """Return a user that the ResourceManager names; None if this version of Hadoop can't tell.
 
-    def own_user(self) -> str | None:
-        """Return the user that the ResourceManager itself runs as; None if this version of Hadoop can't tell."""
-        return self._userinfo("rmLoginUser")
-
-    def _userinfo(self, key: str) -> str | None:
+        Parameters
+        ----------
+        key : {"requestedUser", "rmLoginUser"}
+            The user of our requests as it sees them, or the one that it runs as.
+        """
         try:
             document = self._get(f"{CLUSTER_PATH}/userinfo", "asking who we are")
         except ApplicationNotFound:
@@ -298,33 +298,21 @@ class ResourceManager(Backend):
         """
         until = self._clock() + self._patience
         while True:
-            try:
+            with _unclear_if(sent, body, SubmissionRejected):
                 self.await_active(until)
-            except SubmissionRejected as error:
-                if not sent:
-                    raise
-                raise _unclear(body, error) from error
-            try:
-                response = self.request("POST", f"{CLUSTER_PATH}/apps", json=body, patience=0.0)
-                break
-            except (RestUnavailable, KerberosRefused, CredentialsRefused) as error:
-                if not sent:
-                    raise
-                raise _unclear(body, error) from error
-            except ClusterUnreachable:
-                sent = True
-                if self._clock() >= until:
-                    raise
+                try:
+                    response = self.request("POST", f"{CLUSTER_PATH}/apps", json=body, patience=0.0)
+                    break
+                except ClusterUnreachable:
+                    sent = True
+                    if self._clock() >= until:
+                        raise
         # YARN accepts a known id again, except while another client is submitting it.
         if response.status_code == 400 and "Cannot add a duplicate" in response.text:
             return
-        try:
+        # One that is refused as a request says nothing about an earlier one.
+        with _unclear_if(sent, body, RestUnavailable, CredentialsRefused):
             check_response(response, f"submitting {body['application-id']}")
-        except (RestUnavailable, CredentialsRefused) as error:
-            # This request was refused as such, which says nothing about an earlier one.
-            if not sent:
-                raise
-            raise _unclear(body, error) from error
 
     def await_active(self, until: float | None = None) -> int:
         """Wait until a ResourceManager is active, and ask that one first from now on.
@@ -601,8 +589,15 @@ def parse_application(item: Any) -> dict[str, Any]:
     return item | {name: time if type(time) is int and 0 <= time < 2**53 else 0 for name, time in times.items()}
 
 
-def _unclear(body: Mapping[str, Any], error: Exception) -> ClusterUnreachable:
-    found = ClusterUnreachable(f"YARN may have accepted {body['application-id']}, but does not tell: {error}")
-    if isinstance(error, CredentialsRefused):  # another try would be refused as well
-        found.reason, found.command = error.reason, error.command
-    return found
+@contextmanager
+def _unclear_if(sent: bool, body: Mapping[str, Any], *refusals: type[SubmissionRejected]) -> Iterator[None]:
+    """Raise ClusterUnreachable for these errors of a submission that was sent before: YARN may have accepted it."""
+    try:
+        yield
+    except refusals as error:
+        if not sent:
+            raise
+        found = ClusterUnreachable(f"YARN may have accepted {body['application-id']}, but does not tell: {error}")
+        if isinstance(error, CredentialsRefused):  # another try would be refused as well
+            found.reason, found.command = error.reason, error.command
+        raise found from error

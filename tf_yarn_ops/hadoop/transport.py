@@ -440,8 +440,8 @@ def check_mapped(why: str, response: "httpx.Response", what: str, service: Servi
     """Raise KerberosRefused if a service has no user for the principal of a ticket; ``why`` is the cause it answers."""
     if response.status_code >= 400 and _NO_RULE in why:
         raise KerberosRefused(
-            f"{what}: {address_of(response.url)} has no user for the principal ({why}). Use a principal of the cluster's "
-            f"realm, or ask the administrator of Hadoop for a rule in {service.rules}"
+            f"{what}: {address_of(response.url)} has no user for the principal ({why}). Use a principal of the "
+            f"cluster's realm, or ask the administrator of Hadoop for a rule in {service.rules}"
         )
 
 

@@ -129,7 +129,7 @@ def obtain(
         return credentials
     try:
         services = resourcemanager_services(cluster)
-        renewer = cluster.nodes.token_renewer or resourcemanager.own_user() or _USUAL_RENEWER
+        renewer = cluster.nodes.token_renewer or resourcemanager.userinfo("rmLoginUser") or _USUAL_RENEWER
         seen = {_root(cluster, cluster.storage.filesystem)}
         # An HttpFS gives no token of the NameNodes; site file or configuration may name these.
         own, filesystem = staging, cluster.storage.filesystem

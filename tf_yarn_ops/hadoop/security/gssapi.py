@@ -9,9 +9,9 @@ RFC 2743 and 2744 (GSS-API), RFC 4178 (SPNEGO), and MIT's "Developing with GSSAP
 """
 
 import ctypes
-import threading
+import functools
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint32, c_void_p
 from typing import Any
 
@@ -121,10 +121,8 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "gss_delete_sec_context": (_HANDLE, c_void_p),
 }
 
-_lock = threading.Lock()
-_opened: list[ctypes.CDLL] = []
 
-
+@functools.cache  # without a lock, which a finalizer in the thread that holds it would wait for
 def library() -> ctypes.CDLL:
     """Return the opened library.
 
@@ -133,22 +131,17 @@ def library() -> ctypes.CDLL:
     KerberosRefused
         The machine lacks it.
     """
-    if _opened:  # without the lock: a finalizer may run in the thread that holds it
-        return _opened[0]
-    with _lock:
-        if not _opened:
-            try:
-                found = ctypes.CDLL(LIBRARY)
-                for name, types in _FUNCTIONS.items():
-                    function = getattr(found, name)
-                    function.argtypes, function.restype = (_STATUS, *types), c_uint32
-            except (OSError, AttributeError) as error:
-                raise KerberosRefused(
-                    "the cluster wants Kerberos, and this machine lacks MIT Kerberos's library "
-                    f"{LIBRARY}: install {INSTALL} ({error})"
-                ) from error
-            _opened.append(found)
-        return _opened[0]
+    try:
+        found = ctypes.CDLL(LIBRARY)
+        for name, types in _FUNCTIONS.items():
+            function = getattr(found, name)
+            function.argtypes, function.restype = (_STATUS, *types), c_uint32
+    except (OSError, AttributeError) as error:
+        raise KerberosRefused(
+            f"the cluster wants Kerberos, and this machine lacks MIT Kerberos's library {LIBRARY}: "
+            f"install {INSTALL} ({error})"
+        ) from error
+    return found
 
 
 class GssCredentials:
@@ -186,7 +179,7 @@ class GssCredentials:
             None,
             None,
         )
-        self._finalizer = _release_later(self, "gss_release_cred", self.handle)
+        _release_later(self, "gss_release_cred", self.handle)
 
     def inquire(self) -> tuple[str, int]:
         """Return the principal, and the seconds for which its ticket is valid; gets a ticket from a keytab."""
@@ -199,10 +192,6 @@ class GssCredentials:
         call(
             "gss_store_cred_into", self.handle, _INITIATE, _oid(KERBEROS), 1, 1, _store({"ccache": ccache}), None, None
         )
-
-    def release(self) -> None:
-        """Release the credentials now; the default is their last reference."""
-        self._finalizer()
 
 
 class Context:
@@ -222,7 +211,7 @@ class Context:
         self._credentials = credentials
         self._mechanism = mechanism
         self._handle = c_void_p()
-        self._finalizer = _release_later(self, "gss_delete_sec_context", self._handle, None)
+        _release_later(self, "gss_delete_sec_context", self._handle, None)
         #: Whether both sides have proven their identity.
         self.complete = False
 
@@ -258,7 +247,7 @@ class Context:
 class _Name:
     def __init__(self) -> None:
         self.handle = c_void_p()
-        self._finalizer = _release_later(self, "gss_release_name", self.handle)
+        _release_later(self, "gss_release_name", self.handle)
 
     def __str__(self) -> str:
         answer = _Answer()
@@ -332,8 +321,7 @@ def _store(entries: Mapping[str, str]) -> _KeyValues:
     return _KeyValues(len(entries), elements)
 
 
-def _release_later(owner: object, function: str, *arguments: Any) -> Callable[[], Any]:
-    """Return a function that releases an object of the library once; it runs with the last reference at the latest."""
+def _release_later(owner: object, function: str, *arguments: Any) -> None:
+    """Release an object of the library with the last reference to its owner."""
     finalizer = weakref.finalize(owner, getattr(library(), function), byref(c_uint32()), *arguments)
     finalizer.atexit = False  # the end of the process releases everything
-    return finalizer
