@@ -61,7 +61,7 @@ def test_threads_with_one_keytab_get_its_credentials_one_after_the_other(monkeyp
 
     library = Library(gss_acquire_cred_from=acquire)
     monkeypatch.setattr(gssapi, "library", lambda: library)
-    threads = [threading.Thread(target=Tickets(keytab).find_principal) for keytab in ("/etc/ann.keytab", other)]
+    threads = [threading.Thread(target=Tickets(keytab).inquire) for keytab in ("/etc/ann.keytab", other)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -450,7 +450,7 @@ def discover(
         return replace(cluster, tokens=tokens, security=replace(cluster.security, kerberos=True))
     # The ticket names the user, as in Hadoop's own clients; $HADOOP_USER_NAME does not count. The cluster's rules
     # (hadoop.security.auth_to_local) may give its principal any name.
-    login = short_name(site.tickets.find_principal())
+    login = short_name(site.tickets.inquire()[0])
     cluster = _discover_by_ticket(found, KerberosAuthentication(login, login, site.tickets), site)
     if user in (None, "", cluster.login):
         return cluster

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from ...errors import ClusterUnreachable
 from ..fast_import import import_httpx
 from .origin import closed_jar, origin_of
-from .tickets import PROCESS_TICKETS, Tickets
+from .tickets import Tickets
 
 if TYPE_CHECKING:
     import httpx
@@ -40,19 +40,16 @@ def wants_negotiation(header: str) -> bool:
 
 
 class Negotiator:
-    """The tickets and cookies for some addresses.
+    """The cookies of some addresses, and what shows that they want a ticket or have taken it.
 
     Parameters
     ----------
     urls : iterable of str
         The configured addresses. No other address gets a ticket or a cookie.
-    tickets : Tickets, optional
-        Default: those of the process's ticket cache.
     """
 
-    def __init__(self, urls: Iterable[str], tickets: Tickets = PROCESS_TICKETS):
+    def __init__(self, urls: Iterable[str]):
         self._origins = frozenset(map(origin_of, urls))
-        self._tickets = tickets
         self._cookies: dict[str, str] = {}
         self._lock = threading.Lock()
 
@@ -75,19 +72,6 @@ class Negotiator:
     def requires_ticket(self, url: str, status: int, header: str) -> bool:
         """Return whether a response asks for a ticket, and its address may see one."""
         return status == 401 and wants_negotiation(header) and origin_of(url) in self._origins
-
-    def begin(self, url: str) -> "tuple[Context, str]":
-        """Return a security context with the service of an address, and the ``Authorization`` header for it.
-
-        Raises
-        ------
-        TicketMissing
-            There is no valid ticket, or the KDC gives none for this service.
-        KerberosRefused
-            The machine lacks Kerberos's library, or the keytab is of no use.
-        """
-        context, token = self._tickets.begin(urlsplit(url).hostname or "")
-        return context, f"Negotiate {base64.b64encode(token).decode()}"
 
     def confirm(self, context: "Context", url: str, header: str) -> None:
         """Check the proof of the service's own identity, if it sent one.
@@ -113,11 +97,11 @@ class Negotiator:
 
 
 def negotiation_options(urls: Iterable[str], tickets: Tickets) -> dict[str, Any]:
-    """Return the options of an httpx client that sends tickets to these addresses."""
+    """Return the options of an httpx client that sends tickets to these addresses, with errors as `Tickets.begin`."""
     import_httpx()
     import httpx
 
-    negotiator = Negotiator(urls, tickets)
+    negotiator = Negotiator(urls)
 
     class Negotiation(httpx.Auth):
         def auth_flow(self, request: "httpx.Request") -> Generator["httpx.Request", "httpx.Response", None]:
@@ -129,7 +113,8 @@ def negotiation_options(urls: Iterable[str], tickets: Tickets) -> dict[str, Any]
             if not negotiator.requires_ticket(url, response.status_code, headers.get("www-authenticate", "")):
                 return
             request.headers.pop("Cookie", None)
-            context, request.headers["Authorization"] = negotiator.begin(url)
+            context, token = tickets.begin(urlsplit(url).hostname or "")
+            request.headers["Authorization"] = f"Negotiate {base64.b64encode(token).decode()}"
             response = yield request
             negotiator.learn(url, response.headers.get("set-cookie", ""))
             if response.status_code < 400:

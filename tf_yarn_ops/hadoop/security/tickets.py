@@ -137,8 +137,10 @@ class Tickets:
     keytab: str | None = None
     principal: str | None = None
 
-    def find_principal(self) -> str:
-        """Return the principal, such as ``ann@EXAMPLE.COM``; get a ticket from the keytab if there is none.
+    def inquire(self) -> tuple[str, int]:
+        """Return the principal, ``ann@EXAMPLE.COM``, and the seconds for which its ticket is still valid.
+
+        Get a ticket from the keytab if there is none.
 
         Raises
         ------
@@ -147,11 +149,7 @@ class Tickets:
         KerberosRefused
             The machine lacks the library, or the keytab is of no use.
         """
-        return self._credentials()[1]
-
-    def inquire(self) -> tuple[str, int]:
-        """Return the principal, and the seconds for which its ticket is still valid; errors as `who`."""
-        return self._credentials()[0].inquire()
+        return self._credentials()[1:]
 
     def begin(self, host: str) -> "tuple[gssapi.Context, bytes]":
         """Return a SPNEGO context with the web service of a host, and the first token for it.
@@ -161,11 +159,11 @@ class Tickets:
         TicketMissing
             There is no valid ticket, or the KDC gives none for this service.
         KerberosRefused
-            As `who`.
+            As `inquire`.
         """
         from . import gssapi
 
-        credentials, name = self._credentials()
+        credentials, name, _ = self._credentials()
         try:
             return self._begin(f"HTTP@{host}", credentials)
         except gssapi.GssError as error:
@@ -193,17 +191,17 @@ class Tickets:
         Raises
         ------
         TicketMissing, KerberosRefused
-            As `who`.
+            As `inquire`.
         """
         from . import gssapi
 
-        credentials, _ = self._credentials()
+        credentials, *_ = self._credentials()
         try:
             credentials.copy_to(f"FILE:{path}")
         except gssapi.GssError as error:
             raise self._explain(error) from error
 
-    def _credentials(self) -> "tuple[gssapi.GssCredentials, str]":
+    def _credentials(self) -> "tuple[gssapi.GssCredentials, str, int]":
         from . import gssapi
 
         try:
@@ -213,7 +211,7 @@ class Tickets:
         except gssapi.GssError as error:
             raise self._explain(error) from error
         logger.debug("the Kerberos ticket of %s is valid for %s s", name, left)
-        return credentials, name
+        return credentials, name, left
 
     def _alone(self) -> threading.Lock:
         """Return the lock of the store: the library empties a cache in memory before it puts new tickets in."""
