@@ -12,6 +12,7 @@ Hadoop, "WebHDFS REST API" (GETDELEGATIONTOKEN) and "ResourceManager REST API" (
 import logging
 import socket
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -54,17 +55,15 @@ class DelegationTokens:
     def __init__(self) -> None:
         self._tokens: dict[str, Token] = {}
         self._cancels: list[tuple[str, Callable[[str], None], str]] = []
-        self._opened: list[FileSystem | KeyServer] = []
+        self._clients = ExitStack()
 
     def opened(self, client: Client) -> Client:
         """Keep a client of a file system or KMS, which `cancel` and `close` close; return it."""
-        self._opened.append(client)
-        return client
+        return self._clients.enter_context(closing(client))
 
     def close(self) -> None:
         """Close the clients of file systems and key servers; the tokens stay."""
-        while self._opened:
-            self._opened.pop().close()
+        self._clients.close()
 
     def got(self, text: str, what: str, cancel: Callable[[str], None]) -> Token:
         """Return the token of a text that a daemon gave; note how to cancel it."""
