@@ -26,7 +26,7 @@ _GROUP = 10_000
 _MOST_TAKEN, _MOST_BLOCKS = 128 * 1024, 100_000
 
 
-class NotALog(ValueError):
+class NotALog(Exception):
     """The file is not one of log aggregation, or is compressed in a way that is not supported."""
 
 
@@ -74,8 +74,6 @@ def read_aggregated_log(size: int, read: Callable[[int, int], bytes], container_
                     continue
                 yield from _log(_Bytes(_value(records)), name)
                 return
-    except NotALog:
-        raise
     except (EOFError, struct.error, zlib.error, ValueError) as error:  # a text that is not UTF-8, or not a number
         raise NotALog(f"not a complete file of log aggregation: {error}") from error
 

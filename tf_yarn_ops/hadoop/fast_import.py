@@ -27,14 +27,13 @@ def import_httpx() -> Any:
 def import_skein() -> Any:
     """Return the module ``skein``, without setuptools; where no other thread runs, its first call imports gRPC."""
     version: Any = types.ModuleType("distutils.version")
-    version.LooseVersion = _Version
+    version.LooseVersion = _RecentVersion
     package: Any = types.ModuleType("distutils")
     package.version = version
     stubs = {"distutils": package, "distutils.version": version}
     # Another thread could import gRPC meanwhile, and would find the stub.
     if "grpc" not in sys.modules and threading.active_count() == 1:
         stubs["grpc"] = grpc = types.ModuleType("grpc")
-        # Skein asks for the version whether it is below 1.18; this project needs 1.60.
         vars(grpc).update(__version__="1.60", __getattr__=_from_grpc)
     with stubbed(stubs, unless="skein"):
         import skein
@@ -66,11 +65,8 @@ def _from_grpc(name: str) -> Any:
     return getattr(importlib.import_module("grpc"), name)
 
 
-class _Version:
-    """The part of ``LooseVersion`` that Skein uses: whether the first version is below the second."""
-
-    def __init__(self, text: str):
-        self.numbers = [int(part) for part in text.split(".")[:2]]
+class _RecentVersion(str):
+    """Stands for ``LooseVersion``: Skein asks once, whether gRPC is below 1.18, and this project needs 1.60."""
 
     def __lt__(self, other: str) -> bool:
-        return self.numbers < _Version(other).numbers
+        return False

@@ -24,7 +24,6 @@ from ..runtime.common.web_address import safe_url
 
 #: Knox's services, as the last part of an address.
 _REST, _PAGES = "/resourcemanager", "/yarn"
-_SERVICES = (_REST, _PAGES)
 #: The NodeManagers' pages below the address of a gateway, and the logs there.
 _NODES, _LOGS = "/nodemanager", "/node/containerlogs/"
 #: What to do about a gateway that asks the standby of two ResourceManagers.
@@ -59,7 +58,7 @@ def place(address: str, path: str) -> str:
 
 def topology(address: str) -> str | None:
     """Return the address of a Knox topology, ``https://host:8443/gateway/default``; None for any other address."""
-    return next((address.removesuffix(service) for service in _SERVICES if address.endswith(service)), None)
+    return next((address.removesuffix(service) for service in (_REST, _PAGES) if address.endswith(service)), None)
 
 
 def tracking_page(address: str, application_id: str) -> str:
