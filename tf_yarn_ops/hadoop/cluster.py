@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ..errors import (
-    ApplicationNotFound,
     ClusterUnreachable,
     Fault,
     ResourceManagerUnknown,
@@ -32,7 +31,7 @@ from ..runtime.common.web_address import is_url
 from ..validation import ValueFault, check_faults, is_expanded, unexpected_position
 from . import gateway
 from .backend import Backend
-from .configuration import Configuration, system_user
+from .configuration import CROSS_PLATFORM_CLASSPATH, Configuration, system_user
 from .filesystem import FileSystem, MountedFileSystem
 from .local_jobs import LocalJobs, parse_folder
 from .resourcemanager import ResourceManager, is_active
@@ -505,7 +504,11 @@ def find_addresses(resourcemanager: str | None, environ: Mapping[str, str], site
     if urls := parse_addresses(text):
         return FoundCluster(urls, source)
     if environ.get("HADOOP_CONF_DIR"):
-        local = _read_directory(environ["HADOOP_CONF_DIR"], environ)
+        directory = environ["HADOOP_CONF_DIR"]
+        try:
+            local = Configuration.from_directory(directory, environ)
+        except (OSError, ValueError) as error:
+            raise ClusterUnreachable(f"HADOOP_CONF_DIR {directory} can't be read: {error}") from error
         if found := local.resourcemanagers():
             for url in found:
                 _check_url("yarn.resourcemanager.webapp.address", url)
@@ -557,21 +560,14 @@ def parse_addresses(text: str, scheme: str = "http", port: int = RESOURCEMANAGER
         A part is not an address.
     """
     urls = []
-    for part in (part.strip() for part in text.split(",")):
-        if not part:
-            continue
+    for part in filter(None, map(str.strip, text.split(","))):
         if part.startswith(SCHEME):
             return (part,)
         if "://" not in part:
             part = f"{scheme}://{part}" if ":" in part else f"{scheme}://{part}:{port}"
-        try:
-            split = urlsplit(part)
-            host = split.hostname or ""
-            valid = split.scheme in ("http", "https") and (split.port or 1) > 0
-            valid = valid and _HOST.fullmatch(host) is not None and not unexpected_position(part)
-        except ValueError:
-            valid = False
-        if not valid:
+        split = urlsplit(part if is_url(part) else "")
+        is_http = split.scheme in ("http", "https") and _HOST.fullmatch(split.hostname or "")
+        if not is_http or unexpected_position(part):
             raise SpecInvalid(
                 f"{part!r} is not the address of a ResourceManager; give http://host:8088, two as "
                 "http://host1:8088,http://host2:8088"
@@ -581,13 +577,6 @@ def parse_addresses(text: str, scheme: str = "http", port: int = RESOURCEMANAGER
         path = "" if path.startswith("/") and path.split("/")[1] in _OWN_PAGES else path
         urls.append(f"{split.scheme}://{split.netloc}{path}")
     return tuple(urls)
-
-
-def _read_directory(directory: str, environ: Mapping[str, str]) -> Configuration:
-    try:
-        return Configuration.from_directory(directory, environ)
-    except (OSError, ValueError) as error:
-        raise ClusterUnreachable(f"HADOOP_CONF_DIR {directory} can't be read: {error}") from error
 
 
 class ClusterAnswers(NamedTuple):
@@ -620,7 +609,7 @@ def _request_facts(client: ResourceManager) -> ClusterAnswers:
         conf_answer = pool.submit(read_conf, client)
         try:
             info = info_answer.result()
-        except (ApplicationNotFound, UnexpectedAnswer) as error:
+        except UnexpectedAnswer as error:
             raise ClusterUnreachable(
                 f"{client.addresses} answers, but is no YARN ResourceManager ({error}); "
                 "its address looks like http://host:8088, or at Knox like "
@@ -700,7 +689,7 @@ def build_cluster(answers: ClusterAnswers, found: FoundCluster, authentication: 
             bool(conf.get("yarn.log.server.url")) or conf.get("yarn.log-aggregation-enable") == "false",
         ),
         nodes=NodeFacts(
-            classpath=site.application_classpath or conf.application_classpath(),
+            classpath=site.application_classpath or conf.list("yarn.application.classpath") or CROSS_PLATFORM_CLASSPATH,
             resourcemanagers=known.resourcemanagers() if any(map(gateway.is_gateway, resourcemanagers)) else None,
             resourcemanager_services=next(filter(None, services), ()),
             token_renewer=site.token_renewer or conf.renewer(host) or known.renewer(host),

@@ -102,10 +102,6 @@ class Configuration:
         """Return the parts of a value that is separated by commas."""
         return _parts(self.get(name))
 
-    def application_classpath(self) -> tuple[str, ...]:
-        """Return ``yarn.application.classpath``, else Hadoop's cross-platform default."""
-        return self.list("yarn.application.classpath") or CROSS_PLATFORM_CLASSPATH
-
     def resourcemanagers(self) -> tuple[str, ...]:
         """Return the HTTP addresses of the ResourceManagers; empty when none is configured.
 
