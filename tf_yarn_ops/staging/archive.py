@@ -1,9 +1,8 @@
 """Pack a local folder into an archive, with the same bytes every time, so that the cache finds it again."""
 
 import gzip
-import os
 import tarfile
-from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 from ..errors import ClusterUnreachable, SpecInvalid
@@ -34,7 +33,7 @@ def pack(folder: Path, target: Path) -> None:
             gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=1, mtime=0) as compressed,
             tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as archive,
         ):
-            for path in _walk(folder):
+            for path in sorted(folder.rglob("*")):
                 _add(archive, path, str(path.relative_to(folder)))
     except (FileNotFoundError, PermissionError) as error:
         raise SpecInvalid(f"{folder} can't be packed: {error}") from error
@@ -49,15 +48,5 @@ def _add(archive: tarfile.TarFile, path: Path, name: str) -> None:
     member.mtime, member.uid, member.gid, member.uname, member.gname = 0, 0, 0, "", ""
     if member.islnk():
         member.type, member.linkname, member.size = tarfile.REGTYPE, "", path.stat().st_size
-    if member.isreg():
-        with path.open("rb") as content:
-            archive.addfile(member, content)
-    else:
-        archive.addfile(member)
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    for parent, folders, files in os.walk(folder):
-        folders.sort()
-        for name in sorted([*folders, *files]):
-            yield Path(parent, name)
+    with path.open("rb") if member.isreg() else nullcontext() as content:
+        archive.addfile(member, content)

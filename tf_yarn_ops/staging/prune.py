@@ -56,9 +56,7 @@ def list_cache(staging: StagingDirectory) -> list[CachedFile]:
     )
 
 
-def prune_cache(
-    staging: StagingDirectory, unused_days: float = UNUSED_DAYS, now: float | None = None
-) -> list[CachedFile]:
+def prune_cache(staging: StagingDirectory, unused_days: float = UNUSED_DAYS) -> list[CachedFile]:
     """Delete files that were not used for long, and unfinished uploads.
 
     Parameters
@@ -66,19 +64,16 @@ def prune_cache(
     staging : StagingDirectory
     unused_days : float, optional
         Default 30. A running application needs its files until it ends, so give more days than any application runs.
-    now : float, optional
-        Seconds since the epoch. Default: now.
 
     Returns
     -------
     list of CachedFile
         The deleted files.
     """
-    now = time.time() if now is None else now
     deleted = []
     for file in list_cache(staging):
         limit = _ABANDONED_DAYS if file.abandoned else unused_days
-        if now - file.used_at > limit * DAY and staging.filesystem.delete(file.path):
+        if time.time() - file.used_at > limit * DAY and staging.filesystem.delete(file.path):
             deleted.append(file)
             folder = file.path.rpartition("/")[0]
             if not staging.filesystem.list(folder):

@@ -144,7 +144,7 @@ class ApplicationDirectory:
         if status is None:
             raise SubmissionRejected(f"{path} vanished right after it was written")
         return LocalResource(
-            self._cluster.storage.filesystem + path, status.length, status.modified, type=type_of(Path(path).name)
+            self._cluster.storage.filesystem + path, status.length, status.modified, type=type_of(name)
         )
 
     def discard(self) -> None:
@@ -167,13 +167,11 @@ class StagingDirectory:
     Parameters
     ----------
     cluster : Cluster
-    filesystem : FileSystem, optional
-        Default: `Cluster.open_filesystem`.
     """
 
-    def __init__(self, cluster: Cluster, filesystem: FileSystem | None = None):
+    def __init__(self, cluster: Cluster):
         self.cluster = cluster
-        self.filesystem = filesystem or cluster.open_filesystem()
+        self.filesystem = cluster.open_filesystem()
         self.cache = f"{cluster.staging}/{CACHE_FOLDER}"
         self._trusted = {cluster.user, *filter(None, [cluster.site.trusted_owner])}
         self._known: dict[str, FileStatus | None] = {}
