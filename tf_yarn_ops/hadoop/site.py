@@ -39,6 +39,7 @@ class SiteFault(FaultCode):
     NOT_A_URL = "{given!r} is not a URL such as hdfs://namenode:8020"
     TWO_LOGINS = "a gateway gets a token or a password; remove this setting or {other}"
     NO_SETTINGS = "has no settings: each line is NAME: VALUE"
+    NOT_CERTIFICATES = "{file} can't be read as certificates in PEM format: {error}"
     NO_TIMEOUT = "0 would wait without end; give a number of seconds"
 
 

@@ -11,8 +11,9 @@ import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import Fault, FaultCode, SpecInvalid, why_unreadable
+from ..errors import Fault, SpecInvalid, why_unreadable
 from ..runtime.common.clock import utc_time
+from .site import SiteFault
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -46,15 +47,9 @@ class Certificate(NamedTuple):
     ends: float
 
 
-class TlsFault(FaultCode):
-    """Fault codes for the settings of a connection."""
-
-    NOT_CERTIFICATES = "{file} can't be read as certificates in PEM format: {error}"
-
-
 def not_certificates(file: str, error: Exception) -> SpecInvalid:
     """Return the fault of a ``ca_file``."""
-    return SpecInvalid(Fault("ca_file", TlsFault.NOT_CERTIFICATES, {"file": file, "error": why_unreadable(error)}))
+    return SpecInvalid(Fault("ca_file", SiteFault.NOT_CERTIFICATES, {"file": file, "error": why_unreadable(error)}))
 
 
 def read_authorities(file: str) -> str:
