@@ -5,7 +5,7 @@ import textwrap
 
 from ..declaration import OPTION_SECTIONS, Option
 from ..job.options import OPTIONS
-from ..runtime.common.reasons import OUTCOMES
+from ..runtime.common.reasons import Reason
 from .parameters import DESIGN, JOB_OPTIONS, SUBMISSION, help_of, names_of, shown_default, value_of
 
 SYNOPSIS = "ytf-submit [OPTIONS] -r <cluster_requirement> <task_command>"
@@ -124,8 +124,8 @@ def manual_page(width: int | None = None) -> str:
     sections = {title: [row for row in (*JOB_OPTIONS, *SUBMISSION) if row.section == name]
                 for name, title in OPTION_SECTIONS.items()}  # fmt: skip
     codes: dict[int, list[str]] = {}
-    for reason, outcome in OUTCOMES.items():
-        codes.setdefault(outcome.exit_code, []).append(reason.value)
+    for reason in Reason:
+        codes.setdefault(reason.exit_code, []).append(reason.value)
     return _PAGE.format(
         purpose=fill(_PURPOSE, 4),
         synopsis=SYNOPSIS,

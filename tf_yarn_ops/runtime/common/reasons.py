@@ -5,11 +5,11 @@ Engines map a reason to their own status; nothing else decides whether to try ag
 
 import enum
 import re
-from typing import NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 
-class Outcome(NamedTuple):
-    """The row of a reason.
+class Reason(str, enum.Enum):
+    """Why a job ended; the value is the name in reports, logs and documents.
 
     Attributes
     ----------
@@ -26,93 +26,61 @@ class Outcome(NamedTuple):
     retryable: bool
     hint: str
 
+    def __new__(cls, name: str, *outcome: Any) -> "Reason":
+        reason = str.__new__(cls, name)
+        reason._value_ = name
+        reason.exit_code, reason.retryable, reason.hint = outcome
+        return reason
 
-class Reason(str, enum.Enum):
-    """Why a job ended; the value is the name in reports, logs and documents."""
-
-    SUCCEEDED = "SUCCEEDED"
-    TASK_FAILED = "TASK_FAILED"
-    SPEC_INVALID = "SPEC_INVALID"
-    SUBMISSION_REJECTED = "SUBMISSION_REJECTED"
-    RESOURCES_IMPOSSIBLE = "RESOURCES_IMPOSSIBLE"
-    ENVIRONMENT_INVALID = "ENVIRONMENT_INVALID"
-    CLUSTER_UNREACHABLE = "CLUSTER_UNREACHABLE"
-    QUEUE_TIMEOUT = "QUEUE_TIMEOUT"
-    ALLOCATION_TIMEOUT = "ALLOCATION_TIMEOUT"
-    REGISTRATION_TIMEOUT = "REGISTRATION_TIMEOUT"
-    HEARTBEAT_LOST = "HEARTBEAT_LOST"
-    CONTAINER_LOST = "CONTAINER_LOST"
-    PREEMPTED = "PREEMPTED"
-    NODE_LOST = "NODE_LOST"
-    AM_FAILED = "AM_FAILED"
-    OUT_OF_MEMORY = "OUT_OF_MEMORY"
-    EXECUTION_TIMEOUT = "EXECUTION_TIMEOUT"
-    STALLED = "STALLED"
-    TOTAL_TIMEOUT = "TOTAL_TIMEOUT"
-    LEASE_EXPIRED = "LEASE_EXPIRED"
-    COMMIT_FAILED = "COMMIT_FAILED"
-    COMMIT_REFUSED = "COMMIT_REFUSED"
-    KILLED = "KILLED"
-    SUPERSEDED = "SUPERSEDED"
-    LOST = "LOST"
-    UNKNOWN_REASON = "UNKNOWN_REASON"
-
-    @property
-    def exit_code(self) -> int:
-        return OUTCOMES[self].exit_code
-
-    @property
-    def retryable(self) -> bool:
-        return OUTCOMES[self].retryable
-
-    @property
-    def hint(self) -> str:
-        return OUTCOMES[self].hint
-
-
-OUTCOMES = {
-    Reason.SUCCEEDED: Outcome(0, False, "Nothing to do."),
-    Reason.TASK_FAILED: Outcome(1, False, "Read the failed task's log and correct the program: it ended by itself."),
-    Reason.SPEC_INVALID: Outcome(2, False, "Correct what the message names."),
-    Reason.SUBMISSION_REJECTED: Outcome(3, False, "Correct the queue, node label, rights or limits in the message."),
-    Reason.RESOURCES_IMPOSSIBLE: Outcome(3, False, "Ask for less; the message says what the cluster has."),
-    Reason.ENVIRONMENT_INVALID: Outcome(
-        2,
-        False,
-        "Use an environment with Python 3.9 or later: venv:///folder or "
-        "python:///path of every node, or an archive with bin/python.",
-    ),
-    Reason.CLUSTER_UNREACHABLE: Outcome(4, True, "Check the addresses of the ResourceManager and the NameNode."),
-    Reason.QUEUE_TIMEOUT: Outcome(5, True, "Submit again later or to another queue, or raise queue_timeout."),
-    Reason.ALLOCATION_TIMEOUT: Outcome(5, True, "Submit again when all tasks have room at once, or ask for less."),
-    Reason.REGISTRATION_TIMEOUT: Outcome(
-        5, True, "Read the containers' logs; open the coordinator's ports, or raise registration_timeout."
-    ),
-    Reason.HEARTBEAT_LOST: Outcome(5, True, "Check the node of the silent task and the task's log, then submit again."),
-    Reason.CONTAINER_LOST: Outcome(5, True, "Find in the NodeManager's log what ended the containers; submit again."),
-    Reason.PREEMPTED: Outcome(5, True, "Use a queue with guaranteed capacity, or raise max_container_losses."),
-    Reason.NODE_LOST: Outcome(5, True, "Submit again: a node left the cluster."),
-    Reason.AM_FAILED: Outcome(5, True, "Read application.driver.log, then application.master.log, and submit again."),
-    Reason.OUT_OF_MEMORY: Outcome(6, False, "Raise the memory of the task type in the message."),
-    Reason.EXECUTION_TIMEOUT: Outcome(7, False, "Raise execution_timeout, or find out why the training hangs."),
-    Reason.STALLED: Outcome(
-        7, False, "Find the hang in the Python stacks at the end of each task's log, or raise stall_timeout."
-    ),
-    Reason.TOTAL_TIMEOUT: Outcome(7, False, "Raise total_timeout, or find out why the job takes so long."),
-    Reason.LEASE_EXPIRED: Outcome(
-        5, True, "Find out why the client in the message ended, or could not reach YARN, and submit again."
-    ),
-    Reason.COMMIT_FAILED: Outcome(
-        5, True, "Check the file system of the output and submit again; the working folder keeps the work."
-    ),
-    Reason.COMMIT_REFUSED: Outcome(3, False, "Correct what the message names; the working folder keeps the work."),
-    Reason.KILLED: Outcome(8, False, "Submit again if the kill was a mistake."),
-    Reason.SUPERSEDED: Outcome(8, False, "Follow the newer application of the same training."),
-    Reason.LOST: Outcome(9, False, "Check the output before you submit again."),
-    Reason.UNKNOWN_REASON: Outcome(
-        1, False, "Use the release that has submitted the job: this one is older, and does not know the reason."
-    ),
-}
+    SUCCEEDED = "SUCCEEDED", 0, False, "Nothing to do."
+    TASK_FAILED = "TASK_FAILED", 1, False, "Read the failed task's log and correct the program: it ended by itself."
+    SPEC_INVALID = "SPEC_INVALID", 2, False, "Correct what the message names."
+    SUBMISSION_REJECTED = (
+        "SUBMISSION_REJECTED", 3, False, "Correct the queue, node label, rights or limits in the message."
+    )  # fmt: skip
+    RESOURCES_IMPOSSIBLE = "RESOURCES_IMPOSSIBLE", 3, False, "Ask for less; the message says what the cluster has."
+    ENVIRONMENT_INVALID = (
+        "ENVIRONMENT_INVALID", 2, False, "Use an environment with Python 3.9 or later: venv:///folder or python:///path "
+        "of every node, or an archive with bin/python."
+    )  # fmt: skip
+    CLUSTER_UNREACHABLE = "CLUSTER_UNREACHABLE", 4, True, "Check the addresses of the ResourceManager and the NameNode."
+    QUEUE_TIMEOUT = "QUEUE_TIMEOUT", 5, True, "Submit again later or to another queue, or raise queue_timeout."
+    ALLOCATION_TIMEOUT = (
+        "ALLOCATION_TIMEOUT", 5, True, "Submit again when all tasks have room at once, or ask for less."
+    )  # fmt: skip
+    REGISTRATION_TIMEOUT = (
+        "REGISTRATION_TIMEOUT", 5, True, "Read the containers' logs; open the coordinator's ports, or raise "
+        "registration_timeout."
+    )  # fmt: skip
+    HEARTBEAT_LOST = (
+        "HEARTBEAT_LOST", 5, True, "Check the node of the silent task and the task's log, then submit again."
+    )  # fmt: skip
+    CONTAINER_LOST = "CONTAINER_LOST", 5, True, "Find in the NodeManager's log what ended the containers; submit again."
+    PREEMPTED = "PREEMPTED", 5, True, "Use a queue with guaranteed capacity, or raise max_container_losses."
+    NODE_LOST = "NODE_LOST", 5, True, "Submit again: a node left the cluster."
+    AM_FAILED = "AM_FAILED", 5, True, "Read application.driver.log, then application.master.log, and submit again."
+    OUT_OF_MEMORY = "OUT_OF_MEMORY", 6, False, "Raise the memory of the task type in the message."
+    EXECUTION_TIMEOUT = "EXECUTION_TIMEOUT", 7, False, "Raise execution_timeout, or find out why the training hangs."
+    STALLED = (
+        "STALLED", 7, False, "Find the hang in the Python stacks at the end of each task's log, or raise stall_timeout."
+    )  # fmt: skip
+    TOTAL_TIMEOUT = "TOTAL_TIMEOUT", 7, False, "Raise total_timeout, or find out why the job takes so long."
+    LEASE_EXPIRED = (
+        "LEASE_EXPIRED", 5, True, "Find out why the client in the message ended, or could not reach YARN, and "
+        "submit again."
+    )  # fmt: skip
+    COMMIT_FAILED = (
+        "COMMIT_FAILED", 5, True, "Check the file system of the output and submit again; the working folder keeps "
+        "the work."
+    )  # fmt: skip
+    COMMIT_REFUSED = "COMMIT_REFUSED", 3, False, "Correct what the message names; the working folder keeps the work."
+    KILLED = "KILLED", 8, False, "Submit again if the kill was a mistake."
+    SUPERSEDED = "SUPERSEDED", 8, False, "Follow the newer application of the same training."
+    LOST = "LOST", 9, False, "Check the output before you submit again."
+    UNKNOWN_REASON = (
+        "UNKNOWN_REASON", 1, False, "Use the release that has submitted the job: this one is older, and does not "
+        "know the reason."
+    )  # fmt: skip
 
 
 class StartFault(NamedTuple):
