@@ -6,6 +6,7 @@ types, ranges and defaults. What does not fit is left out and logged once. The c
 again, because reports come from YARN as text.
 """
 
+import contextlib
 import enum
 import errno
 import functools
@@ -29,6 +30,7 @@ from typing import (
     NamedTuple,
     Optional,
     Sequence,
+    Tuple,
     Union,
     get_args,
     get_origin,
@@ -286,16 +288,15 @@ def fit_document(kind: Any, document: Mapping[str, Any], what: str) -> Dict[str,
         As in `read_fields`.
     """
     unfit: List[str] = []
-    readers, found = _fields(kind, True), {}
+    fields, found = _fields(kind, True), {}
     for name, value in document.items():
-        field = readers.get(name)
-        if field is None:
+        if name not in fields:
             found.update(plain_values({name: value}))
         elif value is None:
             found[name] = None
         else:
             try:
-                found[name] = field.read(value, unfit)
+                found[name] = fields[name][0](value, unfit)
             except _Unfit:
                 unfit.append(name)
     _log_unfit(what, unfit)
@@ -329,32 +330,25 @@ def _logged(what: str) -> List[str]:
     return []
 
 
-class _Field(NamedTuple):
-    read: _Reader
-    default: Any
-    required: bool
+#: Stands for the default of a field that must be there.
+_REQUIRED = object()
 
 
 @functools.lru_cache(maxsize=None)
-def _fields(kind: Any, as_mapping: bool) -> Mapping[str, _Field]:
-    import dataclasses
+def _fields(kind: Any, as_mapping: bool) -> Mapping[str, Tuple[_Reader, Any]]:
+    """Return reader and default, a plain value or `_REQUIRED`, of each field of a class."""
+    if hasattr(kind, "_field_defaults"):
+        defaults = kind._field_defaults  # of a NamedTuple
+    else:
+        from dataclasses import MISSING, fields
 
-    hints = get_type_hints(kind, include_extras=True)
-    found = {}
-    for name, default in _defaults(kind).items():
-        required = default is dataclasses.MISSING
-        found[name] = _Field(_reader(hints[name], as_mapping), None if required else plain_values(default), required)
-    return found
-
-
-def _defaults(kind: Any) -> Dict[str, Any]:
-    import dataclasses
-
-    if hasattr(kind, "_field_defaults"):  # a NamedTuple
-        return {name: kind._field_defaults.get(name, dataclasses.MISSING) for name in kind._fields}
+        defaults = {field.name: field.default for field in fields(kind) if field.default is not MISSING}
+        defaults.update(
+            (field.name, field.default_factory()) for field in fields(kind) if callable(field.default_factory)
+        )
     return {
-        field.name: field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
-        for field in dataclasses.fields(kind)
+        name: (_reader(hint, as_mapping), plain_values(defaults[name]) if name in defaults else _REQUIRED)
+        for name, hint in get_type_hints(kind, include_extras=True).items()
     }
 
 
@@ -366,7 +360,7 @@ def _object(kind: Any, as_mapping: bool) -> _Reader:
         if not isinstance(value, abc.Mapping):
             raise _Unfit(kind.__name__)
         found = {}
-        for name, (reader, default, required) in fields.items():
+        for name, (reader, default) in fields.items():
             given = value.get(name)
             if given is not None:
                 try:
@@ -374,7 +368,7 @@ def _object(kind: Any, as_mapping: bool) -> _Reader:
                     continue
                 except _Unfit:
                     unfit.append("%s.%s" % (kind.__name__, name))
-            if required:
+            if default is _REQUIRED:
                 raise _Unfit("%s lacks %s" % (kind.__name__, name))
             if as_mapping and (default is not None or name in value):
                 found[name] = default
@@ -421,10 +415,8 @@ def _choice(readers: List[_Reader]) -> _Reader:
 
     def choose(value: Any, unfit: List[str]) -> Any:
         for read in readers:
-            try:
+            with contextlib.suppress(_Unfit):
                 return read(value, unfit)
-            except _Unfit:
-                continue
         raise _Unfit
 
     return choose
