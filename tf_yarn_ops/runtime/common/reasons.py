@@ -40,8 +40,8 @@ class Reason(str, enum.Enum):
     )  # fmt: skip
     RESOURCES_IMPOSSIBLE = "RESOURCES_IMPOSSIBLE", 3, False, "Ask for less; the message says what the cluster has."
     ENVIRONMENT_INVALID = (
-        "ENVIRONMENT_INVALID", 2, False, "Use an environment with Python 3.9 or later: venv:///folder or python:///path "
-        "of every node, or an archive with bin/python."
+        "ENVIRONMENT_INVALID", 2, False, "Use an environment with Python 3.9 or later: venv:///folder or "
+        "python:///path of every node, or an archive with bin/python."
     )  # fmt: skip
     CLUSTER_UNREACHABLE = "CLUSTER_UNREACHABLE", 4, True, "Check the addresses of the ResourceManager and the NameNode."
     QUEUE_TIMEOUT = "QUEUE_TIMEOUT", 5, True, "Submit again later or to another queue, or raise queue_timeout."
