@@ -24,7 +24,7 @@ from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.tensorboard import page_script
 from tf_yarn_ops.runtime.tensorboard.event_copies import EventCopies
 from tf_yarn_ops.runtime.tensorboard.front import Front
-from tf_yarn_ops.runtime.tensorboard.tensorboard_task import LINK, follow_copies, follow_link
+from tf_yarn_ops.runtime.tensorboard.tensorboard_task import LINK, follow_link, refresh_copies
 from tf_yarn_ops.terminal.summary import describe_tensorboard
 
 #: Answers a request with what it has received, and the page like TensorBoard.
@@ -270,7 +270,7 @@ def test_board_follows_the_result_of_its_own_application(tmp_path, monkeypatch, 
 
     def follow():
         follow_link(work, plan)
-        follow_copies(copies, files, plan)
+        refresh_copies(copies, files, plan)
         return {os.readlink(LINK), copies.path}
 
     assert follow() == {work}

@@ -114,17 +114,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         method, kind = self.command, self.headers.get("Content-Type")
         post = page_script.decode_post(body) if method == "PUT" else None
         if post is not None:
-            method, kind, body = "POST", post.type, post.body
-        headers = {
-            name: value
-            for name, value in self.headers.items()
-            if name.lower() not in _OWN and name.lower() != "content-type"
-        }
+            method, (kind, body) = "POST", post
+        is_page = path in ("/", "/index.html")
+        left_out = {*_OWN, "content-type", *(["accept-encoding"] if is_page else [])}
+        headers = {name: value for name, value in self.headers.items() if name.lower() not in left_out}
         if kind:
             headers["Content-Type"] = kind
-        is_page = path in ("/", "/index.html")
-        if is_page:
-            headers = {name: value for name, value in headers.items() if name.lower() != "accept-encoding"}
         connection = http.client.HTTPConnection("127.0.0.1", self.server.target, timeout=FRONT_SECONDS)
         try:
             connection.request(method, self.path, body or None, headers)
@@ -168,9 +163,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _begin(self, status: int, headers: Dict[str, str], length: int) -> None:
         self.send_response(status)
-        for name, value in headers.items():
+        own = {**_OWN_HEADERS, "Content-Length": str(length), "Connection": "close"}
+        for name, value in {**own, **headers}.items():
             self.send_header(name, value)
-        for name, value in (*_OWN_HEADERS.items(), ("Content-Length", str(length)), ("Connection", "close")):
-            if name not in headers:
-                self.send_header(name, value)
         self.end_headers()

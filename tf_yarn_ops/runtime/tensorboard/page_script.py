@@ -3,7 +3,7 @@
 import base64
 import binascii
 import json
-from typing import NamedTuple, Optional
+from typing import Optional, Tuple
 
 from .tensorboard_program import with_relative_fonts
 
@@ -78,18 +78,11 @@ SCRIPT = (
 )
 
 
-class Post(NamedTuple):
-    """The POST in a body of `CONTENT_TYPE`: the type of its body, and the body."""
-
-    type: str
-    body: bytes
-
-
-def decode_post(line: bytes) -> Optional[Post]:
-    """Return the POST that a PUT carries; None for any other body."""
+def decode_post(line: bytes) -> Optional[Tuple[str, bytes]]:
+    """Return type and body of the POST that the body of a PUT carries, one of `CONTENT_TYPE`; None for any other."""
     try:
         document = json.loads(line)
-        return Post(str(document["type"]), base64.b64decode(document["body"], validate=True))
+        return str(document["type"]), base64.b64decode(document["body"], validate=True)
     except (ValueError, KeyError, TypeError, binascii.Error, RecursionError):
         return None
 
@@ -97,6 +90,4 @@ def decode_post(line: bytes) -> Optional[Post]:
 def add_script(page: bytes) -> bytes:
     """Return TensorBoard's page with the script as the first one, and with fonts that a proxy finds."""
     head, tag, rest = page.partition(b"<head>")
-    if not tag:
-        return page
-    return head + tag + b'<script src="%s"></script>' % PATH.encode() + with_relative_fonts(rest)
+    return page if not tag else head + tag + b'<script src="%s"></script>' % PATH.encode() + with_relative_fonts(rest)

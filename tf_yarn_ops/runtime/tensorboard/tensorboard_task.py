@@ -48,17 +48,16 @@ def main(arguments: List[str]) -> int:
     job = read_job()
     plan = job.tensorboard
     assert plan is not None
-    logdir, mirror, moves = plan.logdir, None, None
+    logdir, moves = plan.logdir, None
+    follow: Optional[Callable[[], object]] = None
     if job.commit and logdir == job.output:
         moves, logdir = job.commit, job.commit.working_url(os.environ["YTF_APPLICATION_ID"])
     namenodes = job.namenodes.get(urlsplit(logdir).netloc) if urlsplit(logdir).scheme == "hdfs" else None
-    follow: Callable[[], None] = stay
     if namenodes:
         files = Hdfs(namenodes, job.user, os.environ, job.authorities)
-        mirror = EventCopies(files, urlsplit(logdir).path, COPIES)
         log_line("event files below %s are copied into this container", logdir)
-        follow = partial(follow_copies, mirror, files, moves)
-        copy(mirror, follow)
+        follow = partial(refresh_copies, EventCopies(files, urlsplit(logdir).path, COPIES), files, moves)
+        try_to(follow)
         logdir = COPIES
     elif moves and not moves.location:
         os.symlink(logdir, LINK)
@@ -84,8 +83,8 @@ def main(arguments: List[str]) -> int:
     except OSError as error:
         log_line("tensorboard can't be started: %s; install it into the environment of the job", error.strerror)
         return 127
-    if mirror or moves:
-        threading.Thread(target=keep_copying, args=(mirror, follow), daemon=True).start()
+    if follow:
+        threading.Thread(target=keep_following, args=(follow,), daemon=True).start()
     if until_it_listens(board, port):
         serve_front(job, port)
     code = board.wait()
@@ -117,14 +116,11 @@ def find_result(files: Union[Hdfs, LocalFolder], plan: CommitPlan) -> Optional[s
     return None
 
 
-def stay() -> None:
-    """Read on where TensorBoard reads."""
-
-
-def follow_copies(mirror: EventCopies, files: Hdfs, plan: Optional[CommitPlan]) -> None:
-    """Let the copies follow the working folder to the place where it is committed."""
-    if plan and not files.exists(mirror.path) and (result := find_result(files, plan)):
-        mirror.path = result
+def refresh_copies(copies: EventCopies, files: Hdfs, plan: Optional[CommitPlan]) -> None:
+    """Copy new event files, also of a working folder from the place where it is committed."""
+    if plan and not files.exists(copies.path) and (result := find_result(files, plan)):
+        copies.path = result
+    copies.refresh()
 
 
 def follow_link(working: str, plan: CommitPlan) -> None:
@@ -137,25 +133,23 @@ def follow_link(working: str, plan: CommitPlan) -> None:
         os.replace(LINK + ".new", LINK)
 
 
-def keep_copying(mirror: Optional[EventCopies], follow: Callable[[], None]) -> None:
-    """Copy new event files for ever."""
+def keep_following(follow: Callable[[], object]) -> None:
+    """Follow the event files for ever."""
     while True:
         began = time.monotonic()
-        copy(mirror, follow)
+        try_to(follow)
         time.sleep(max(COPY_INTERVAL, COPY_REST * (time.monotonic() - began)))
 
 
 _last_fault: Optional[str] = None
 
 
-def copy(mirror: Optional[EventCopies], follow: Callable[[], None]) -> None:
-    """Copy new event files once; log a fault when it is another one than last time."""
+def try_to(follow: Callable[[], object]) -> None:
+    """Follow the event files once; log a fault when it is another one than last time."""
     global _last_fault
+    fault = None
     try:
         follow()
-        if mirror:
-            mirror.refresh()
-        fault = None
     except OSError as error:
         fault = str(error)
         if fault != _last_fault:
