@@ -4,8 +4,9 @@
 """
 
 import html
+import itertools
 import math
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..common.clock import duration, utc_clock
 from ..common.escaping import escape_controls
@@ -42,13 +43,6 @@ def text(value: Any) -> str:
     return html.escape(escape_controls(str(value)), quote=True)
 
 
-class _Bar(NamedTuple):
-    look: str
-    begin: float
-    end: float
-    tip: str
-
-
 def draw_timeline(document: Mapping[str, Any], groups: Sequence[AlikeTasks]) -> str:
     """Return one bar for each task or group from the submission to the end; a piece shows times, host and exit.
 
@@ -79,40 +73,37 @@ def draw_timeline(document: Mapping[str, Any], groups: Sequence[AlikeTasks]) -> 
 def _row(
     name: str, task: Mapping[str, Any], begin: float, am: Tuple[float, float], end: float, submitted: Optional[float]
 ) -> str:
-    events = _events(task)
-    bars: List[_Bar] = []
+    scale, drawn, marks = 100.0 / (end - begin), "", ""
+
+    def draw_bar(look: str, since: float, until: float, tip: str) -> str:
+        if not look or until < since:
+            return ""
+        return (
+            f'<rect class="{look}" x="{(since - begin) * scale:.3f}%" y="2" height="14" '
+            f'width="{max(0.15, (until - since) * scale):.3f}%" data-tip="{text(tip)}"/>'
+        )
+
     if submitted:
-        bars.append(_Bar("queue", submitted, am[0], f"{name}: the job waits in the queue\n{_span(submitted, am[0])}"))
+        drawn += draw_bar("queue", submitted, am[0], f"{name}: the job waits in the queue\n{_span(submitted, am[0])}")
     if am[1] > am[0]:
-        bars.append(_Bar("am", *am, f"{name}: the application master starts\n{_span(*am)}"))
-    marks = []
-    for number, event in enumerate(events):
-        following = events[number + 1] if number + 1 < len(events) else None
-        look, words = _STYLES.get(event["kind"], ("", event["kind"]))
-        until = following["at"] if following else end
-        if event["kind"] in ENDS:
-            marks.append((event, _ending(name, event)))
-            if following is None:
-                continue
-        ending = f"\n{_how(following)}" if following and event["kind"] == RUNNING and following["kind"] in ENDS else ""
-        tip = f"{name} {words}{_where(event)}\n{_span(event['at'], until)}{_because(event)}{ending}"
-        bars.append(_Bar(look, event["at"], until, tip))
-    scale = 100.0 / (end - begin)
-    drawn = "".join(
-        f'<rect class="{bar.look}" x="{(bar.begin - begin) * scale:.3f}%" y="2" height="14" '
-        f'width="{max(0.15, (bar.end - bar.begin) * scale):.3f}%" data-tip="{text(bar.tip)}"/>'
-        for bar in bars
-        if bar.look and bar.end >= bar.begin
-    )
-    drawn += "".join(
-        f'<rect class="mark {text(event["kind"])}" x="{min(99.4, (event["at"] - begin) * scale):.3f}%" y="0" '
-        f'width="0.6%" height="18" data-tip="{text(tip)}"/>'
-        for event, tip in marks
-    )
+        drawn += draw_bar("am", *am, f"{name}: the application master starts\n{_span(*am)}")
+    events = _events(task)
+    for event, following in itertools.zip_longest(events, events[1:]):
+        kind, since, until = event["kind"], event["at"], following["at"] if following else end
+        if kind in ENDS:
+            marks += (
+                f'<rect class="mark {text(kind)}" x="{min(99.4, (since - begin) * scale):.3f}%" y="0" '
+                f'width="0.6%" height="18" data-tip="{text(_ending(name, event))}"/>'
+            )
+        if following or kind not in ENDS:
+            look, words = _STYLES.get(kind, ("", kind))
+            ending = f"\n{_how(following)}" if following and kind == RUNNING and following["kind"] in ENDS else ""
+            tip = f"{name} {words}{_where(event)}\n{_span(since, until)}{_because(event)}{ending}"
+            drawn += draw_bar(look, since, until, tip)
     return (
         f'<div class="row" data-key="{text(name)}" data-task="{text(name)}"><span class="name">{text(name)}</span>'
         f'<svg role="img" tabindex="0" aria-label="{text(name)}: {text(task.get("state"))}, with times">'
-        f'<rect class="track" width="100%" y="2" height="14"/>{drawn}</svg></div>'
+        f'<rect class="track" width="100%" y="2" height="14"/>{drawn}{marks}</svg></div>'
     )
 
 
@@ -120,20 +111,9 @@ def _events(task: Mapping[str, Any]) -> List[Mapping[str, Any]]:
     """Return the events of a task; those of a report that has none are its last start and end."""
     if task.get("events"):
         return sorted(task["events"], key=lambda event: float(event["at"]))
-    events: List[Mapping[str, Any]] = []
-    if task.get("started_at"):
-        events.append({"kind": RUNNING, "at": task["started_at"], "host": task.get("host")})
-        if task.get("finished_at"):
-            events.append(
-                {
-                    "kind": task.get("state"),
-                    "at": task["finished_at"],
-                    "host": task.get("host"),
-                    "exit_code": task.get("exit_code"),
-                    "signal": task.get("signal"),
-                }
-            )
-    return events
+    start = {"kind": RUNNING, "at": task.get("started_at"), "host": task.get("host")}
+    end = {**task, "kind": task.get("state"), "at": task.get("finished_at")}
+    return [start, end] if start["at"] and end["at"] else [start] if start["at"] else []
 
 
 def _span(begin: float, end: float) -> str:
@@ -141,8 +121,8 @@ def _span(begin: float, end: float) -> str:
 
 
 def _where(event: Mapping[str, Any]) -> str:
-    where = f" on {event['host']}" if event.get("host") else ""
-    return where + (f", round {event['round']}" if event.get("round") else "")
+    host, number = event.get("host"), event.get("round")
+    return (f" on {host}" if host else "") + (f", round {number}" if number else "")
 
 
 def _because(event: Mapping[str, Any]) -> str:

@@ -125,7 +125,7 @@ def render_parts(document: Mapping[str, Any], *, live: bool, board: str = BOARD,
         "tasks": _tasks(shown, live) + rest,
         "metrics": _metrics(document),
         "cluster": _cluster(document.get("cluster_spec") or {}),
-        "options": _listing(document.get("options") or {}),
+        "options": f"<pre>{text(json.dumps(document.get('options') or {}, indent=2, ensure_ascii=False))}</pre>",
         "versions": _table(document.get("versions") or {}),
         "foot": _foot(document),
     }
@@ -363,10 +363,6 @@ def _metrics(document: Mapping[str, Any]) -> str:
 def _cluster(cluster: Mapping[str, Sequence[str]]) -> str:
     rows = _table({name: ", ".join(hosts) for name, hosts in cluster.items()})
     return rows or '<p class="dim">Not published yet.</p>'
-
-
-def _listing(value: Mapping[str, Any]) -> str:
-    return f"<pre>{text(json.dumps(value, indent=2, ensure_ascii=False))}</pre>"
 
 
 def _table(values: Mapping[str, Any]) -> str:
