@@ -91,15 +91,14 @@ def read_file_status(item: Mapping[str, Any]) -> FileStatus:
         raise ValueError("a number of %s is infinite" % name) from None
     if not all(MIN_INTEGER <= number <= MAX_INTEGER for number in (length, modified, accessed, block_size)):
         raise ValueError("a number of %s is out of range" % name)
-    owner, permission = str(item["owner"]), int(item["permission"], 8)
     return FileStatus(
         name,
         item["type"] == "DIRECTORY",
         length,
         modified,
         accessed,
-        owner,
-        permission,
+        str(item["owner"]),
+        int(item["permission"], 8),
         block_size,
         encrypted=item.get("encBit") is True,
     )
@@ -236,19 +235,15 @@ class LocalFolder:
     def list(self, path: str) -> List[FileStatus]:
         with self._translated("listing %s" % path):
             found = []
-            try:
-                items = sorted(self._path(path).iterdir())
-            except FileNotFoundError:
-                return []
-            for item in items:
-                with suppress(FileNotFoundError):  # somebody has just deleted or renamed it
-                    found.append(_local_status(item))
+            with suppress(FileNotFoundError):
+                for item in sorted(self._path(path).iterdir()):
+                    with suppress(FileNotFoundError):  # somebody has just deleted or renamed it
+                        found.append(_local_status(item))
             return found
 
     def makedirs(self, path: str, permission: int) -> None:
         with self._translated("making the directory %s" % path):
-            missing = [part for part in [self._path(path), *self._path(path).parents] if not part.exists()]
-            for part in reversed(missing):
+            for part in reversed([part for part in (self._path(path), *self._path(path).parents) if not part.exists()]):
                 part.mkdir(exist_ok=True)
                 part.chmod(permission)
 
@@ -369,13 +364,7 @@ def _name_of(number: int) -> str:
 def _local_status(path: Path) -> FileStatus:
     found, link = path.stat(), path.lstat()
     # A link counts as that of who made it: anyone can link to a file of somebody else. Ours and root's are trusted.
-    if link.st_uid in (0, getattr(os, "geteuid", int)()):
-        try:
-            owner = path.owner()
-        except (KeyError, RuntimeError):  # no user of this number; no owners, as on Windows
-            owner = str(found.st_uid)
-    else:
-        owner = _name_of(link.st_uid)
+    owner = found if link.st_uid in (0, getattr(os, "geteuid", int)()) else link
     # Hadoop's local file system truncates to milliseconds.
     return FileStatus(
         path.name,
@@ -383,7 +372,7 @@ def _local_status(path: Path) -> FileStatus:
         found.st_size,
         found.st_mtime_ns // 1_000_000,
         found.st_atime_ns // 1_000_000,
-        owner,
+        _name_of(owner.st_uid),
         stat.S_IMODE(found.st_mode),
         links=1 if stat.S_ISDIR(found.st_mode) else found.st_nlink,
     )
