@@ -8,7 +8,6 @@ from tf_yarn_ops.runtime.common.committed_output import (
     CommitPlan,
     Start,
     Success,
-    Take,
     decide_start,
     find_beside,
     read_success,
@@ -39,7 +38,7 @@ def test_start_is_decided_by_what_lies_beside_the_output(found, complete, result
     entries = [Beside("s", kind, "a", generation, f"application_1_{number}") for kind, generation, number in found]
     expected = start
     if start.takes:
-        expected = start._replace(takes=(Take(entries[0], start.takes),))
+        expected = start._replace(takes=((entries[0], start.takes),))
     assert decide_start(plan, "application_1_5", entries, complete, results, occupied) == expected
 
 
@@ -47,7 +46,7 @@ def test_folders_of_older_generations_are_kept_and_never_resumed():
     plan = CommitPlan("new", "/m/d", "", "a", 2)
     entries = [Beside(f"{n}", "work", "a", n, f"application_1_{n}") for n in range(3)]
     start = decide_start(plan, "application_1_5", entries, [], [], False)
-    assert [(take.entry.name, take.kind) for take in start.takes] == [("0", "kept"), ("1", "kept"), ("2", "work")]
+    assert [(entry.name, kind) for entry, kind in start.takes] == [("0", "kept"), ("1", "kept"), ("2", "work")]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ docs/design.md, section 5. Hadoop's FileOutputCommitter and its ``_SUCCESS``; Te
 
 import json
 import re
-from typing import Any, Callable, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Collection, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 #: The marker of a result, as Hadoop's jobs and Oozie's data sets name it.
 SUCCESS_FILE = "_SUCCESS"
@@ -203,13 +203,6 @@ def find_versions(names: Iterable[str]) -> List[Tuple[int, str]]:
     return sorted((int(name), name) for name in names if name.isascii() and name.isdigit() and len(name) < 19)
 
 
-class Take(NamedTuple):
-    """One step of the start: rename ``entry`` to the application's own ``kind``; CLAIM: delete that claim."""
-
-    entry: Beside
-    kind: str
-
-
 class Start(NamedTuple):
     """What an application does with its output before its tasks start.
 
@@ -221,20 +214,20 @@ class Start(NamedTuple):
         may not be replaced.
     application_id : str
         Whose result, or which newer application; empty if there is none.
-    takes : sequence of Take
-        Renames that come first.
+    takes : sequence of tuple of Beside and str
+        Renames that come first: of which entry, to the application's own of which kind. CLAIM: that claim is deleted.
     """
 
     action: str
     application_id: str = ""
-    takes: Sequence[Take] = ()
+    takes: Sequence[Tuple[Beside, str]] = ()
 
 
 def decide_start(
     plan: CommitPlan,
     application_id: str,
     beside: Sequence[Beside],
-    complete: Iterable[str],
+    complete: Collection[str],
     results: Sequence[Optional[Success]],
     occupied: bool,
 ) -> Start:
@@ -260,7 +253,7 @@ def decide_start(
     application_id : str
     beside : sequence of Beside
         As `find_beside` returns it.
-    complete : iterable of str
+    complete : collection of str
         Names of the sealed folders that have their `SUCCESS_FILE`.
     results : sequence of Success or None
         What the results say: the output, or the versions; None for one of another program.
@@ -280,15 +273,12 @@ def decide_start(
     later = [one.application_id for one in mine if one.age > own.age]
     if later:
         return Start("yield", later[-1])
-    ready = {*complete}
     folders = [one for one in mine if one.kind in (WORK, SEALED) and one.age < own.age]
     same = [one for one in folders if one.generation == plan.generation]
-    finished = [one for one in same if one.name in ready]
+    finished = [one for one in same if one.name in complete]
     if finished:
-        return Start("finish", finished[-1].application_id, (Take(finished[-1], SEALED),))
+        return Start("finish", finished[-1].application_id, ((finished[-1], SEALED),))
     if occupied:
         return Start("exists")
-    resumed = same[-1:]
-    claims = [Take(one, CLAIM) for one in mine if one.kind == CLAIM and one.age < own.age]
-    takes = [Take(one, WORK if one in resumed else KEPT) for one in folders]
-    return Start("train", takes=(*claims, *takes))
+    claims = [(one, CLAIM) for one in mine if one.kind == CLAIM and one.age < own.age]
+    return Start("train", takes=(*claims, *((one, WORK if one in same[-1:] else KEPT) for one in folders)))

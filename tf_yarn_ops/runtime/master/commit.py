@@ -158,10 +158,10 @@ class OutputCommit:
             start = decide_start(
                 plan, self._application_id, beside, complete, [success for _, success in results], occupied
             )
-            takes = [take for take in start.takes if take.entry.name not in taken]
-            for take in takes:
-                taken.add(take.entry.name)
-                self._take(take.entry, take.kind)
+            takes = [(entry, kind) for entry, kind in start.takes if entry.name not in taken]
+            for entry, kind in takes:
+                taken.add(entry.name)
+                self._take(entry, kind)
             if not takes:
                 break
         if start.action != "train":
