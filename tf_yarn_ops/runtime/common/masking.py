@@ -187,8 +187,7 @@ def _end_of_value(text: str, start: int, ends: str) -> int:
     json, end = len(ends) == 2, start
     while not (end > start and (json or text[end : end + 1] in ends)):
         quoted, word = (_QUOTED_IN_JSON, _WORD_OF_JSON) if json else (_QUOTED, _WORD)
-        part = quoted.match(text, end) or word.match(text, end)
-        part = part or _CUT.match(text, end)
+        part = quoted.match(text, end) or word.match(text, end) or _CUT.match(text, end)
         if part is None:
             break
         end = part.end()
@@ -222,16 +221,14 @@ def mask_options(job: Mapping[str, Any]) -> Dict[str, Any]:
     return dict(mask_texts(_options(job), secrets_of(job)))
 
 
-def _options(value: Any, name: str = "") -> Any:
+def _options(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {
-            key: {variable: _options(item, variable) for variable, item in entry.items()}
+            key: {variable: MASK if is_secret(variable) else _options(item) for variable, item in entry.items()}
             if key == "env" and isinstance(entry, Mapping)
             else _options(entry)
             for key, entry in value.items()
         }
     if isinstance(value, (list, tuple)):
         return [_options(item) for item in value]
-    if is_secret(name):
-        return MASK
     return mask_command(value) if isinstance(value, str) else value

@@ -428,8 +428,10 @@ def shorten_report(report: JobReport, limit: int, write: Optional[Callable[[JobR
     if len(report.message) > MAX_MESSAGE:
         report = replace(report, message=report.message[:MAX_MESSAGE] + "...")
     for tail in (3072, 0):
-        tails = {report.first_failure: tail}
-        tasks = (replace(task, log_tail=_shorten(task.log_tail, tails.get(task.task, 0))) for task in report.tasks)
+        tasks = (
+            replace(task, log_tail=task.log_tail[-tail:] if tail and task.task == report.first_failure else "")
+            for task in report.tasks
+        )
         report = replace(report, tasks=tuple(tasks))
         if fits(report):
             return report
@@ -453,12 +455,11 @@ def shorten_report(report: JobReport, limit: int, write: Optional[Callable[[JobR
 
 def _bare(report: JobReport) -> JobReport:
     """Return a report without tasks and metrics with short texts; a letter may take 12 bytes in JSON."""
-    rounds = tuple(replace(item, cause=item.cause[:200]) for item in report.rounds[-1:])
     return replace(
         report,
         excluded_nodes={},
         memory_mib={},
-        rounds=rounds,
+        rounds=tuple(replace(item, cause=item.cause[:200]) for item in report.rounds[-1:]),
         message=report.message[:200],
         name=report.name[:200],
         output_path=report.output_path and report.output_path[:200],
@@ -473,15 +474,10 @@ def _diagnostics(report: JobReport, secret: str = "") -> str:
     ]
     if secret:
         values[_SECRET] = secret
-    document = json.dumps(values, separators=_SEPARATORS)
     # YARN's protocol buffers refuse text that is not UTF-8, and a program's output may not be.
     sentence = " ".join(values["message"].split())
     page = f"\nIts page: {report.tracking_url}" if report.tracking_url else ""
-    return f"{sentence}{page}\n{document}"
-
-
-def _shorten(text: str, characters: int) -> str:
-    return text[-characters:] if characters else ""
+    return f"{sentence}{page}\n{json.dumps(values, separators=_SEPARATORS)}"
 
 
 def parse_diagnostics(text: str, application_id: str, tags: Iterable[str] = ()) -> Tuple[Optional[JobReport], bool]:

@@ -6,7 +6,7 @@ seconds since the epoch, UTC.
 """
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from .alerts import all_idle, describe_progress, find_alerts
 from .clock import duration, utc_clock
@@ -285,13 +285,12 @@ def build_verdict(report: JobReport) -> Optional[Dict[str, Any]]:
     if report.reason is None:
         return None
     task = f" --task {report.first_failure}" if report.first_failure else ""
-    command = None if report.reason is Reason.SUCCEEDED else f"ytf logs {report.application_id}{task}"
     return {
         "reason": report.reason.value,
         "message": report.message,
         "task": report.first_failure,
         "hint": report.reason.hint,
-        "next": command,
+        "next": None if report.reason is Reason.SUCCEEDED else f"ytf logs {report.application_id}{task}",
     }
 
 
@@ -321,7 +320,7 @@ def describe_state(report: JobReport, at: float, waiting: Optional[Waiting] = No
             f"The job waits for {list_names(waiting.tasks)} since {utc_clock(waiting.since)} UTC "
             f"({duration(at - waiting.since)})."
         )
-    running: List[str] = [task.task for task in report.tasks if task.state == "running"]
+    running = sum(task.state == "running" for task in report.tasks)
     restarts = f", round {len(report.rounds)}" if len(report.rounds) > 1 else ""
-    tasks = f"{len(running)} of {len(report.tasks)} tasks run{restarts}"
+    tasks = f"{running} of {len(report.tasks)} tasks run{restarts}"
     return f"The job is idle: {tasks}, and none uses CPU." if idle else f"The job trains: {tasks}."
