@@ -155,81 +155,63 @@ class OozieRequest:
 
 def build_workflow(request: OozieRequest) -> Any:
     """Return the root of the workflow of the trainings."""
-    root = _root(WORKFLOW_SCHEMA, "workflow-app", name=request.name)
-    parameters = _add(root, "parameters")
-    for name in ("nameNode", "resourceManager", *request.handed_over, *request.properties):
-        _add(_add(parameters, "property"), "name", name)
+    make = _maker(WORKFLOW_SCHEMA)
+    names = ("nameNode", "resourceManager", *request.handed_over, *request.properties)
     nodes = _sequence_nodes(request, nest({one.name: one.needs for one in request.trainings}), _END)
-    _add(root, "start", to=nodes[0].get("name"))
-    root.extend(nodes)
-    _add(_add(root, "kill", name=_FAILED), "message", _WHY)
-    _add(root, "end", name=_END)
-    lxml().indent(root, "    ")
+    root = make(
+        "workflow-app",
+        make.parameters(*(make.property(make.name(name)) for name in names)),
+        make.start(to=nodes[0].get("name")),
+        *nodes,
+        make.kill(make.message(_WHY), name=_FAILED),
+        make.end(name=_END),
+        name=request.name,
+    )
+    lxml().etree.indent(root, "    ")
     return root
 
 
 def _sequence_nodes(request: OozieRequest, steps: "list[str | Fork]", to: str) -> list[Any]:
     """Return the nodes of a sequence that leads to a node."""
+    make = _maker(WORKFLOW_SCHEMA)
     nodes: list[Any] = []
     for step in reversed(steps):
         if isinstance(step, Fork):
             join = f"join-{step.number}"
             branches = [_sequence_nodes(request, branch, join) for branch in step.branches]
-            made = [
-                _root(WORKFLOW_SCHEMA, "fork", name=f"fork-{step.number}"),
-                *chain(*branches),
-                _root(WORKFLOW_SCHEMA, "join", name=join, to=to),
-            ]
-            for branch in branches:
-                _add(made[0], "path", start=branch[0].get("name"))
+            paths = (make.path(start=branch[0].get("name")) for branch in branches)
+            made = [make.fork(*paths, name=f"fork-{step.number}"), *chain(*branches), make.join(name=join, to=to)]
         else:
-            made = [_training_node(request, next(one for one in request.trainings if one.name == step), to)]
+            training = next(one for one in request.trainings if one.name == step)
+            retries = {"retry-max": request.retry_max, "retry-interval": request.retry_interval}
+            attributes = {name: str(value) for name, value in retries.items() if value is not None}
+            ends = make.ok(to=to), make.error(to=_FAILED)
+            made = [make.action(shell_element(request, training), *ends, name=training.name, **attributes)]
         nodes, to = [*made, *nodes], made[0].get("name")
     return nodes
 
 
-def _training_node(request: OozieRequest, training: TrainingAction, to: str) -> Any:
-    attributes = {
-        key.replace("_", "-"): str(value)
-        for key in ("retry_max", "retry_interval")
-        if (value := getattr(request, key)) is not None
-    }
-    node = _root(WORKFLOW_SCHEMA, "action", {}, name=training.name, **attributes)
-    node.append(shell_element(request, training))
-    _add(node, "ok", to=to)
-    _add(node, "error", to=_FAILED)
-    return node
-
-
 def shell_element(request: OozieRequest, training: TrainingAction, read: Iterable[str] = ()) -> Any:
     """Return the ``shell`` element of an action that trains, whose outputs of these names the workflow reads."""
-    shell = _root(SHELL_SCHEMA, "shell")
-    _add(shell, "resource-manager", "${resourceManager}")
-    _add(shell, "name-node", "${nameNode}")
-    queue = request.launcher_queue or training.queue
-    if request.launcher_memory or queue:
-        launcher = _add(shell, "launcher")
-        if request.launcher_memory:
-            _add(launcher, "memory.mb", str(request.launcher_memory))
-        if queue:
-            _add(launcher, "queue", queue)
-    # Oozie cuts the path of exec to its last part.
-    _add(shell, "exec", "bash")
-    for argument in (LAUNCH, request.python):
-        _add(shell, "argument", argument)
-    for name in WORKFLOW_NAMES:
-        _add(shell, "env-var", f"{name.variable}={name.expression}")
-    for passed in (*request.handed_over, *request.properties):
-        _add(shell, "env-var", f"{VARIABLE_PREFIX}{passed}=${{{passed}}}")
+    make = _maker(SHELL_SCHEMA)
+    limits = {"memory.mb": request.launcher_memory, "queue": request.launcher_queue or training.queue}
+    launcher = [make(name, str(value)) for name, value in limits.items() if value]
+    variables = {name.variable: name.expression for name in WORKFLOW_NAMES}
+    variables |= {f"{VARIABLE_PREFIX}{name}": f"${{{name}}}" for name in (*request.handed_over, *request.properties)}
     if first := " ".join(dict.fromkeys(read)):
-        _add(shell, "env-var", f"{FIRST_OUTPUTS}={first}")
-    files = {LAUNCH: LAUNCH, training.document_file: PACKED_JOB_FILE}
-    for file, link in (files | ({PEX: PEX} if request.has_pex else {})).items():
-        _add(shell, "file", f"{file}#{link}")
-    if training.sources:
-        _add(shell, "archive", f"{training.archive_file}#{FILES_FOLDER}")
-    _add(shell, "capture-output")
-    return shell
+        variables[FIRST_OUTPUTS] = first
+    files = {LAUNCH: LAUNCH, training.document_file: PACKED_JOB_FILE, **({PEX: PEX} if request.has_pex else {})}
+    return make.shell(
+        make("resource-manager", "${resourceManager}"),
+        make("name-node", "${nameNode}"),
+        *([make.launcher(*launcher)] if launcher else ()),
+        make.exec("bash"),  # Oozie cuts its path to the last part
+        *map(make.argument, (LAUNCH, request.python)),
+        *(make("env-var", f"{name}={text}") for name, text in variables.items()),
+        *(make.file(f"{file}#{link}") for file, link in files.items()),
+        *([make.archive(f"{training.archive_file}#{FILES_FOLDER}")] if training.sources else ()),
+        make("capture-output"),
+    )
 
 
 def fill_workflow(request: OozieRequest) -> Any:
@@ -257,7 +239,7 @@ def fill_workflow(request: OozieRequest) -> Any:
             )
             continue
         filled = shell_element(request, training, re.findall(_READ.format(re.escape(training.name)), request.flow))
-        lxml().indent(filled, "    ", level=2)
+        lxml().etree.indent(filled, "    ", level=2)
         filled.tail = shells[0].tail
         shells[0].getparent().replace(shells[0], filled)
     check_faults(faults)
@@ -276,58 +258,46 @@ def function_faults(root: Any) -> Iterator[Fault]:
 
 def build_coordinator(request: OozieRequest, schedule: Schedule) -> Any:
     """Return the root of the coordinator that runs the workflow."""
-    root = _root(
-        COORDINATOR_SCHEMA,
+    make = _maker(COORDINATOR_SCHEMA, {"sla": SLA_SCHEMA} if request.sla else {})
+    parts = [make.controls(*(make(name, text) for name, text in request.controls.items()))]
+    if request.data:
+        parts.append(make.datasets(*(_dataset(make, one) for one in request.data)))
+    for output, events, event in ((False, "input-events", "data-in"), (True, "output-events", "data-out")):
+        if chosen := [one for one in request.data if one.output is output]:
+            parts.append(make(events, *(_event(make, event, one) for one in chosen)))
+    pairs = (make.property(make.name(name), make.value(text)) for name, text in request.handed_over.items())
+    action = make.action(make.workflow(make("app-path", "${appPath}"), make.configuration(*pairs)))
+    if request.sla:
+        promise = _maker(SLA_SCHEMA)
+        action.append(promise.info(*(promise(name, text) for name, text in request.sla.items())))
+    root = make(
         "coordinator-app",
-        {"sla": SLA_SCHEMA} if request.sla else {},
+        *parts,
+        action,
         name=request.name,
         frequency=schedule.expression,
         start="${start}",
         end="${end}",
         timezone=schedule.timezone,
     )
-    controls = _add(root, "controls")
-    for name, text in request.controls.items():
-        _add(controls, name, text)
-    if request.data:
-        datasets = _add(root, "datasets")
-        for one in request.data:
-            # The variables of the URI are in UTC, so a day of the data set is a day in UTC too.
-            dataset = _add(
-                datasets,
-                "dataset",
-                name=one.name,
-                frequency=one.frequency.expression,
-                **{"initial-instance": FIRST_INSTANCE},
-                timezone="UTC",
-            )
-            _add(dataset, "uri-template", one.uri)
-            _add(dataset, "done-flag", one.done_flag)
-    for output, events, event in ((False, "input-events", "data-in"), (True, "output-events", "data-out")):
-        chosen = [one for one in request.data if one.output is output]
-        holder = _add(root, events) if chosen else root
-        for one in chosen:
-            element = _add(holder, event, name=one.name, dataset=one.name)
-            first, last = (f"${{coord:current({number})}}" for number in one.instances)
-            if first == last:
-                _add(element, "instance", first)
-            else:
-                _add(element, "start-instance", first)
-                _add(element, "end-instance", last)
-    action = _add(root, "action")
-    workflow = _add(action, "workflow")
-    _add(workflow, "app-path", "${appPath}")
-    configuration = _add(workflow, "configuration")
-    for name, expression in request.handed_over.items():
-        pair = _add(configuration, "property")
-        _add(pair, "name", name)
-        _add(pair, "value", expression)
-    if request.sla:
-        info = _add(action, f"{{{SLA_SCHEMA}}}info")
-        for name, text in request.sla.items():
-            _add(info, name, text)
-    lxml().indent(root, "    ")
+    lxml().etree.indent(root, "    ")
     return root
+
+
+def _dataset(make: Any, data: DataSet) -> Any:
+    attributes = {
+        "name": data.name,
+        "frequency": data.frequency.expression,
+        "initial-instance": FIRST_INSTANCE,
+        "timezone": "UTC",  # as the variables of the URI, so a day of the data set is a day in UTC too
+    }
+    return make.dataset(make("uri-template", data.uri), make("done-flag", data.done_flag), **attributes)
+
+
+def _event(make: Any, tag: str, data: DataSet) -> Any:
+    first, last = (f"${{coord:current({number})}}" for number in data.instances)
+    instances = {"instance": first} if first == last else {"start-instance": first, "end-instance": last}
+    return make(tag, *(make(name, text) for name, text in instances.items()), name=data.name, dataset=data.name)
 
 
 def job_properties(request: OozieRequest, path: str, name_node: str, resource_manager: str) -> dict[str, str]:
@@ -353,13 +323,6 @@ def job_properties(request: OozieRequest, path: str, name_node: str, resource_ma
     }
 
 
-def _root(namespace: str, tag: str, prefixes: Mapping[str | None, str] = {}, **attributes: str) -> Any:
-    return lxml().Element(f"{{{namespace}}}{tag}", attributes, nsmap={None: namespace, **prefixes})
-
-
-def _add(parent: Any, tag: str, text: str | None = None, **attributes: str) -> Any:
-    """Add an element of the parent's namespace, unless the tag has one."""
-    name = tag if tag.startswith("{") else f"{{{lxml().QName(parent).namespace}}}{tag}"
-    element = lxml().SubElement(parent, name, attributes)
-    element.text = text
-    return element
+def _maker(namespace: str, prefixes: Mapping[str | None, str] = {}) -> Any:
+    """Return what makes the elements of a namespace: ``make.ok(to="end")``, ``make("app-path", "${appPath}")``."""
+    return lxml().builder.ElementMaker(namespace=namespace, nsmap={None: namespace, **prefixes})

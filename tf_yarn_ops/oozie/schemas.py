@@ -43,7 +43,7 @@ def parse_xml(name: str, text: str) -> Any:
     SchemasMissing
         The library lxml is not installed.
     """
-    etree = lxml()
+    etree = lxml().etree
     try:
         # Oozie's own parser refuses entities; so does this one.
         return etree.fromstring(text.encode(), etree.XMLParser(resolve_entities=False, no_network=True))
@@ -63,7 +63,7 @@ def document_faults(roots: Mapping[str, Any]) -> Iterator[Fault]:
 @lru_cache(maxsize=1)
 def _schema() -> Any:
     """Return one schema of all namespaces: a workflow holds elements of several."""
-    etree = lxml()
+    etree = lxml().etree
     imports = "".join(
         f'<xs:import namespace="{namespace}" schemaLocation="{SCHEMA_FOLDER / file}"/>'
         for namespace, file in SCHEMA_FILES.items()
@@ -74,15 +74,15 @@ def _schema() -> Any:
 
 def to_text(root: Any) -> str:
     """Return the text of a document."""
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{lxml().tostring(root, encoding="unicode")}\n'
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{lxml().etree.tostring(root, encoding="unicode")}\n'
 
 
 def lxml() -> Any:
-    """Return the library ``lxml.etree``; raise SchemasMissing if it is not installed."""
+    """Return the library ``lxml``; raise SchemasMissing if it is not installed."""
     try:
-        from lxml import etree
+        import lxml.builder
     except ImportError as error:
         raise SchemasMissing(
             "lxml is missing, which checks the documents against Oozie's schemas: pip install 'tf-yarn-ops[oozie]'"
         ) from error
-    return etree
+    return lxml
