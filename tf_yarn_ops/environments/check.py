@@ -4,6 +4,7 @@ import gzip
 import platform
 import posixpath
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -114,21 +115,23 @@ def check_archive(archive: Path, nodes: str = NODES, *, limit: int | None = None
         listing = _read(archive, limit)
     except UNREADABLE as error:
         return ArchiveReport((_found(ArchiveFault.NOT_READ, error=error),))
-    faults: list[Fault] = list(listing.hostile)
-    doubts: list[Fault] = []
     python = _python_of(listing)
-    _check_interpreter(listing, nodes, python, faults, doubts)
-    if python:
-        faults += _foreign_packages(listing, python, nodes)
-    faults += _build_paths(listing)
-    doubts += [
-        _found(ArchiveWarning.ABSOLUTE_LINK, name=name, target=target)
-        for name, target in listing.links.items()
-        if target.startswith("/") and not name.startswith("bin/python")
+    found = [
+        *listing.hostile,
+        *_check_interpreter(listing, nodes, python),
+        *_foreign_packages(listing, python, nodes),
+        *_build_paths(listing),
+        *(
+            _found(ArchiveWarning.ABSOLUTE_LINK, name=name, target=target)
+            for name, target in listing.links.items()
+            if target.startswith("/") and not name.startswith("bin/python")
+        ),
     ]
     if listing.size > _CACHE_OF_NODE << 20:
-        doubts.append(_found(ArchiveWarning.LARGE, size=listing.size >> 20, most=_CACHE_OF_NODE))
-    return ArchiveReport(tuple(faults), tuple(doubts), python, len(listing.tags), archive.stat().st_size, listing.size)
+        found.append(_found(ArchiveWarning.LARGE, size=listing.size >> 20, most=_CACHE_OF_NODE))
+    doubts = tuple(fault for fault in found if isinstance(fault.code, ArchiveWarning))
+    faults = tuple(fault for fault in found if fault not in doubts)
+    return ArchiveReport(faults, doubts, python, len(listing.tags), archive.stat().st_size, listing.size)
 
 
 def _found(code: FaultCode, **values: object) -> Fault:
@@ -187,27 +190,27 @@ def _end_of_links(listing: _Listing, name: str) -> str:
     return name
 
 
-def _check_interpreter(listing: _Listing, nodes: str, python: str, faults: list[Fault], doubts: list[Fault]) -> None:
+def _check_interpreter(listing: _Listing, nodes: str, python: str) -> Iterator[Fault]:
     end = _end_of_links(listing, "bin/python")
     if "bin/python" not in listing.names:
         inner = min((name for name in listing.names if name.endswith("/bin/python")), default="")
         folder = inner.removesuffix("/bin/python")
         if listing.whole or folder:
             hint = f"; it is in {folder}: pack the folder's content (tar -C {folder} -czf A.tar.gz .)" if folder else ""
-            faults.append(_found(ArchiveFault.NO_INTERPRETER, hint=hint))
+            yield _found(ArchiveFault.NO_INTERPRETER, hint=hint)
     elif end.startswith("/"):
-        doubts.append(_found(ArchiveWarning.NODE_PYTHON, target=end))
+        yield _found(ArchiveWarning.NODE_PYTHON, target=end)
     elif end in listing.names:
         head = listing.heads.get(end, b"")
         built = _platform_of(head)
         if built != nodes and not head.startswith(b"#!"):
-            faults.append(_found(ArchiveFault.NOT_A_PROGRAM, given=built, platform=nodes))
+            yield _found(ArchiveFault.NOT_A_PROGRAM, given=built, platform=nodes)
         if listing.whole and not any(_LIBRARY.match(name) and name.endswith("os.py") for name in listing.names):
-            faults.append(_found(ArchiveFault.NO_LIBRARY))
+            yield _found(ArchiveFault.NO_LIBRARY)
     elif listing.whole or end.startswith(".."):
-        faults.append(_found(ArchiveFault.BROKEN_LINK, target=end))
+        yield _found(ArchiveFault.BROKEN_LINK, target=end)
     if python and tuple(map(int, python.split("."))) < _OLDEST:
-        faults.append(_found(ArchiveFault.OLD_PYTHON, given=python, least=".".join(map(str, _OLDEST))))
+        yield _found(ArchiveFault.OLD_PYTHON, given=python, least=".".join(map(str, _OLDEST)))
 
 
 def _platform_of(head: bytes) -> str:
@@ -235,19 +238,17 @@ def _foreign_packages(listing: _Listing, python: str, nodes: str) -> list[Fault]
     return [
         _found(ArchiveFault.OTHER_PACKAGE, name=package, given=", ".join(tags), python=python, platform=nodes)
         for package, tags in sorted(listing.tags.items())
-        if tags and not any(map(fits, tags))
+        if python and tags and not any(map(fits, tags))
     ]
 
 
-def _build_paths(listing: _Listing) -> list[Fault]:
-    """Return a fault for each script and path file with a path of the machine that made the archive."""
-    found = []
+def _build_paths(listing: _Listing) -> Iterator[Fault]:
+    """Yield a fault for each script and path file with a path of the machine that made the archive."""
     for name, head in sorted(listing.heads.items()):
         first = head.partition(b"\n")[0].decode(errors="replace")
         if posixpath.basename(name).startswith("__editable__"):
-            found.append(_found(ArchiveFault.EDITABLE, name=posixpath.basename(name)[13:].split("-")[0]))
+            yield _found(ArchiveFault.EDITABLE, name=posixpath.basename(name)[13:].split("-")[0])
         elif first.startswith("#!/") and "python" in first and not first[2:].startswith(("/usr/bin/", "/bin/")):
-            found.append(_found(ArchiveFault.BUILD_PATH, name=name, target=first[2:].split()[0]))
+            yield _found(ArchiveFault.BUILD_PATH, name=name, target=first[2:].split()[0])
         elif name.endswith(".pth") and (path := re.search(rb"^/\S+", head, re.MULTILINE)):
-            found.append(_found(ArchiveFault.BUILD_PATH, name=name, target=path[0].decode(errors="replace")))
-    return found
+            yield _found(ArchiveFault.BUILD_PATH, name=name, target=path[0].decode(errors="replace"))
