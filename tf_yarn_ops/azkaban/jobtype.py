@@ -11,14 +11,21 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..errors import Cancelled, Fault, SpecInvalid, Superseded, TfYarnError
+from ..follow.kill import kill_application
+from ..follow.lease import usual_lease, with_lease
+from ..follow.session import Session
+from ..hadoop.cluster import Cluster, discover
+from ..hadoop.site import find_site
 from ..job.request import find_job_warnings
 from ..job.spec import JobSpec
+from ..launch.claims import Claims
+from ..launch.launcher import Launcher
 from ..launch.run import EngineRun, dry_run_text, orphan_lines
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
+from ..submit.preflight import check_environment, with_absolute_sources
 from ..terminal.signals import Interruption
 from ..validation import check_faults, noting
 from .console import Console, tame
@@ -28,12 +35,10 @@ from .job_execution import JobExecution, with_tags
 from .limited_ending import LimitedEnding
 from .limits import Limits, read_limits
 from .outputs import output_properties, write_job_outputs
+from .previous import check_previous
+from .project import check_sources, project_folder
 from .properties import parse_properties
 from .request import AzkabanRequest
-
-if TYPE_CHECKING:
-    from ..hadoop.cluster import Cluster
-    from ..launch.launcher import Launcher
 
 logger = logging.getLogger(__name__)
 
@@ -111,15 +116,6 @@ class JobRun:
 
     def _train(self) -> JobReport:
         """Return the report of the training; without an id if nothing was to be submitted."""
-        from ..follow.lease import usual_lease, with_lease
-        from ..hadoop.cluster import discover
-        from ..hadoop.site import find_site
-        from ..launch.claims import Claims
-        from ..launch.launcher import Launcher
-        from ..submit.preflight import check_environment
-        from .previous import check_previous
-        from .project import project_folder
-
         properties = read_job_properties(self._environ)
         execution = JobExecution.read(properties)
         limits = read_limits(self._limits_file)
@@ -172,8 +168,6 @@ class JobRun:
         self, properties: Mapping[str, str], execution: JobExecution, limits: Limits, folder: Path
     ) -> tuple[JobSpec, AzkabanRequest]:
         """Return the job as it will be submitted, with absolute paths."""
-        from ..submit.preflight import with_absolute_sources
-        from .project import check_sources
 
         def complete(job: JobSpec, request: AzkabanRequest) -> JobSpec:
             faults: list[Fault] = []
@@ -216,9 +210,6 @@ class JobRun:
         last = self._run.application_id
         if self._cluster is not None and last:
             # Write nothing before the kill: without a reader the pipe may block.
-            from ..follow.kill import kill_application
-            from ..follow.session import Session
-
             session = Session.with_short_timeout(self._cluster, _HASTE, _HASTE)
             try:
                 kill_application(session, last, self._ending.why, timeout=None, look_first=False)

@@ -13,19 +13,23 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from ..errors import Cancelled, TfYarnError
 from ..follow.lease import with_lease
 from ..follow.sweep import OLD_DAYS, sweep_old
+from ..hadoop.cluster import Cluster, discover
+from ..hadoop.security.container_tokens import ContainerTokens
 from ..job.document import read_document
 from ..job.request import find_job_warnings
 from ..job.spec import JobSpec
+from ..launch.launcher import Launcher
 from ..launch.run import EngineRun
 from ..runtime.common.clock import local_clock
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..staging.staging_directory import REPORTS_FOLDER, StagingDirectory
+from ..submit.preflight import with_absolute_sources
 from ..terminal.output import configure_logging, echo
 from ..terminal.output_properties import format_outputs, outputs_of
 from ..terminal.signals import Interruption
@@ -33,9 +37,6 @@ from .action_ending import ActionEnding
 from .fields import fill
 from .launched import Launched
 from .packed_job import CHILD_IDS, FIRST_OUTPUTS, PACKED_JOB_FILE, values_of
-
-if TYPE_CHECKING:
-    from ..hadoop.cluster import Cluster
 
 logger = logging.getLogger(__name__)
 
@@ -74,10 +75,6 @@ class ActionRun:
         return outcome.report, None if outcome.error else self._store(outcome.report)
 
     def _train(self) -> JobReport:
-        from ..hadoop.cluster import discover
-        from ..hadoop.security.container_tokens import ContainerTokens
-        from ..launch.launcher import Launcher
-
         launched = Launched.read(self._environ)
         values = values_of(self._environ)
         job = self._read_job(values)
@@ -96,8 +93,6 @@ class ActionRun:
             return self._run.train(launcher, job, launched.identify(listed))
 
     def _read_job(self, values: Mapping[str, str]) -> JobSpec:
-        from ..submit.preflight import with_absolute_sources
-
         job = JobSpec.from_dict(fill(read_document(PACKED_JOB_FILE, self._folder), values))
         for doubt in find_job_warnings(job):
             echo_with_time(f"warning: {doubt}")

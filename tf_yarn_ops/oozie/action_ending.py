@@ -13,17 +13,14 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ..errors import TfYarnError
 from ..follow.kill import kill_application
 from ..follow.session import Session
+from ..hadoop.cluster import Cluster
 from ..hadoop.resourcemanager import ENDED
 from ..terminal.signals import await_signal
 from .launched import Launched
-
-if TYPE_CHECKING:
-    from ..hadoop.cluster import Cluster
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +43,7 @@ class ActionEnding:
         Called with a sentence when the training has to end; safe in any thread.
     """
 
-    def __init__(self, cluster: "Cluster", launched: Launched, cancel: Callable[[str], None]):
+    def __init__(self, cluster: Cluster, launched: Launched, cancel: Callable[[str], None]):
         self._session = Session.with_short_timeout(cluster, _HASTE, _HASTE)
         self._launched = launched
         self._cancel = cancel
