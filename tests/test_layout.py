@@ -143,7 +143,6 @@ TESTED_IN = {
     "airflow/test_decorator.py": ["airflow.exceptions"],
     "airflow/test_trigger.py": ["airflow.following"],
     "azkaban/test_jobtype.py": ["azkaban.__main__"],
-    "azkaban/test_job.py": ["azkaban.request"],
     "azkaban/test_install.py": ["azkaban.commands"],
     "cli/test_cli_cluster.py": ["cli.cache", "doctor.node_program"],
     "cli/test_client.py": ["runtime.agent.client_task", "submit.working_folder"],

@@ -19,8 +19,9 @@ from ..job.spec import JobSpec
 from ..launch.identity import IGNORE, PREVIOUS
 from ..validation import ValueFault, brief, kind_of, noting, parse_count, read_choice
 from .entry_point import add_program
-from .keys import OWN_OPTIONS, RESERVED, FoundKey, find_key, unknown_key
-from .request import AzkabanJobFault, AzkabanRequest, Property, check_letters, merge, own_values, readable, shown
+from .keys import KEY_PREFIX, OWN_OPTIONS, RESERVED, FoundKey, find_key, unknown_key
+from .outputs import RESULT
+from .request import AzkabanJobFault, AzkabanRequest, Property, check_letters, merge, readable, shown
 from .tony import translate
 
 #: Two ways to say where the interpreter is.
@@ -60,8 +61,7 @@ def read_azkaban_job(
     SpecInvalid
         With every fault, those of `complete` included; the paths are keys of the ``.job``.
     """
-    request = _gather(properties, folder, defaults)
-    request.root = root
+    request = _gather(properties, folder, defaults, root)
     values = request.values
     _read_document(request)
     found = {name: key for name in values if (key := find_key(name))}
@@ -85,11 +85,18 @@ def read_azkaban_job(
     return job, request
 
 
-def _gather(properties: Mapping[str, str], folder: Path, defaults: Mapping[str, str]) -> AzkabanRequest:
+def _gather(
+    properties: Mapping[str, str], folder: Path, defaults: Mapping[str, str], root: Path | None
+) -> AzkabanRequest:
     """Return a request with the values of the job, of TonY's keys, of the site and of TonY's defaults."""
     tony = translate(properties)
     faults = tony.faults
-    values = merge(own_values(properties), tony.values, faults)
+    given = {
+        name: Property(text, name)
+        for name, text in properties.items()
+        if name.startswith(KEY_PREFIX) and not name.startswith(RESULT)  # of a training upstream
+    }
+    values = merge(given, tony.values, faults)
     own = frozenset(values)
     for name, value in (*((name, Property(text, name)) for name, text in defaults.items()), *tony.weak):
         absent = name == "tf.source" and not os.path.isdir(folder / value.text)
@@ -102,7 +109,7 @@ def _gather(properties: Mapping[str, str], folder: Path, defaults: Mapping[str, 
     values = {name: value._replace(text=readable(value.text)) for name, value in values.items()}
     of_site = frozenset(name for name in defaults if name not in own and name in values)
     return AzkabanRequest(
-        values, folder, of_site=of_site, faults=faults, warnings=[tony.warning] if tony.warning else []
+        values, folder, root, of_site=of_site, faults=faults, warnings=[tony.warning] if tony.warning else []
     )
 
 
@@ -130,20 +137,13 @@ def _read_document(request: AzkabanRequest) -> None:
     if not request.may_read("tf.spec", path):
         request.refuse(request.values["tf.spec"].key, AzkabanJobFault.OUTSIDE, given=shown(path))
         return
-    try:
+    with noting(request.faults):
         document = read_document(path, request.folder, key="tf.spec", faults=request.faults)
-    except SpecInvalid as error:
-        request.faults += error.faults
-        return
-    if not isinstance(document.get("tasks", {}), Mapping):
-        request.refuse(
-            "tf.spec: tasks",
-            ValueFault.NOT_A_MAPPING,
-            given=brief(document["tasks"]),
-            what="task types to their settings",
-        )
-        return
-    request.document, request.of_spec = document, frozenset(map(str, document))
+        if isinstance(document.get("tasks", {}), Mapping):
+            request.document, request.of_spec = document, frozenset(map(str, document))
+        else:
+            what, given = "task types to their settings", brief(document["tasks"])
+            request.refuse("tf.spec: tasks", ValueFault.NOT_A_MAPPING, given=given, what=what)
 
 
 def _read_types(request: AzkabanRequest, found: Mapping[str, FoundKey]) -> dict[str, dict[str, Any]]:
@@ -168,11 +168,9 @@ def _read_types(request: AzkabanRequest, found: Mapping[str, FoundKey]) -> dict[
             continue
         value, kind = request.values[name], canonical_type(key.places["type"])
         request.brought[f"tasks.{kind}"] = value.key
-        try:
+        count = 1
+        with noting(request.faults, value.key):
             count = parse_count(value.text, least=0)
-        except SpecInvalid as error:
-            request.faults += [fault.below(value.key) for fault in error.faults]
-            count = 1
         if counts.setdefault(kind, count) != count:
             request.refuse(value.key, AzkabanJobFault.OTHER_COUNT, given=count, before=counts[kind])
         if kind in RESERVED:

@@ -80,9 +80,7 @@ class JobExecution:
         ``azkaban.flow.execid`` and ``azkaban.job.id``.
         """
         given, job = properties.get("azkaban.flow.execid", ""), properties.get("azkaban.job.id", "")
-        number = properties.get("azkaban.job.attempt", "")
-        attempt = int(number) if number.isdecimal() else 0
-        execution_id = given
+        attempt, execution_id = _count(properties, "azkaban.job.attempt"), given
         for name in ("azkaban.job.metadata.file", "azkaban.job.log.file"):
             if match := _FILE.match(properties.get(name, "").rpartition("/")[2]):
                 execution_id = match[1]
@@ -144,6 +142,17 @@ class JobExecution:
             "azkaban.job.id": self.job,
         }
         return tuple(_tag(f"{name}:{value}") for name, value in named.items() if value)
+
+
+def project_folder(properties: Mapping[str, str], execution: JobExecution) -> Path:
+    """Return the folder into which Azkaban has unpacked the project for this execution, without links.
+
+    It is the folder with the number of the execution around the job's attachment, whose path Azkaban sets after all
+    properties of the job. The working directory is not used, because older versions of Azkaban let a job set it.
+    """
+    attachment = properties.get("azkaban.job.attachment.file", "")
+    folder = (Path(attachment).parent if attachment.startswith("/") else Path.cwd()).resolve()
+    return next((one for one in (folder, *folder.parents) if one.name == execution.execution_id), folder)
 
 
 def with_tags(job: JobSpec, execution: JobExecution, request: AzkabanRequest) -> JobSpec:

@@ -31,14 +31,13 @@ from ..validation import check_faults, noting
 from .console import Console, tame
 from .inherited import allowed, ignored, plugin_variables, replace_own
 from .job import read_azkaban_job
-from .job_execution import JobExecution, with_tags
+from .job_execution import JobExecution, project_folder, with_tags
 from .limited_ending import LimitedEnding
 from .limits import Limits, read_limits
 from .outputs import output_properties, write_job_outputs
 from .previous import check_previous
-from .project import check_sources, project_folder
 from .properties import parse_properties
-from .request import AzkabanRequest
+from .request import AzkabanRequest, check_sources
 
 logger = logging.getLogger(__name__)
 

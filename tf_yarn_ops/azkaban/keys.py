@@ -20,8 +20,6 @@ _PLACES = {
     "<NAME>": "(?P<NAME>.+)",
 }
 KEY_PREFIX = "tf."
-#: The beginning of output properties for the jobs downstream. The job type never reads them.
-RESULT = "tf.result."
 
 
 class KeyFault(FaultCode):

@@ -18,6 +18,7 @@ logger = logging.getLogger(__name__)
 MAX_METRICS = 100
 MAX_OUTPUT_NAME = 100
 MAX_VALUE = 1000
+#: How the names of all output properties begin, and those of metrics. The job type never reads them.
 RESULT, METRICS = "tf.result.", "tf.result.metrics."
 _RESULTS = (
     "application_id",

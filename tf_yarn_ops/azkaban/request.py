@@ -12,11 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import Fault, FaultCode, SpecInvalid
+from ..errors import Fault, FaultCode
 from ..job.options import OPTIONS
+from ..job.spec import JobSpec
 from ..launch.identity import IGNORE
-from ..validation import ValueFault, parse_flag, parse_memory
-from .keys import KEY_OF_OPTION, KEY_PREFIX, RESULT, find_key
+from ..submit.preflight import file_faults, local_sources
+from ..validation import check_faults, noting, parse_flag, parse_memory
+from .keys import KEY_OF_OPTION, find_key
 from .properties import escape_letters, repair_mojibake
 
 _INDEX = re.compile(r"\.indices\.\d+\.")
@@ -154,11 +156,9 @@ class AzkabanRequest:
 
     def flag(self, name: str) -> bool:
         """Return a value as a bool; False if it is not given. Add a fault for any other word."""
-        try:
+        with noting(self.faults, self.key_of(name)):
             return parse_flag(self.text(name) or False)
-        except SpecInvalid:
-            self.refuse(self.values[name].key, ValueFault.NOT_A_FLAG, given=self.text(name))
-            return False
+        return False
 
     def with_job_keys(self, fault: Fault) -> Fault:
         """Return a fault of a job or of its options with the keys of the ``.job`` as paths."""
@@ -181,13 +181,16 @@ class AzkabanRequest:
         return "tf.<type>.instances" if path == "tasks" else KEY_OF_OPTION.get(head, path)
 
 
-def own_values(properties: Mapping[str, str]) -> dict[str, Property]:
-    """Return the values of a job's ``tf.*`` keys, without the output properties of a training upstream."""
-    return {
-        name: Property(text, name)
-        for name, text in properties.items()
-        if name.startswith(KEY_PREFIX) and not name.startswith(RESULT)
+def check_sources(job: JobSpec, request: AzkabanRequest) -> None:
+    """Raise SpecInvalid with a fault for each local file that is outside the project or can't be read.
+
+    A fault of a file outside the project does not tell whether the file exists.
+    """
+    outside = {
+        where: path for where, path in local_sources(job).items() if not request.may_read(request.key_of(where), path)
     }
+    faults = [Fault(where, AzkabanJobFault.OUTSIDE, {"given": shown(str(path))}) for where, path in outside.items()]
+    check_faults([*faults, *(fault for fault in file_faults(job) if fault.path not in outside)])
 
 
 def merge(
@@ -218,9 +221,9 @@ def same(one: str, other: str) -> bool:
     return one == other
 
 
-def shown(text: str, length: int = 80) -> str:
-    """Return a text for a message, cut after ``length`` characters."""
-    return repr(text if len(text) <= length else text[: length - 3] + "...")
+def shown(text: str) -> str:
+    """Return a text for a message, cut after 80 characters."""
+    return repr(text if len(text) <= 80 else text[:77] + "...")
 
 
 def variable_of(name: str) -> str | None:
