@@ -114,8 +114,8 @@ def write_jobtype(
         The directory does not exist, the folder holds another plugin, a path or the name is not allowed, or the
         interpreter lacks this package.
     """
-    python = python or sys.executable
-    was_secure, old_limits = _restrictions(directory / name) if _NAME.match(name) else (False, None)
+    python, folder = python or sys.executable, directory / name
+    was_secure, old_limits = _restrictions(folder)
     notes = []
     if secure is None and was_secure:
         notes.append("kept --secure of the earlier installation; --no-secure ends it")
@@ -125,7 +125,6 @@ def write_jobtype(
     limits = old_limits if limits is None else limits or None
     if faults := _faults(directory, name, python, limits):
         raise SpecInvalid(faults)
-    folder = directory / name
     files = render(python, secure=secure, limits=limits, folder=folder.absolute())
     folder.mkdir(exist_ok=True)
     written = []
@@ -231,14 +230,9 @@ def _kept(there: Mapping[str, str], ours: Mapping[str, str], file: str, notes: l
 
 def _replace(path: Path, content: bytes) -> None:
     """Replace a file by a rename, so that a reader sees the old content or the new one."""
-    descriptor, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(descriptor, 0o644)
-            file.write(content)
-            file.flush()
-            os.fsync(descriptor)
-        os.replace(beside, path)
-    except BaseException:
-        os.unlink(beside)
-        raise
+    with tempfile.TemporaryDirectory(prefix=".", dir=path.parent) as folder, Path(folder, path.name).open("wb") as file:
+        os.fchmod(file.fileno(), 0o644)
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+        os.replace(file.name, path)
