@@ -156,6 +156,9 @@ def translate(properties: Mapping[str, str]) -> Translated:
             found.add(OURS[name], text, name)
         elif name in MILLISECONDS:
             found.add(MILLISECONDS[name], _seconds(text), name)
+        elif name == "tony.application.tensorboard-log-dir":
+            found.add("tf.tensorboard", "true", name)
+            found.add("tf.output", text, name)
         elif name in DATASETS:
             found.add(f"tf.env.{DATASETS[name]}", text.replace(",", ";"), name)
         elif name.startswith("tony.") and name not in (*ENVIRONMENTS, *BEATS, *ROLE_LISTS):
@@ -163,7 +166,6 @@ def translate(properties: Mapping[str, str]) -> Translated:
     _variables(properties, found)
     _program(given, found)
     _heartbeat(given, found)
-    _tensorboard(given, found)
     _roles(given, found)
     _resources(given, found)
     if _docker(given) and "tony.docker.containers.image" not in given and "tf.docker_image" not in given:
@@ -192,10 +194,7 @@ def _role_or_ignored(name: str, text: str, given: Mapping[str, str], found: Tran
         found.add("tf.framework", re.sub(r"\Astandalone\Z", "none", text.strip().lower()), name)
     elif _TONYS_OWN.match(name):
         found.ignored.append(name)
-    elif name not in (
-        "tony.application.tensorboard-log-dir",
-        "tony.containers.resources",
-    ) and text.strip().lower() not in _HARMLESS.get(name, ()):
+    elif name != "tony.containers.resources" and text.strip().lower() not in _HARMLESS.get(name, ()):
         roles = {match["role"] for match in map(_ROLE_KEY.match, given) if match} | {"worker", "ps"}
         known = {
             *OURS,
@@ -259,13 +258,6 @@ def _heartbeat(given: Mapping[str, str], found: Translated) -> None:
             found.add("tf.heartbeat_timeout", f"{max(5.0, float(interval) * float(missed) / 1000):g}", brought[0])
         except ValueError:
             found.add("tf.heartbeat_timeout", missed if brought[0] == BEATS[1] else interval, brought[0])
-
-
-def _tensorboard(given: Mapping[str, str], found: Translated) -> None:
-    key = "tony.application.tensorboard-log-dir"
-    if key in given:
-        found.add("tf.tensorboard", "true", key)
-        found.add("tf.output", given[key], key)
 
 
 def _roles(given: Mapping[str, str], found: Translated) -> None:
