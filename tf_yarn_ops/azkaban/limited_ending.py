@@ -108,12 +108,7 @@ class LimitedEnding:
         """Return whether we have another parent process now, or the other end of our standard input is closed."""
         if os.getppid() != self._parent:
             return True
-        if self._stdin:
-            poll = select.poll()
-            poll.register(0, select.POLLIN)
-            for _, event in poll.poll(0):
-                return not (event & select.POLLIN and os.read(0, 65536))
-        return False
+        return self._stdin and bool(select.select([0], [], [], 0)[0]) and not os.read(0, 65536)
 
 
 def _is_pipe(descriptor: int) -> bool:
