@@ -77,12 +77,12 @@ def convert_tony(properties: Mapping[str, str], folder: Path) -> tuple[str, tupl
             if not found:
                 no_tasks = Fault("tony.<type>.instances", ConversionFault.NO_TASKS)
                 others = (no_tasks if one.code is AzkabanJobFault.NO_TASKS else one for one in error.faults)
-                raise SpecInvalid([*map(_with_option, refused.values()), *others]) from error
+                raise SpecInvalid([*(fault.renamed(_option_or_key) for fault in refused.values()), *others]) from error
             served = {name: text for name, text in served.items() if name not in found}
             continue
         scripts = () if "src_dir" in refused else _missing_scripts(served, job, folder)
-        of_client = (fault for name, fault in refused.items() if name in CLIENT_OPTIONS)
-        check_faults([*map(_with_option, of_client), *scripts])
+        of_client = (fault.renamed(_option_or_key) for name, fault in refused.items() if name in CLIENT_OPTIONS)
+        check_faults([*of_client, *scripts])
         comments = [f"{name}={properties[name]}: left out; {_reason(fault)}" for name, fault in refused.items()]
         text = "".join(f"# {comment}\n" for comment in comments + request.warnings) + job.to_yaml()
         return text.replace("command: 'true'\n", _NO_COMMAND) if without else text, tuple(refused)
@@ -94,10 +94,6 @@ def _reason(fault: Fault) -> str:
 
 def _option_or_key(name: str) -> str:
     return f"--{name}" if name in CLIENT_OPTIONS else name
-
-
-def _with_option(fault: Fault) -> Fault:
-    return replace(fault, path=_option_or_key(fault.path))
 
 
 def _missing_scripts(properties: Mapping[str, str], job: JobSpec, folder: Path) -> Iterator[Fault]:

@@ -27,8 +27,8 @@ def add_program(request: AzkabanRequest, tasks: Mapping[str, dict[str, Any]]) ->
         key = request.values.get("tf.command") or request.values["tf.entry_point"]
         request.give("task_command", f"{unpack}{command}{arguments}", key.key)
     elif arguments:
-        name = next(name for name in request.values if name.startswith("tf.args"))
-        request.refuse(request.values[name].key, AzkabanJobFault.NOTHING_TO_PASS_TO)
+        first = next(name for name in request.values if name.startswith("tf.args"))
+        request.refuse(first, AzkabanJobFault.NOTHING_TO_PASS_TO)
         request.options["task_command"] = "true"
     for task in tasks.values():
         if task.get("command") and unpack:
@@ -47,9 +47,9 @@ def _command(request: AzkabanRequest) -> str | None:
     if entry_point.startswith("/") or entry_point.removeprefix("./").partition("/")[0] in _shipped(request):
         return f"{python} {shlex.quote(entry_point)}"
     if not request.may_read("tf.entry_point", entry_point):
-        request.refuse(request.values["tf.entry_point"].key, AzkabanJobFault.OUTSIDE, given=shown(entry_point))
+        request.refuse("tf.entry_point", AzkabanJobFault.OUTSIDE, given=shown(entry_point))
     elif not os.path.isfile(request.folder / entry_point):
-        request.refuse(request.values["tf.entry_point"].key, AzkabanJobFault.NO_ENTRY_POINT, given=shown(entry_point))
+        request.refuse("tf.entry_point", AzkabanJobFault.NO_ENTRY_POINT, given=shown(entry_point))
     elif "tf.script" in request.values:
         request.ship("file", entry_point, request.values["tf.entry_point"].key)
     else:
@@ -81,15 +81,12 @@ def _add_source(request: AzkabanRequest) -> str:
     if "://" in path or path.endswith(ARCHIVE_SUFFIXES):
         request.ship("archive", f"{SOURCE_FOLDER}={path}", request.values["tf.source"].key)
         return f"cp -R {SOURCE_FOLDER}/. . && "
-    folder = request.folder / path
     if not request.may_read("tf.source", path):
-        request.refuse(request.values["tf.source"].key, AzkabanJobFault.OUTSIDE, given=shown(path))
-        return ""
-    if not os.path.isdir(folder):
-        request.refuse(request.values["tf.source"].key, AzkabanJobFault.NO_FOLDER, given=shown(path))
-        return ""
-    named = _shipped(request)
-    for entry in sorted(folder.iterdir()):
-        if entry.name not in named and not entry.name.startswith(_LEFT_OUT):
-            request.ship("file", f"{entry.name}={Path(path) / entry.name}", request.values["tf.source"].key)
+        request.refuse("tf.source", AzkabanJobFault.OUTSIDE, given=shown(path))
+    elif not os.path.isdir(request.folder / path):
+        request.refuse("tf.source", AzkabanJobFault.NO_FOLDER, given=shown(path))
+    else:
+        for name in sorted({*os.listdir(request.folder / path)} - _shipped(request)):
+            if not name.startswith(_LEFT_OUT):
+                request.ship("file", f"{name}={Path(path) / name}", request.values["tf.source"].key)
     return ""

@@ -59,8 +59,7 @@ def ignored(properties: Mapping[str, str], of_plugin: Mapping[str, str]) -> list
 
 def replace_own(environ: Mapping[str, str]) -> None:
     """Replace the process's environment, because Kerberos and other libraries read only that."""
-    for name in [name for name in os.environ if name not in environ]:
-        del os.environ[name]
+    os.environ.clear()
     os.environ.update(environ)
 
 

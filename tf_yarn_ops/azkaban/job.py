@@ -135,7 +135,7 @@ def _read_document(request: AzkabanRequest) -> None:
     if (path := request.text("tf.spec")) is None:
         return
     if not request.may_read("tf.spec", path):
-        request.refuse(request.values["tf.spec"].key, AzkabanJobFault.OUTSIDE, given=shown(path))
+        request.refuse("tf.spec", AzkabanJobFault.OUTSIDE, given=shown(path))
         return
     with noting(request.faults):
         document = read_document(path, request.folder, key="tf.spec", faults=request.faults)

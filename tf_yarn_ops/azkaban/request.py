@@ -146,8 +146,8 @@ class AzkabanRequest:
         self.brought[option] = self.brought[".".join(OPTIONS[option].path) or option] = key
 
     def refuse(self, key: str, code: FaultCode, **values: Any) -> None:
-        """Add a fault of a key of the ``.job``."""
-        self.faults.append(Fault(key, code, values))
+        """Add a fault of a key of the ``.job``, or of a value by its name."""
+        self.faults.append(Fault(self.key_of(key), code, values))
 
     def text(self, name: str) -> str | None:
         """Return a value without blanks around it; None if it is empty or not given."""
