@@ -7,24 +7,33 @@ from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext, suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ..declaration import Option
 from ..errors import Fault, FaultCode, SubmissionRejected
+from ..hadoop.cluster import Cluster, discover
 from ..hadoop.configuration import system_user
+from ..submit.preflight import local_path
 from ..terminal import shared_options
 from ..terminal.output import configure_logging, echo, show
 from ..validation import check_faults, noting
+from .documents import OozieRequest
+from .package import (
+    Folder,
+    Packed,
+    Place,
+    absolute,
+    content_version,
+    default_path,
+    documents_of,
+    write_folder,
+)
 from .package_options import PACKAGE_OPTIONS, OptionFault
 from .packed_job import APP_PATH, EXTERNAL_ID, WORKFLOW_PATH
-
-if TYPE_CHECKING:
-    from ..hadoop.cluster import Cluster
-    from .documents import OozieRequest
-    from .package import Packed, Place
-    from .rest_api import Oozie
+from .request import read_oozie_request
+from .rest_api import Oozie, OozieUnreachable, StartUnconfirmed
 
 
 class OozieCommandFault(FaultCode):
@@ -78,10 +87,6 @@ def package(job: str, resourcemanager: str | None, user: str | None, verbose: bo
       - {name: model, job: model.yaml, needs: [features]}
     """
     configure_logging(verbose, requests=verbose)
-    from ..submit.preflight import local_path
-    from .package import Folder, Packed, content_version, documents_of, write_folder
-    from .request import read_oozie_request
-
     out, dry_run, app_path = words["out"], words["dry_run"], words["app_path"]
     addresses = words["name_node"], words["resource_manager"]
     faults: list[Fault] = []
@@ -98,12 +103,8 @@ def package(job: str, resourcemanager: str | None, user: str | None, verbose: bo
     assert request is not None  # without a request there are faults
     cluster = None
     if not all(addresses) or (in_cluster and not dry_run):
-        from ..hadoop.cluster import discover
-
         cluster = discover(resourcemanager, user=user)
-    place = _place(
-        request, cluster, out if in_cluster else app_path, user, words["name_node"], words["resource_manager"]
-    )
+    place = _place(request, cluster, out if in_cluster else app_path, user, *addresses)
     documents = documents_of(request, place)
     for warning in request.warnings:
         echo(f"warning: {warning}")
@@ -131,16 +132,14 @@ def package(job: str, resourcemanager: str | None, user: str | None, verbose: bo
 
 
 def _place(
-    request: "OozieRequest",
-    cluster: "Cluster | None",
+    request: OozieRequest,
+    cluster: Cluster | None,
     path: str | None,
     user: str | None,
     name_node: str | None,
     resource_manager: str | None,
-) -> "Place":
+) -> Place:
     """Return where the application will lie; what the options do not say comes from the cluster."""
-    from .package import Place, absolute, default_path
-
     if cluster is not None:
         name_node = name_node or cluster.storage.default
         # Oozie hands it to Hadoop's client, which takes the addresses of a pair from its own configuration.
@@ -179,11 +178,6 @@ def run_application(
     it starts. Prints the id of Oozie's job.
     """
     configure_logging(verbose, requests=verbose)
-    from ..hadoop.cluster import discover
-    from ..submit.preflight import local_path
-    from .package import Folder, Packed, content_version
-    from .rest_api import Oozie
-
     faults = [] if oozie else [Fault("oozie", OozieCommandFault.NEEDS_SERVER)]
     faults += [Fault("property", OptionFault.NOT_A_PAIR, {"given": text}) for text in property if "=" not in text]
     changes = dict(text.split("=", 1) for text in property if "=" in text)
@@ -223,14 +217,14 @@ def run_application(
     click.echo(job_id)
 
 
-def _running(packed: "Packed", properties: Mapping[str, str], server: "Oozie") -> list[str]:
+def _running(packed: Packed, properties: Mapping[str, str], server: Oozie) -> list[str]:
     """Return the ids of what has not ended: coordinators for the same time, or workflows of the same application."""
     if packed.coordinator:
         return packed.overlapping(server.live_coordinators(packed.coordinator))
     return server.live_workflows(packed.workflow, properties[WORKFLOW_PATH])
 
 
-def _check_alone(packed: "Packed", properties: Mapping[str, str], server: "Oozie", url: str, again: bool) -> list[str]:
+def _check_alone(packed: Packed, properties: Mapping[str, str], server: Oozie, url: str, again: bool) -> list[str]:
     """Raise SpecInvalid if the application runs already, unless once more is wanted; return the ids of what runs."""
     same = _running(packed, properties, server)
     code = OozieCommandFault.RUNS if packed.coordinator else OozieCommandFault.WORKFLOW_RUNS
@@ -240,10 +234,8 @@ def _check_alone(packed: "Packed", properties: Mapping[str, str], server: "Oozie
     return same
 
 
-def _start(packed: "Packed", properties: Mapping[str, str], server: "Oozie", before: list[str]) -> str:
+def _start(packed: Packed, properties: Mapping[str, str], server: Oozie, before: list[str]) -> str:
     """Start an application; return the id of its job, also where Oozie has started it without an answer."""
-    from .rest_api import OozieUnreachable, StartUnconfirmed
-
     # A coordinator hands its properties to all its workflows, which need external ids of their own.
     properties = dict(properties) if packed.coordinator else {EXTERNAL_ID: uuid.uuid4().hex, **properties}
     try:

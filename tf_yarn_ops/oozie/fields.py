@@ -15,7 +15,7 @@ _COMMAND = "command"
 
 def uses(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the path and the name of each ``${name}`` in a document, except in its commands."""
-    for path, text in _texts(document, ""):
+    for path, text in texts(document):
         if path.rpartition(".")[2] != _COMMAND:
             for match in _USE.finditer(text):
                 yield path, match[1]
@@ -55,12 +55,13 @@ def _map(value: Any, key: str, change: Callable[[str], str]) -> Any:
     return change(value) if isinstance(value, str) and key != _COMMAND else value
 
 
-def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
+def texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the path of each text in a document, and the text."""
     if isinstance(value, Mapping):
         for name, item in value.items():
-            yield from _texts(item, f"{path}.{name}" if path else str(name))
+            yield from texts(item, f"{path}.{name}" if path else str(name))
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _texts(item, path)
+            yield from texts(item, path)
     elif isinstance(value, str):
         yield path, value

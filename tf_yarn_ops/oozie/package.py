@@ -23,7 +23,6 @@ import javaproperties
 
 from ..errors import Fault, FaultCode, GeneralFault, SpecInvalid, SubmissionRejected
 from ..hadoop.cluster import Cluster
-from ..hadoop.filesystem import FileSystem
 from ..job.document import format_yaml
 from ..runtime.common.file_storage import Content
 from ..staging.archive import pack
@@ -308,11 +307,8 @@ class Folder:
     """
 
     def __init__(self, cluster: Cluster, url: str):
-        split = urlsplit(url)
-        filesystem = f"{split.scheme}://{split.netloc}" if split.netloc else cluster.storage.default
-        own = filesystem in (cluster.storage.default, cluster.storage.filesystem)
-        self.path = posixpath.normpath(split.path)
-        self._files: FileSystem = cluster.open_filesystem() if own else cluster.open_namenodes(filesystem)
+        self._files, path = cluster.open_path(url)
+        self.path = posixpath.normpath(path)
 
     def close(self) -> None:
         """Close the connections."""

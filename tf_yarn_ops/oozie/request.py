@@ -23,7 +23,7 @@ from ..submit.preflight import CLIENT_CONFIG, file_faults, local_sources
 from ..validation import check_faults, noting
 from .data import read_data
 from .documents import OozieRequest, fill_workflow
-from .fields import fill, uses
+from .fields import fill, texts, uses
 from .package_options import OptionFault, read_options
 from .packed_job import COORDINATOR_NAMES, FILES_FOLDER, OWN_FILE, WORKFLOW_NAMES
 from .schedule import ScheduleFault, find_schedule_warnings, read_schedule
@@ -214,13 +214,13 @@ def _field_faults(document: Mapping[str, Any], known: Mapping[str, str], schedul
 
 def _local_faults(document: Mapping[str, Any], spec: JobSpec) -> Iterator[Fault]:
     """Yield the faults of files of this machine."""
-    used = dict(uses(document))
+    used, written = dict(uses(document)), dict(texts(document))
     local = local_sources(spec)
     late = {path for path in local if path in used}
     if CLIENT_CONFIG in local:
         yield Fault(CLIENT_CONFIG, OozieRequestFault.SECRET_FILE, {"given": spec.docker.client_config})
     for path in sorted(late):
-        yield Fault(path, OozieRequestFault.NOT_YET, {"given": _value(document, path), "name": used[path]})
+        yield Fault(path, OozieRequestFault.NOT_YET, {"given": written[path], "name": used[path]})
     yield from (fault for fault in file_faults(spec) if fault.path not in late)
 
 
@@ -244,15 +244,6 @@ def _pack_sources(document: Mapping[str, Any], spec: JobSpec) -> tuple[dict[str,
             packed[field] = place
         sources[place] = path.absolute()
     return packed, sources
-
-
-def _value(document: Mapping[str, Any], path: str) -> Any:
-    field, _, name = path.partition(".")
-    value = document.get(field)
-    if field == "tasks" and isinstance(value, Mapping):
-        field, _, name = name.partition(".")
-        value = value.get(field)
-    return value.get(name) if name and isinstance(value, Mapping) else value
 
 
 def _name_of(document: Mapping[str, Any], job: str) -> str:
