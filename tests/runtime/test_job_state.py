@@ -294,6 +294,20 @@ def test_worker_that_rejoins_takes_another_port_when_its_own_was_taken(contact):
     assert state.lifecycle.round == 1 and state.lifecycle.verdict is None
 
 
+def test_replaced_worker_that_waited_starts_with_its_new_address():
+    """It is released by the success of others, who learn of its address before it starts."""
+    tasks = {"chief": TaskSpec(), "early": TaskSpec(), "worker": TaskSpec(after=("early",)), "ps": TaskSpec()}
+    spec = JobSpec(command="x", tasks=tasks, restart=RestartPolicy("task", max_container_losses=1))
+    state = state_of(build_runtime_job(spec, JobContext(20000, user="u")))
+    state.known.update({name: Container(name, name[:-2], "RUNNING", "") for name in ("chief_0", "early_0", "worker_1")})
+    _, early, _, _ = join(state, "chief_0", "early_0", "ps_0", "worker_0")
+    state.on_lost(LostContainer("worker_0", Reason.CONTAINER_LOST, "gone"), 101.0)
+    state.on_connect("connection of worker_1", registration("worker_1", port=3000), 102.0)
+    effects = receive(state, early, exited(code=0), 103.0)
+    starts = {effect.connection: effect.fields["cluster"]["worker"] for effect in effects if effect.kind == "start"}
+    assert starts == dict.fromkeys(["connection of chief_0", "connection of ps_0", "connection of worker_1"], ["h:3000"])
+
+
 def test_two_ports_that_are_taken_at_once_cost_one_loss():
     """The second news comes when a new round, with new ports, has begun already."""
     state, peers = published(restart=RestartPolicy("never", max_container_losses=1))

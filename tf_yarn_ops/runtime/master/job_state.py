@@ -479,13 +479,6 @@ class JobState:
         assert decision.task is not None
         logger.info("Starting %s in %.1f s: %s", decision.task, decision.delay, decision.cause)
         self.timeline.explain(decision.task, decision.cause)
-        hosts, address = self.cluster.get(decision.task.type), self.registry.serving[decision.task].address
-        if hosts and hosts[decision.task.index] != address:
-            moved = [*hosts[: decision.task.index], address, *hosts[decision.task.index + 1 :]]
-            self.cluster = {**self.cluster, decision.task.type: moved}
-            for peer in self.registry.peers.values():
-                if peer.running:
-                    self._send_start(peer, now)
         self._start(decision.task, now + decision.delay, now)
 
     def _release(self, decision: Decision, now: float) -> None:
@@ -495,7 +488,14 @@ class JobState:
             self._start(task, now, now)
 
     def _start(self, task: TaskId, at: float, now: float) -> None:
-        peer = self.registry.serving[task]
+        """Start the command of a task; the running ones first learn of an address that has changed."""
+        peer, hosts = self.registry.serving[task], self.cluster.get(task.type)
+        if hosts and hosts[task.index] != peer.address:
+            moved = [*hosts[: task.index], peer.address, *hosts[task.index + 1 :]]
+            self.cluster = {**self.cluster, task.type: moved}
+            for other in self.registry.peers.values():
+                if other.running:
+                    self._send_start(other, now)
         peer.begin(self.lifecycle.round, at)
         self._send_start(peer, now)
 
