@@ -157,7 +157,8 @@ class Line:
     def send(self, line):
         self.sent += [decode(part) for part in line.splitlines(keepends=True)]
 
-    deliver = send
+    def deliver(self, message):
+        self.send(message())
 
     def renew(self):
         self.send(self._registration())

@@ -1,6 +1,7 @@
 """The connection of an agent to its coordinator."""
 
 import contextlib
+import select
 import socket
 import ssl
 import threading
@@ -8,6 +9,9 @@ import threading
 import pytest
 
 from support.tls import Authority
+from support.waiting import until
+from tf_yarn_ops.runtime.agent import contact as contact_module
+from tf_yarn_ops.runtime.agent.contact import Contact
 from tf_yarn_ops.runtime.common import link as link_module
 from tf_yarn_ops.runtime.common.link import Link, LinkLost, connect
 from tf_yarn_ops.runtime.master.listener import listen_on_first_free
@@ -23,6 +27,29 @@ def test_the_last_words_before_the_end_of_a_connection_are_heard():
         assert [message["type"] for message in link.receive()] == ["ack", "bye"]
         with pytest.raises(LinkLost, match="closed the connection"):
             link.receive()
+
+
+def test_repeated_message_is_made_anew(monkeypatch):
+    """It says how long ago the command ended, which after an outage is longer ago than at the first try."""
+    pairs = [socket.socketpair(), socket.socketpair()]
+    links = iter([Link(ours) for ours, _ in pairs])
+    monkeypatch.setattr(contact_module, "connect", lambda *_: next(links))
+    monkeypatch.setattr(contact_module, "client_context", lambda: None)
+    contact, made = Contact("n1", [1], 60.0, lambda: b"register\n", lambda *_: None), iter((b"0 s\n", b"9 s\n"))
+
+    def received(theirs):
+        until(lambda: contact.keep() or select.select([theirs], [], [], 0)[0], 10)
+        return theirs.recv(100)
+
+    (_, first), (_, second) = pairs
+    with first, second:
+        assert received(first) == b"register\n"
+        contact.deliver(lambda: next(made))
+        assert first.recv(100) == b"0 s\n"
+        first.close()
+        assert contact.receive() == []
+        assert received(second) == b"register\n9 s\n"
+        contact.acknowledged()
 
 
 def test_connection_without_lines_is_given_up(monkeypatch):

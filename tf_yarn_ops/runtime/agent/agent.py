@@ -496,14 +496,18 @@ class Agent:
             "seconds": round(ending.seconds, 3),
             "started_at": command.started_at,
             "finished_at": command.finished_at,
-            "late": round(time.time() - command.finished_at, 3),
             "cpu_seconds": round(ending.cpu_seconds, 3),
             "peak_memory_mib": round(max(ending.peak_memory_mib, command.meter.peak_mib), 1),
             "result": self.read_result(),
             "out_of_memory": self.memory.kill_of(ending.code, ending.signal),
             "port_taken": self.reserved is None and is_port_taken(self.port),
         }
-        self.contact.deliver(sample + encode_end("exited", "log_tail", tail, fields))
+
+        def message() -> bytes:
+            late = round(time.time() - command.finished_at, 3)
+            return sample + encode_end("exited", "log_tail", tail, {**fields, "late": late})
+
+        self.contact.deliver(message)
 
     def on_terminated(self) -> int:
         """Tell the coordinator that YARN ends the container, and end all processes before YARN's SIGKILL comes."""

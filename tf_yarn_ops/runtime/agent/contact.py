@@ -55,7 +55,7 @@ class Contact:
         self._due = 0.0
         self._backoff = 0.1
         self._link: Optional[Link] = None
-        self._unacknowledged: Optional[bytes] = None
+        self._unacknowledged: Optional[Callable[[], bytes]] = None
 
     def listen(self, poll: select.poll) -> None:
         """Register the connection, if there is one, with `poll`."""
@@ -87,12 +87,12 @@ class Contact:
     def _register(self) -> None:
         self.send(self._registration())
         if self._unacknowledged:
-            self.send(self._unacknowledged)
+            self.send(self._unacknowledged())
 
-    def deliver(self, line: bytes) -> None:
-        """Send a message, and send it again after each loss of the connection until it is acknowledged."""
-        self._unacknowledged = line
-        self.send(line)
+    def deliver(self, message: Callable[[], bytes]) -> None:
+        """Send a message, made anew each time, and again after each loss of the connection until it is acknowledged."""
+        self._unacknowledged = message
+        self.send(message())
 
     def acknowledged(self) -> None:
         """Forget the message that had to be delivered: it has arrived."""
