@@ -143,6 +143,22 @@ def test_kill_while_an_evaluator_has_its_time_counts(launcher, tmp_path):
 
 
 @pytest.mark.slow
+def test_kill_of_a_job_that_has_failed_changes_neither_state_nor_verdict(launcher, tmp_path):
+    """It comes while another command has the grace in which it may end by itself."""
+    stays = f"trap 'touch {tmp_path}/stopped; until [ -e {tmp_path}/go ]; do sleep 0.05; done; exit' TERM; touch {tmp_path}/on"
+    tasks = {
+        "worker": TaskSpec(command=f"until [ -e {tmp_path}/on ]; do sleep 0.05; done; exit 3"),
+        "other": TaskSpec(command=f"{stays}; while :; do sleep 0.05; done"),
+    }
+    application_id = launcher.submit(job("x", tasks=tasks, deadlines=replace(QUICK, stop_grace=60)))
+    until((tmp_path / "stopped").exists, what="the end of the other command")
+    os.kill(running_coordinator(folder_of(launcher, application_id)), signal.SIGTERM)  # as a client kills a job
+    (tmp_path / "go").touch()
+    ended = launcher.wait(application_id, poll_interval=0.1)
+    assert (ended.state, ended.final_status, ended.reason) == ("FINISHED", "FAILED", Reason.TASK_FAILED)
+
+
+@pytest.mark.slow
 def test_lease_ends_the_job_with_its_client(tmp_path):
     client = subprocess.Popen([sys.executable, "-c", CLIENT, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     application_id = client.stdout.readline().strip()

@@ -55,7 +55,7 @@ class LocalContainers(Containers):
     Attributes
     ----------
     killed : bool
-        Whether a client has killed the job; it ends as KILLED then, as in YARN.
+        Whether a client's kill is the verdict; the job ends as KILLED then, as in YARN.
     """
 
     def __init__(self, job: Job, application_id: str):
@@ -189,8 +189,9 @@ async def _coordinate(job: Job, application_id: str, secret: str) -> None:
     coordinator = Coordinator(job, application_id, containers)
 
     def kill() -> None:
-        containers.killed = True
-        coordinator.abort(_killed(application_id))
+        verdict = _killed(application_id)
+        coordinator.abort(verdict)
+        containers.killed = containers.killed or coordinator.state.lifecycle.verdict == verdict
 
     def abandoned() -> None:
         loop.remove_reader(0)
