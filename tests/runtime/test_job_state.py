@@ -305,7 +305,7 @@ def test_replaced_worker_that_waited_starts_with_its_new_address():
     state.on_connect("connection of worker_1", registration("worker_1", port=3000), 102.0)
     effects = receive(state, early, exited(code=0), 103.0)
     starts = {effect.connection: effect.fields["cluster"]["worker"] for effect in effects if effect.kind == "start"}
-    assert starts == dict.fromkeys(["connection of chief_0", "connection of ps_0", "connection of worker_1"], ["h:3000"])
+    assert starts == {f"connection of {name}": ["h:3000"] for name in ("chief_0", "ps_0", "worker_1")}
 
 
 def test_two_ports_that_are_taken_at_once_cost_one_loss():

@@ -37,7 +37,7 @@ class AgentServer:
     changed : asyncio.Event
         Set after each event from the verdict on.
     on_error : callable
-        Gets an error that neither an agent nor the network can cause.
+        As `on_failure` of `Server`.
 
     Attributes
     ----------
@@ -63,8 +63,8 @@ class AgentServer:
     async def on_connect(self, connection: Connection, message: Dict[str, Any]) -> Optional[Peer]:
         """Accept a registration and return its peer, or refuse it with the reason and return None.
 
-        An agent on an excluded node gets no reason: its container is given back. A session of ``ytf exec`` is served to
-        its end, and has no peer either.
+        A new agent on an excluded node gets no reason: its container is given back. A session of ``ytf exec`` is served
+        to its end, and has no peer either.
         """
         container, state = str(message.get("container")), self._state
         if message["type"] in self._sessions:

@@ -132,7 +132,7 @@ class OutputCommit:
     # -- before the tasks start -------------------------------------------------------------
 
     def prepare(self) -> Optional[Verdict]:
-        """Make the working folder, or take it over; return the end of a job that has nothing to train.
+        """Make the working folder, take it over, or finish a cut commit; return the end of a job with nothing to train.
 
         Raises
         ------
@@ -454,19 +454,19 @@ def _final(error: OSError) -> bool:
     )
 
 
-async def persist(step: Callable[[], Found]) -> Union[Found, Verdict]:
-    """Carry out a step of the commit in a thread, again while the file system is away; return its result, or the end.
+async def persist(call: Callable[[], Found]) -> Union[Found, Verdict]:
+    """Call `prepare` or `commit` in a thread, again while the file system is away; return its result, or the end.
 
     Parameters
     ----------
-    step : callable
+    call : callable
         May be called again after it has raised an OSError.
     """
     loop = asyncio.get_running_loop()
     began, logged = time.monotonic(), ""
     while True:
         try:
-            return await loop.run_in_executor(None, step)
+            return await loop.run_in_executor(None, call)
         except (TakenOver, ResultExists) as error:
             return Verdict(Reason.COMMIT_REFUSED, "the result is not committed: %s" % error)
         except OSError as error:

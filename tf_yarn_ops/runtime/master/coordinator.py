@@ -3,7 +3,7 @@
 It runs in the application master, or for `local://` in a process of this machine. `lifecycle.decide` decides on an
 event, and `JobState` makes effects of the decision; the parts around it make events of messages (`AgentServer`) and of
 Skein's containers (`ContainerMonitor`). A verdict needs no client. It is final, except that a commit that fails, an
-error of the coordinator itself, or on this machine an abort, replaces a success.
+error of the coordinator itself, or an abort on this machine while commands linger, replaces a success.
 """
 
 import asyncio
@@ -113,7 +113,8 @@ class Coordinator:
     def _on_error(self, error: BaseException) -> None:
         """End the job after an error in one of the parts; otherwise the job would hang.
 
-        An error in a request to a page, in a snapshot or in the query for YARN's times is at most logged.
+        An error in a request to a page, in a snapshot or in the query for YARN's times is at most logged. So is
+        `SkeinFailed`; OSError and ValueError in a message only end its connection.
         """
         self.apply(Verdict(Reason.AM_FAILED, f"the coordinator failed: {error!r}"))
 

@@ -114,7 +114,7 @@ async def coordinate(coordinator: Coordinator, secret: str) -> None:
 
 
 async def find_resourcemanager(job: Job, application_id: str) -> None:
-    """Return when a ResourceManager has shown the application; it may be away when the coordinator starts."""
+    """Return when a ResourceManager has shown the application, or asked for a login; it may be away at the start."""
     loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1)  # a name service may be silent for long
     look = partial(resourcemanager_knows, job.resourcemanagers, application_id, job.authorities)
     known = await loop.run_in_executor(thread, look)

@@ -2,7 +2,8 @@
 
 Events are messages and connections of agents, lost containers, and those of `lifecycle`, which decides. Each method
 that takes an event returns the effects: what the coordinator does next. All but `on_disconnect` get the present time
-(monotonic, seconds). The wall clock of a node orders failures that wait; all other times of day are only recorded.
+(monotonic, seconds). Failures that wait are ordered by the seconds since their end, by each node's own clock
+(``late``). Times of day are only recorded.
 """
 
 import logging
@@ -282,7 +283,8 @@ class JobState:
     def abort(self, verdict: Verdict, now: float) -> Effects:
         """End the job at the wish of a client, as YARN does: also a trained one in which commands still linger.
 
-        Only a job of this machine is ended so, up to the end of TensorBoard's time; the commit goes on meanwhile.
+        Only a job of this machine is ended so. A success is replaced only while `lingering` is not empty; a commit that
+        has begun goes on.
         """
         if self.lingering and self.has_succeeded:
             self.lifecycle = self.lifecycle._replace(verdict=None)
@@ -336,8 +338,8 @@ class JobState:
 
     def _resync(self, peer: Peer, message: Mapping[str, Any], now: float) -> None:
         """Repeat the messages that a new agent, or one that is back, may have missed."""
-        has_started = message["start"] > 0
-        if has_started and (message["round"] != self.lifecycle.round or self._needs_port(peer)):
+        has_received_start = message["start"] > 0
+        if has_received_start and (message["round"] != self.lifecycle.round or self._needs_port(peer)):
             self._send_renew(peer)
         elif peer in self.lingering:
             self._send(peer, "trained")
@@ -346,7 +348,7 @@ class JobState:
         elif peer.running and peer.round == self.lifecycle.round:
             self._on_running(peer, message, now)
             self._send_start(peer, now)
-        elif not has_started:
+        elif not has_received_start:
             peer.running = False
             why = message["unfit"]
             self._decide(

@@ -25,7 +25,9 @@ MAX_RESTART_BACKOFF = 300.0
 class Rules(NamedTuple):
     """The settings of a job that `decide` uses; they never change.
 
-    ``success`` and ``mode`` (``never``, ``task``, ``cluster``) are ``success`` and ``restart.mode`` of `job.spec`.
+    ``success`` and ``mode`` (``never``, ``task``, ``cluster``) are ``success`` and ``restart.mode`` of `job.spec`. The
+    mode is that of failures: the loss of a `needed` task restarts a published cluster in each, unless the task
+    `starts_alone`.
     """
 
     roles: Mapping[str, Role]
@@ -402,6 +404,7 @@ def _is_retryable(rules: Rules, code: int) -> bool:
 
 
 def _restart(rules: Rules, state: State, cause: str, delay: float) -> Tuple[State, Decision]:
+    """Begin a new round, in which ended tasks run again, except succeeded ones that others come after."""
     once = {name for before in rules.after.values() for name in before}  # what others come after succeeds only once
     phases: Dict[TaskId, str] = {
         task: phase if phase == LOST or (phase == SUCCEEDED and task.type in once) else PENDING

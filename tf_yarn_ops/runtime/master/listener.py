@@ -94,9 +94,9 @@ class Server:
     on_disconnect : function
         Gets the agent and its connection after the connection has ended.
     on_failure : function
-        Gets an error that neither a client nor the network can cause: a fault of the coordinator.
+        Gets each error except OSError, ValueError, EOFError and a timeout, which only end the connection.
     max_waiting : int
-        The most unauthenticated connections at a time.
+        The most connections at a time whose first message has not arrived.
     """
 
     def __init__(

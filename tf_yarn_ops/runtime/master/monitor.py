@@ -24,7 +24,7 @@ from .skein_calls import SkeinFailed
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.5
-#: Seconds between two polls of Skein's containers while every agent is connected.
+#: Seconds between two polls of Skein's containers while the commands run and every agent is connected.
 STEADY_POLL_SECONDS = 2.0
 #: The most logs that are read for the cause of a missing registration.
 LOGS_READ = 3
@@ -104,7 +104,7 @@ class ContainerChecks:
         return found
 
     def check_remaining_nodes(self, nodes: Optional[Set[str]]) -> Optional[Verdict]:
-        """Return the end of the job, for the last failure's reason, if YARN has no other than excluded nodes.
+        """Return the end of the job, for the reason of the last failure on an excluded node, if no other node is left.
 
         Parameters
         ----------

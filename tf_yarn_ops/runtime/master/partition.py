@@ -1,7 +1,7 @@
 """The coordinator's way to YARN: if YARN has lost the coordinator's node, the job ends by itself before a retry trains.
 
-YARN reaches neither coordinator nor tasks on nodes that are cut off from it. It takes them for lost after a while, ends
-the application and lets a retry train, while the agents still reach their coordinator.
+YARN reaches neither coordinator nor tasks on nodes that are cut off from it. It takes them for lost after a while, and
+ends the application. The engine may then submit a retry, while the agents still reach their coordinator.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ def _fetch(url: str, authorities: str) -> Any:
 async def await_loss(resourcemanagers: Sequence[str], authorities: str = "") -> Verdict:
     """Return the end of the job when the network was silent for so long that YARN has lost this node.
 
-    It is silent while a host of a ResourceManager answers no connection, and no active one answers.
+    It is silent while one host of a ResourceManager is, and each other one is so too, refuses, or says it is a standby.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ async def await_loss(resourcemanagers: Sequence[str], authorities: str = "") -> 
 
 
 def _reach_active(resourcemanagers: Sequence[str], known: Dict[str, str], authorities: str) -> bool:
-    """Return whether all hosts answer a connection, or the active one's does."""
+    """Return whether all hosts answer or refuse a connection, or one accepts it and is no known standby."""
     answers = {base: _reaches(base, known) for base in resourcemanagers}
     return None not in answers.values() or any(
         answer and not _is_standby(base, authorities) for base, answer in answers.items()

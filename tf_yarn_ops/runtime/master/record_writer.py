@@ -35,7 +35,7 @@ WRITE_SECONDS = 20.0
 RECORD_SECONDS = 5.0
 #: Seconds before the second attempt; each later pause is twice as long.
 PAUSE = 0.2
-#: Seconds between two snapshots of a job whose state does not change, at least; and of one whose state changes.
+#: The least seconds between two snapshots while the state stays the same, and when it has changed since the last one.
 SNAPSHOT_SECONDS, CHANGE_SECONDS = 60.0, 10.0
 #: Between two snapshots there is at least this multiple of the time that one took.
 SNAPSHOT_REST = 50
@@ -48,8 +48,8 @@ SNAPSHOTS_MODE, SNAPSHOT_MODE = 0o700, 0o600
 class Snapshots:
     """Leaves in the file system what the coordinator knows of the running job.
 
-    A snapshot is written `CHANGE_SECONDS` after the start at the earliest, and later when the state of the job has
-    changed, or after `SNAPSHOT_SECONDS`. Between two there is `SNAPSHOT_REST` times as long as the last one took.
+    A snapshot is due `SNAPSHOT_SECONDS` after the last one or, if the state has changed since, `CHANGE_SECONDS` after
+    it; for the first one the start counts. Between two there is `SNAPSHOT_REST` times as long as the last one took.
 
     Parameters
     ----------

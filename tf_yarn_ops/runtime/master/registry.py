@@ -154,7 +154,7 @@ class Registry:
         return peer, False
 
     def free_task(self, container: str, taken: Collection[TaskId] = ()) -> Optional[TaskId]:
-        """Return the task for a container: that of its own number if it is free, else the first free one, else None.
+        """Return the free task at the container's place in its service, else the service's first free one, else None.
 
         Those of `taken` are not free.
         """

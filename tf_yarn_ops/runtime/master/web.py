@@ -1,4 +1,4 @@
-"""The coordinator's web server: the job's page, on the loopback interface behind YARN's proxy, for the job's viewers.
+"""The coordinator's web server: the job's page for its viewers, on the loopback interface; on YARN behind its proxy.
 
 Below ``<tracking URL>/pages/ytf/``: the page itself, ``status.json`` for programs, ``status.json?only=report`` for
 those that need the report only, ``parts.json`` with which the page renews itself, ``log.txt?task=worker:1`` with the
