@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -99,10 +99,8 @@ def check_option_values(command: click.Command, words: Sequence[str], program: s
             if _dashed(value) in options:
                 raise click.UsageError(f"{word!r} needs a value, and {value!r} is an option.", ctx)
         elif word == "--" or (not word.startswith("-") and not ctx.allow_interspersed_args):
-            below = None
-            if isinstance(ctx.command, click.Group) and word != "--":
-                below = ctx.command.get_command(ctx, word)
-            if below is None:
+            group = ctx.command if isinstance(ctx.command, click.Group) and word != "--" else None
+            if group is None or (below := group.get_command(ctx, word)) is None:
                 return
             ctx = click.Context(below, parent=ctx, info_name=word, **below.context_settings)
 
@@ -158,13 +156,13 @@ class ClusterCall:
     resourcemanager : str or None
         Addresses as for `hadoop.cluster.discover`.
     as_json : bool
-        Whether stdout gets JSON.
+        Whether stdout gets JSON. Default False.
     user : str or None
         The user to impersonate; None for ourselves.
     """
 
     resourcemanager: str | None
-    as_json: bool
+    as_json: bool = False
     user: str | None = None
 
     def discover(self) -> "Cluster":
@@ -181,8 +179,9 @@ class ClusterCall:
 
     @property
     def next_options(self) -> str:
-        """The options that the next command needs; see `next_options`."""
-        return next_options(self.resourcemanager, self.user)
+        """The options that the next command needs to reach the same cluster as the same user; a blank leads."""
+        given = {"resourcemanager": None if self.resourcemanager == SCHEME else self.resourcemanager, "user": self.user}
+        return "".join(f" --{name} {shlex.quote(value)}" for name, value in given.items() if value)
 
     @contextmanager
     def reporting(self, application_id: str) -> Iterator[None]:
@@ -197,12 +196,7 @@ class ClusterCall:
 
 def cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of each command about a cluster: ``--resourcemanager``, ``--user``, ``--json``, ``--verbose``."""
-
-    @functools.wraps(function)
-    def acting(*words: Any, call: ClusterCall, user: str | None, **values: Any) -> Any:
-        return function(*words, call=replace(call, user=user), **values)
-
-    return reading_options(shared_options.USER_OPTION(acting))
+    return reading_options(shared_options.USER_OPTION(function))
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -213,11 +207,13 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(command)
-    def function(*words: Any, resourcemanager: str | None, as_json: bool, verbose: bool, **values: Any) -> Any:
+    def function(
+        *words: Any, resourcemanager: str | None, as_json: bool, verbose: bool, user: str | None = None, **values: Any
+    ) -> Any:
         configure_logging(verbose, requests=verbose)
         named = [values.get("application_id"), values.get("target"), *values.get("application_ids", ())]
         here = resourcemanager is None and any(map(is_local, named))
-        return command(*words, call=ClusterCall(SCHEME if here else resourcemanager, as_json), **values)
+        return command(*words, call=ClusterCall(SCHEME if here else resourcemanager, as_json, user), **values)
 
     for option in (
         shared_options.VERBOSE_OPTION,
@@ -234,9 +230,3 @@ def parse_time(context: click.Context, option: click.Parameter, value: str | Non
         return parse_since(value, time.time()) if value else None
     except SpecInvalid as error:
         raise click.BadParameter(str(error), context, option) from error
-
-
-def next_options(resourcemanager: str | None, user: str | None) -> str:
-    """Return the options that the next command needs to reach the same cluster as the same user; a blank leads."""
-    given = {"resourcemanager": None if resourcemanager == SCHEME else resourcemanager, "user": user}
-    return "".join(f" --{name} {shlex.quote(value)}" for name, value in given.items() if value)

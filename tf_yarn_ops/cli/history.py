@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -67,6 +68,7 @@ def _read_keys(ctx: click.Context, option: click.Parameter, value: str | None) -
 )
 @click.option(
     "--user",
+    "owners",
     metavar="<glob>",
     help="The jobs of another user, or of all whose records you may read: '*'.  [default: yourself]",
 )
@@ -83,14 +85,14 @@ def _read_keys(ctx: click.Context, option: click.Parameter, value: str | None) -
     help=f"Add up what the jobs have cost, one row for each {', '.join(GROUPS)}, or several of these: user,queue.",
 )
 @reading_options
-def history(name: str, since: float | None, states: tuple[str, ...], user: str | None, limit: int | None,
+def history(name: str, since: float | None, states: tuple[str, ...], owners: str | None, limit: int | None,
             by: tuple[str, ...], call: ClusterCall) -> None:  # fmt: skip
     """List jobs that have ended, the latest first, with what YARN has counted of each.
 
     Records in HDFS tell of them, also when YARN has forgotten them.
     """
-    histories = Histories(call.discover(), user)
-    if user is None:
+    histories = Histories(call.discover(), owners)
+    if owners is None:
         _complete(histories.cluster)
     limit = limit or (None if by else MOST_ROWS)
     found = list(itertools.islice(histories.find(Query(name, since or 0.0, states)), limit and limit + 1))
@@ -99,11 +101,11 @@ def history(name: str, since: float | None, states: tuple[str, ...], user: str |
     totals = total_costs(shown, by) if by else []
     if call.as_json:
         print_json(totals if by else shown)
-    else:
+    elif shown:
         for line in cost_table(totals, by) if by else table(shown):
             show(line)
     if not shown:
-        chosen = name != "*" or since or states or user
+        chosen = name != "*" or since or states or owners
         echo("no such jobs in the history" if chosen else "no job of yours has ended yet")
     if limit and len(found) > limit:
         echo(f"there are more; give --limit {limit * 10}, or less with --since 7d, --name, --state")
@@ -114,19 +116,15 @@ def _complete(cluster: "Cluster") -> None:
     from ..follow.sweep import keep_missing_records
     from ..staging.staging_directory import StagingDirectory
 
-    resourcemanager = cluster.backend(_PATIENCE)
-    try:
-        keep_missing_records(StagingDirectory(cluster), resourcemanager, _HOURS)
-    except TfYarnError as error:
-        echo(f"jobs that ended without a record are not listed: {error}")
-    finally:
-        resourcemanager.close()
+    with closing(cluster.backend(_PATIENCE)) as resourcemanager:
+        try:
+            keep_missing_records(StagingDirectory(cluster), resourcemanager, _HOURS)
+        except TfYarnError as error:
+            echo(f"jobs that ended without a record are not listed: {error}")
 
 
 def table(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the lines of a table of jobs: when each ended, its reason, how long it took, its last metrics."""
-    if not summaries:
-        return []
     several = len({summary.get("user") for summary in summaries}) > 1
     costs = [describe_cost(summary) for summary in summaries]
     units = [unit for unit, _ in COSTS.values() if any(cost[unit] for cost in costs)]
@@ -165,7 +163,7 @@ def table(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def cost_table(totals: Sequence[Mapping[str, Any]], by: Sequence[str]) -> list[str]:
     """Return the lines of a table of `total_costs`."""
-    rows = [[*map(str.upper, by), "JOBS", "TOOK", *(unit.upper() for unit, _ in COSTS.values())]] if totals else []
+    rows = [[*map(str.upper, by), "JOBS", "TOOK", *(unit.upper() for unit, _ in COSTS.values())]]
     rows += [
         [
             *(total[key] for key in by),
@@ -212,18 +210,12 @@ def comparison(
 ) -> list[str]:
     """Return the lines of a comparison: a column for each job, a block for each section, equal values last."""
     lines = [["", *application_ids], ["name", *(str(record.get("name") or "") for record in records)]]
-    differing = [row for row in rows if row.differs]
-    equal = [row for row in rows if not row.differs]
-    blocks: list[tuple[str, list[ComparedRow]]] = [("", [])]
-    for row in [*differing, *(equal if everything else [])]:
-        title = f"{row.section}{'' if row.differs else ' (equal)'}"
-        if blocks[-1][0] != title:
-            blocks.append((title, []))
-        blocks[-1][1].append(row)
-    for title, block in blocks[1:]:
+    shown = [row for row in rows if row.differs or everything]
+    for title, block in itertools.groupby(shown, lambda row: f"{row.section}{'' if row.differs else ' (equal)'}"):
         lines.append([f"-- {title}", *([""] * len(records))])
         lines += [[row.name, *(_short(value) for value in row.values)] for row in block]
-    return [*align(lines), *([f"{len(equal)} values are equal; --all prints them"] if equal and not everything else [])]
+    hidden = len(rows) - len(shown)
+    return [*align(lines), *([f"{hidden} values are equal; --all prints them"] if hidden else [])]
 
 
 def _short(value: Any) -> str:

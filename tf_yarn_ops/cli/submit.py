@@ -29,7 +29,7 @@ from ..terminal.progress import make_progress
 from ..terminal.signals import Interruption
 from ..terminal.summary import describe
 from ..validation import check_faults, noting, parse_count
-from .command_line import next_options
+from .command_line import ClusterCall
 from .manual import SYNOPSIS, manual_page
 from .parameters import ALL, SUBMISSION, parser_option
 
@@ -117,10 +117,8 @@ class CommandLineRun:
         standard = not (values["task_memory"] or values["spec"])
         job = read_command_line(values, bool(self.settings["offline"]))
         identity = read_identity(self.settings)
-        check_outputs(self.settings, wants_client)
         waits = wants_client or bool(self.settings["wait"])
-        if job.lease and not waits:
-            raise SpecInvalid(Fault("lease", CommandLineFault.NEEDS_A_WAITER, {"other": "wait"}))
+        check_settings(self.settings, job, waits)
         self._log_tasks = () if wants_client or not waits else read_log_tasks(self.settings, job)
         ways = OPTIONS["submit_with"].kind.choices
         if self.settings["submit_with"] not in (None, *ways):
@@ -270,7 +268,7 @@ class CommandLineRun:
             click.echo(report.application_id)
 
     def _next_options(self) -> str:
-        return next_options(self.settings["resourcemanager"], self._user)
+        return ClusterCall(self.settings["resourcemanager"], user=self._user).next_options
 
 
 def _is_local(settings: Mapping[str, Any]) -> bool:
@@ -315,18 +313,17 @@ def read_identity(settings: Mapping[str, Any]) -> "Identity | None":
     return Identity(f"ytf-submit {run_id}", number, attempt=time.time_ns() // 1_000_000)
 
 
-def check_outputs(settings: Mapping[str, Any], waits: bool) -> None:
-    """Raise SpecInvalid if ``--output_properties`` or ``--logs`` can't be obeyed beside the other options."""
-    target, faults = settings["output_properties"], []
-    if settings["offline"] and not settings["dry_run"]:
-        faults.append(Fault("offline", CommandLineFault.NEEDS_DRY_RUN, {"other": "dry_run"}))
-    if settings["logs"] not in (None, "none") and not (waits or settings["wait"] or settings["dry_run"]):
-        faults.append(Fault("logs", CommandLineFault.NEEDS_A_READER, {"other": "wait"}))
-    if target is not None and not (waits or settings["wait"] or settings["dry_run"]):
-        faults.append(Fault("output_properties", CommandLineFault.NEEDS_WAIT, {"other": "wait"}))
-    if target == "-" and settings["json"]:
-        faults.append(Fault("output_properties", CommandLineFault.ONE_STDOUT, {"other": "json"}))
-    check_faults(faults)
+def check_settings(settings: Mapping[str, Any], job: JobSpec, waits: bool) -> None:
+    """Raise SpecInvalid for each option that can't be obeyed beside the others."""
+    target, unread = settings["output_properties"], not (waits or settings["dry_run"])
+    conflicts = (
+        (settings["offline"] and not settings["dry_run"], "offline", CommandLineFault.NEEDS_DRY_RUN, "dry_run"),
+        (settings["logs"] not in (None, "none") and unread, "logs", CommandLineFault.NEEDS_A_READER, "wait"),
+        (target is not None and unread, "output_properties", CommandLineFault.NEEDS_WAIT, "wait"),
+        (target == "-" and settings["json"], "output_properties", CommandLineFault.ONE_STDOUT, "json"),
+        (job.lease and not waits, "lease", CommandLineFault.NEEDS_A_WAITER, "wait"),
+    )
+    check_faults([Fault(name, code, {"other": other}) for broken, name, code, other in conflicts if broken])
 
 
 def read_command_line(values: dict[str, Any], offline: bool = False) -> JobSpec:
