@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import SpecInvalid
-from ..history.local_board import LocalBoard, Shown
+from ..history.local_board import LocalBoard, Shown, event_files
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..terminal.output import echo, print_json
@@ -61,7 +61,7 @@ def tensorboard(
             else:
                 click.echo(url)
             echo("Ctrl-C ends TensorBoard")
-            if browser and _has_screen():
+            if browser and (sys.platform == "darwin" or {"BROWSER", "DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ)):
                 webbrowser.open(url)
             while (code := board.wait(board.refresh())) is None:
                 pass
@@ -80,23 +80,14 @@ def _resolve(word: str, launcher: "Callable[[], Launcher]") -> Shown:
     if not application_id:
         return Shown(word.rstrip("/").rpartition("/")[2] or word, word)
     report = launcher().report(application_id)
-    if not _place_of(report):
+    if not event_files(vars(report)):
         from ..history.histories import read_record
 
         record = read_record(launcher().cluster, application_id, report.user)
         report = JobReport.from_dict(record) if record else report
-    if place := _place_of(report):
+    if place := event_files(vars(report)):
         number = application_id.split("_")[1 if application_id.startswith("local") else 2]
         return Shown(f"{report.name}-{number}" if report.name else application_id, place)
     if report.reason is Reason.LOST:
         raise SpecInvalid(f"neither YARN nor the history knows {application_id}; give the path of its output instead")
     raise SpecInvalid(f"{application_id} has no output path; give the path of its event files instead")
-
-
-def _has_screen() -> bool:
-    return bool(sys.platform == "darwin" or {"BROWSER", "DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ))
-
-
-def _place_of(report: JobReport) -> str | None:
-    """Return the folder with a job's event files; None if none is known."""
-    return report.tensorboard_logdir or report.working_path or report.output_path

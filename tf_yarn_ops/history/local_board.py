@@ -15,10 +15,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import Cancelled, SpecInvalid, TfYarnError
 from ..hadoop.filesystem import FileSystem
@@ -178,6 +178,11 @@ class LocalBoard:
         for files in self._opened:
             files.close()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def event_files(job: Mapping[str, Any]) -> str:
+    """Return the folder with a job's event files, by its report or its status; empty if none is known."""
+    return str(job.get("tensorboard_logdir") or job.get("working_path") or job.get("output_path") or "")
 
 
 def _find_program() -> str:

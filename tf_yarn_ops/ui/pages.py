@@ -25,6 +25,7 @@ from starlette.routing import Route
 
 from ..errors import TfYarnError
 from ..follow.live_report import LOG, STACK
+from ..history.local_board import event_files
 from ..history.query import STATES, Query, parse_states
 from ..runtime.common.clock import DAY, duration, utc_time
 from ..runtime.common.contract import DOCUMENT_TYPE
@@ -326,14 +327,9 @@ def _board(document: Mapping[str, Any], request: Request) -> str:
     """Return TensorBoard's address, as far as a browser may follow it; of an ended job the one that starts it."""
     if not _is_live(document):
         boards: Boards | None = request.app.state.boards
-        shown = boards is not None and boards.shows(str(document.get("user") or ""), _event_files(document))
+        shown = boards is not None and boards.shows(str(document.get("user") or ""), event_files(document))
         return _board_path(request) if shown else ""
     return safe_url(document.get("tensorboard_url"))
-
-
-def _event_files(document: Mapping[str, Any]) -> str:
-    names = ("tensorboard_logdir", "working_path", "output_path")
-    return next((str(document[name]) for name in names if document.get(name)), "")
 
 
 def _board_path(request: Request) -> str:
@@ -345,7 +341,7 @@ def _start_board(store: JobStore, request: Request) -> Response:
     document = store.document(application_id)
     if document is None or not (path := _board(document, request)) or _is_live(document):
         raise _InvalidQuery(f"{application_id} is no ended job with an output path")
-    request.app.state.boards.start(application_id, str(document.get("user")), _event_files(document), path)
+    request.app.state.boards.start(application_id, str(document.get("user")), event_files(document), path)
     return RedirectResponse(f"{path}/", 303)
 
 
