@@ -1,5 +1,6 @@
 """``--client``: run the command on this machine too, as a task outside of the cluster spec."""
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -51,7 +52,7 @@ class LocalTask:
         self._interpreter = sys.executable
         self._round: tuple[str, int] | None = None
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._lease = -1
+        self._lease = contextlib.ExitStack()  # the pipe whose end ends the command
 
     @property
     def running(self) -> bool:
@@ -89,8 +90,9 @@ class LocalTask:
         self._round = application_id, round_number
         echo(f"client: the cluster is complete, running the command here ({self._command.splitlines()[0][:60]})")
         env = self.environment(application_id, round_number, cluster)
-        self._release()
-        reader, self._lease = os.pipe()
+        self._lease.close()
+        reader, writer = os.pipe()
+        self._lease.callback(os.close, writer)
         words = [sys.executable, "-I", "-S", RUNTIME_FILE, "client", str(reader), str(self._job.deadlines.stop_grace)]
         self._processes.append(subprocess.Popen(words, cwd=self._folder, env=env, pass_fds=[reader]))
         os.close(reader)
@@ -110,7 +112,7 @@ class LocalTask:
         """End the command if it still runs, say how it ended, and delete the working directory."""
         if self.running:
             echo("client: the job has ended, ending the local command")
-        self._release()
+        self._lease.close()
         for process in self._processes:
             try:
                 code = process.wait(self._job.deadlines.stop_grace + _END_SECONDS)
@@ -121,9 +123,3 @@ class LocalTask:
             echo(f"client: exit code {code}" if code >= 0 else f"client: ended by signal {-code}")
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _release(self) -> None:
-        """Let the command end that runs."""
-        if self._lease >= 0:
-            os.close(self._lease)
-            self._lease = -1

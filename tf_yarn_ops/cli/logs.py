@@ -82,8 +82,10 @@ def logs(
                 agent_lines=True,
             )
     except Interrupted as interrupted:
-        how = "has ended" if ended else "goes on"
-        echo(f"{application_id} {how}; next: ytf logs -f {application_id}{call.next_options}")
+        echo(
+            f"{application_id} {'has ended' if ended else 'goes on'}; "
+            f"next: ytf logs -f {application_id}{call.next_options}"
+        )
         return interrupted.exit_code
     reason = final.reason.value if final.reason else final.state
     echo(f"{application_id} {reason}{f': {indent_message(final)}' if final.message else ''}")

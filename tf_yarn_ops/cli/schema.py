@@ -17,5 +17,10 @@ def schema(file: str) -> None:
 
     An editor completes and checks such a file by it.
     """
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"{file}.yaml of tf_yarn_ops"}
-    print_json({**head, **json_schema(_PARTS[file])})
+    print_json(
+        {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "title": f"{file}.yaml of tf_yarn_ops",
+            **json_schema(_PARTS[file]),
+        }
+    )
