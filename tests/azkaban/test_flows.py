@@ -11,7 +11,7 @@ import pytest
 from support.azkaban_jobs import JOB, ROOT, Site, install, write_project
 from support.azkaban_site import PATIENCE, AzkabanError, plugin_jars
 from support.waiting import until
-from tf_yarn_ops.minicluster.artefacts import hadoop_folder
+from tf_yarn_ops.minicluster.artefacts import VERSION, cache_folder
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -339,7 +339,7 @@ def test_a_broken_plugin_beside_ours_is_azkabans_own_error(site, tmp_path):
 def test_the_secure_plugin_runs_in_azkabans_hadoopshell(minicluster, project, tmp_path, classpath):
     """It lets our command through and nothing else, and finds the application in the log when it is cancelled."""
     with Site(tmp_path / "secure", classpath, minicluster, "--secure") as site:
-        jars = [*plugin_jars(), *(hadoop_folder(os.environ) / "jars").glob("*.jar")]
+        jars = [*plugin_jars(), *(cache_folder(os.environ) / f"hadoop-{VERSION}" / "jars").glob("*.jar")]
         with open(site.plugins / "commonprivate.properties", "a") as common:
             common.write(
                 f"jobtype.global.classpath={','.join(map(str, [minicluster.settings.configuration, *jars]))}\n"

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import pytest
 
 from support.javas import java_home
 from support.machines import write_script
-from support.programs import ROOT
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.minicluster import artefacts
 from tf_yarn_ops.minicluster.java import find_java
@@ -90,18 +88,6 @@ def test_maven_that_cannot_be_fetched_is_one_line(tmp_path):
 )
 def test_cache_folder(environ, folder):
     assert str(artefacts.cache_folder(environ)) == folder
-
-
-def test_module_fetches_without_packages_of_python(machine):
-    """``./dev demo`` runs it beside the installation."""
-    command = [sys.executable, "-S", "-m", "tf_yarn_ops.minicluster.artefacts"]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert (ran.returncode, ran.stdout) == (0, ""), ran.stderr
-    folder = machine / "cache" / "hadoop-3.4.3"
-    assert folder.is_dir() and f"fetching Hadoop 3.4.3 (once, 90 MB) into {folder}" in ran.stderr
-    (machine / "jdk" / "bin" / "java").unlink()
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert (ran.returncode, "has no bin/java: install JDK" in ran.stderr) == (1, True), ran.stderr
 
 
 @pytest.mark.cluster

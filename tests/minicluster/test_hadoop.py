@@ -51,7 +51,7 @@ def get_json(url):
 
 
 def list_pids(cluster):
-    return {daemon.name: daemon.pid for daemon in cluster.status().daemons}
+    return dict(cluster.status().daemons)
 
 
 def start_shell(cluster, command, **variables):
@@ -157,7 +157,7 @@ def folder(tmp_path):
 
 def test_an_up_killed_while_formatting_can_be_repeated(full, two_ups):
     assert full.status().ready and all(told["ready"] for told in two_ups)
-    assert [daemon.name for daemon in full.status().daemons] == ["nn", "dn", "rm", "nm"]
+    assert list(full.status().daemons) == ["nn", "dn", "rm", "nm"]
 
 
 def test_two_ups_at_once_make_one_cluster(full, two_ups):
@@ -327,7 +327,7 @@ def test_a_queue_can_be_stopped_and_started(ready):
 def test_two_nodes_are_active_and_a_full_cluster_runs_beside_them(ready, light):
     assert light.status().ready
     assert light.status().active_nodes == 2
-    assert [daemon.name for daemon in light.status().daemons] == ["rm", "nm", "nm2"]
+    assert list(light.status().daemons) == ["rm", "nm", "nm2"]
     assert light.namenode_url is None
     assert light.default_filesystem == "viewfs://minicluster"
     assert not set(light.settings.ports.values()) & set(ready.settings.ports.values())

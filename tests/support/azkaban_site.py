@@ -125,7 +125,7 @@ class AzkabanServer:
         self.executions = {}
         with open(self.folder / "server.log", "ab") as log:
             self.process = subprocess.Popen(
-                [find_java(os.environ).executable, "--add-opens", "java.base/java.lang=ALL-UNNAMED", "-XX:+UseSerialGC",
+                [f"{find_java(os.environ).home}/bin/java", "--add-opens", "java.base/java.lang=ALL-UNNAMED", "-XX:+UseSerialGC",
                  "-XX:TieredStopAtLevel=1", "-Xmx128m", "-cp", classpath, "AzkabanServer"],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, encoding="utf-8",
                 env=dict(environ), cwd=self.folder,

@@ -180,7 +180,7 @@ class HostsRig(Rig):
     def applications(self):
         """Return all that YARN knows."""
         settings = self.cluster.settings
-        url = f"{health.active_page(settings, settings.resourcemanagers)}/ws/v1/cluster/apps"
+        url = f"{settings.active_page(settings.resourcemanagers)}/ws/v1/cluster/apps"
         found = health.get_json(settings, url) or {}
         return (found.get("apps") or {}).get("app", [])
 
@@ -197,7 +197,7 @@ class HostsRig(Rig):
     def query_path(self, path):
         """Return what the active NameNode says of a path; raise its error."""
         settings = self.cluster.settings
-        url = f"{health.active_page(settings, settings.namenodes)}/webhdfs/v1{path}"
+        url = f"{settings.active_page(settings.namenodes)}/webhdfs/v1{path}"
         with health.open_page(settings, f"{url}?op=GETFILESTATUS&user.name={settings.superuser}", 10) as answer:
             return json.load(answer)["FileStatus"]
 

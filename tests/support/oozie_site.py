@@ -182,7 +182,7 @@ class OozieServer:
     def start(self):
         """Start the server, and return when it is in normal mode."""
         java = find_java(os.environ)
-        words = [java.executable, "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        words = [f"{java.home}/bin/java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         words += [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("lang", "util", "net")]
         words += self.cluster.settings.kerberos_flags
         words += [

@@ -306,7 +306,7 @@ def processes_of(application):
 @pytest.mark.cluster
 def test_daemons_and_application_masters_take_classes_from_archives(minicluster, tmp_path):
     archives = minicluster.settings.classes
-    for name, pid in [(daemon.name, daemon.pid) for daemon in minicluster.status().daemons]:
+    for name, pid in minicluster.status().daemons.items():
         assert f" {archives}/daemons.jsa\n" in Path(f"/proc/{pid}/maps").read_text(), name
     small = ["--submit_with", "rest", "--am_memory", "512", "-m", "256", "--environment", f"venv://{sys.prefix}"]
     ran = run_here(SUBMIT, *small, "-r", "worker:1", f"touch {tmp_path}/runs; sleep 600", env=minicluster.environ)

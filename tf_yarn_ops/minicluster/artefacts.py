@@ -16,7 +16,7 @@ from pathlib import Path
 
 from .. import programs
 from ..errors import MiniClusterError
-from .java import Java, find_java
+from .java import Java
 
 #: The version of Hadoop, and the size of its jars, MB.
 VERSION, SIZE = "3.4.3", 90
@@ -41,11 +41,6 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
     return (Path(base).absolute() if base else Path.home() / ".cache") / "tf_yarn_ops"
 
 
-def hadoop_folder(environ: Mapping[str, str], number: str = VERSION) -> Path:
-    """Return the folder of a Hadoop, which holds ``jars`` and exists only if it is complete."""
-    return cache_folder(environ) / f"hadoop-{number}"
-
-
 def fetch_hadoop(
     environ: Mapping[str, str],
     java: Java,
@@ -54,7 +49,7 @@ def fetch_hadoop(
     size: int = SIZE,
     options: Sequence[str] = (),
 ) -> Path:
-    """Return the folder of Hadoop's jars; fetch them, with further options of Maven, if they are not in the cache.
+    """Return the folder with Hadoop's ``jars``; fetch them, with further options of Maven, if the cache lacks them.
 
     The folder appears by a rename and is therefore always complete. If two processes fetch at once, the first wins.
 
@@ -63,7 +58,7 @@ def fetch_hadoop(
     MiniClusterError
         Maven is missing or fails, or the disk is full.
     """
-    target = hadoop_folder(environ, version)
+    target = cache_folder(environ) / f"hadoop-{version}"
     if target.is_dir():
         return target
     maven = find_maven(f"Hadoop {version}", environ)
@@ -155,12 +150,3 @@ def publish(staging: Path, target: Path) -> None:
     except OSError:
         if not target.is_dir():
             raise
-
-
-if __name__ == "__main__":  # beside an installation of Python's packages: this module needs none of them
-    import sys
-
-    try:
-        fetch_hadoop(os.environ, find_java(os.environ), lambda line: sys.stderr.writelines([line, "\n"]))
-    except MiniClusterError as error:
-        sys.exit(str(error))

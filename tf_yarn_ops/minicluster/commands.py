@@ -61,18 +61,18 @@ def up(
     if as_json:
         click.echo(json.dumps(cluster.describe(), indent=2))
         return
-    _echo("")
-    _echo(_bold("Pages"))
-    for title, url in _pages(cluster).items():
-        _echo(f"  {title:<16} {url}")
-    _echo(_bold("Use it in this shell"))
-    _echo(f'  eval "$({kind.command} env{_option(directory)})"')
-    _echo(_bold("Run something on it"))
-    _echo(
-        f"  ytf-submit --wait --environment {_own_python()} -m 256 -r worker:2 'echo \"I am worker $DTF_TASK_INDEX\"'"
-    )
-    _echo(_bold("End it"))
-    _echo(f"  {kind.command} down{_option(directory)}")
+    lines = [
+        "",
+        _bold("Pages"),
+        *(f"  {title:<16} {url}" for title, url in _pages(cluster).items()),
+        _bold("Use it in this shell"),
+        f'  eval "$({kind.command} env{_option(directory)})"',
+        _bold("Run something on it"),
+        f"  ytf-submit --wait --environment {_own_python()} -m 256 -r worker:2 'echo \"I am worker $DTF_TASK_INDEX\"'",
+        _bold("End it"),
+        f"  {kind.command} down{_option(directory)}",
+    ]
+    _echo("\n".join(lines))
 
 
 @minicluster.command()
@@ -102,15 +102,14 @@ def show_status(context: click.Context, directory: Path | None, as_json: bool) -
     if as_json:
         click.echo(json.dumps(cluster.describe(), indent=2))
     elif not now.daemons:
-        click.echo(f"there is no cluster in {now.directory}")
+        click.echo(f"there is no cluster in {cluster.directory}")
     else:
-        for daemon in now.daemons:
-            state = click.style(f"pid {daemon.pid}", fg="green") if daemon.pid else click.style("down", fg="red")
+        for daemon, pid in zip(cluster.settings.list_daemons(), now.daemons.values(), strict=True):
+            state = click.style(f"pid {pid}", fg="green") if pid else click.style("down", fg="red")
             click.echo(f"{daemon.name:<4} {daemon.title:<16} {state}")
-        for title, url in _pages(cluster).items():
-            click.echo(f"{title:<21} {url}")
-        click.echo(f"{'Default file system':<21} {cluster.default_filesystem}")
-        click.echo(f"{'Folder':<21} {now.directory}")
+        places = {"Default file system": cluster.default_filesystem, "Folder": str(cluster.directory)}
+        for title, place in (_pages(cluster) | places).items():
+            click.echo(f"{title:<21} {place}")
         click.echo("ready" if now.ready else "not ready")
     if not now.ready:
         context.exit(3)

@@ -161,9 +161,9 @@ class Settings:
         """Return the URL of a daemon's pages."""
         return f"http://{self.address(f'{name}-web')}"
 
-    def find_active(self, names: Sequence[str]) -> str | None:
-        """Return the active one of several daemons of a kind; None if there is none."""
-        return next(iter(names), None)
+    def active_page(self, names: Sequence[str]) -> str:
+        """Return the URL of the pages of the active one of several daemons of a kind, or of the first."""
+        return self.web_address(names[0])
 
     def send(self, request: urllib.request.Request, seconds: float) -> HTTPResponse:
         """Send a request to a daemon's page as the superuser; past proxies, because the daemons run on this machine."""
@@ -224,11 +224,6 @@ class Settings:
             **dict.fromkeys(homes, str(self.directory)),
             "YTF_RESOURCEMANAGER": ",".join(map(self.web_address, self.resourcemanagers)),
         }
-
-    @property
-    def client_variables(self) -> dict[str, str]:
-        """The `variables` of programs that use the cluster."""
-        return self.variables
 
     def build_sites(self) -> dict[str, dict[str, str]]:
         """Return Hadoop's properties by the name of their file."""

@@ -17,7 +17,7 @@ from . import daemons, health, state
 from . import marked_processes as processes
 from .artefacts import cache_folder, fetch_hadoop
 from .daemon_settings import MAX_NODES, Daemon, Settings, node_names
-from .health import ClusterStatus, DaemonStatus
+from .health import ClusterStatus
 from .installation import check_disk, node_memory, prepare_folder
 from .java import find_java
 from .ports import taken_ports
@@ -135,7 +135,7 @@ class MiniCluster:
     @property
     def environ(self) -> dict[str, str]:
         """Return the variables by which programs find this cluster; its shims stand first in PATH."""
-        return self.settings.client_variables
+        return self.settings.variables
 
     def up(self) -> None:
         """Start the daemons that do not run yet, and return when the cluster is ready.
@@ -162,22 +162,22 @@ class MiniCluster:
     def status(self) -> ClusterStatus:
         """Return the state of every daemon, and whether the cluster is ready."""
         if (settings := state.load(self.directory, self.settings_type)) is None:
-            return ClusterStatus(self.directory, (), 0, False)
-        rows = tuple(DaemonStatus(one.name, one.title, self.pid(one.name)) for one in settings.list_daemons())
-        ready = all(row.pid for row in rows) and self._missing(settings) is None
-        return ClusterStatus(self.directory, rows, health.count_active_nodes(settings) or 0, ready)
+            return ClusterStatus({}, 0, False)
+        pids = {daemon.name: self.pid(daemon.name) for daemon in settings.list_daemons()}
+        ready = all(pids.values()) and self._missing(settings) is None
+        return ClusterStatus(pids, health.count_active_nodes(settings) or 0, ready)
 
     def describe(self) -> dict[str, Any]:
         """Return the state and the addresses as JSON has them."""
         now = self.status()
-        described: dict[str, Any] = {"directory": str(now.directory), "ready": now.ready}
+        described: dict[str, Any] = {"directory": str(self.directory), "ready": now.ready}
         if now.daemons:
             described |= {
                 "resourcemanager_url": self.resourcemanager_url,
                 "namenode_url": self.namenode_url,
                 "default_filesystem": self.default_filesystem,
                 "active_nodes": now.active_nodes,
-                "daemons": {daemon.name: daemon.pid for daemon in now.daemons},
+                "daemons": dict(now.daemons),
             }
         return described
 
@@ -325,5 +325,4 @@ class MiniCluster:
             raise
 
     def _reap(self) -> None:
-        for name in [name for name, child in self._children.items() if child.poll() is not None]:
-            del self._children[name]
+        self._children = {name: child for name, child in self._children.items() if child.poll() is None}

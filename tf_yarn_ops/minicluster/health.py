@@ -8,7 +8,6 @@ import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPResponse
-from pathlib import Path
 from typing import Any
 
 from ..errors import MiniClusterError
@@ -18,40 +17,21 @@ _ASK_SECONDS, _TELL_SECONDS = 5.0, 30.0
 
 
 @dataclass(frozen=True)
-class DaemonStatus:
-    """The present state of one daemon.
-
-    Attributes
-    ----------
-    name, title : str
-        Its name, and Hadoop's name for it.
-    pid : int or None
-        None if it does not run.
-    """
-
-    name: str
-    title: str
-    pid: int | None
-
-
-@dataclass(frozen=True)
 class ClusterStatus:
     """The present state of a cluster.
 
     Attributes
     ----------
-    directory : Path
-        Its folder.
-    daemons : tuple of DaemonStatus
-        Its daemons in the order of their start; empty if none was ever started.
+    daemons : mapping of str to int or None
+        The names of its daemons in the order of their start to their pids, None for one that does not run; empty if
+        none was ever started.
     active_nodes : int
         Number of NodeManagers that are active for the ResourceManager.
     ready : bool
         Whether every daemon runs, every node is active, and HDFS, if any, accepts files.
     """
 
-    directory: Path
-    daemons: tuple[DaemonStatus, ...]
+    daemons: Mapping[str, int | None]
     active_nodes: int
     ready: bool
 
@@ -87,11 +67,6 @@ def open_page(
     return settings.send(urllib.request.Request(url, body, headers, method=method), seconds)
 
 
-def active_page(settings: Settings, names: tuple[str, ...]) -> str:
-    """Return the URL of the active one's pages, or of the first one's if none is active."""
-    return settings.web_address(settings.find_active(names) or names[0])
-
-
 def answers(settings: Settings, url: str) -> bool:
     """Return whether a daemon answers at this URL, with any HTTP status."""
     try:
@@ -117,7 +92,7 @@ def list_nodes(settings: Settings, state: str) -> list[dict[str, Any]]:
 
 def _get_cluster(settings: Settings, path: str) -> dict[str, Any] | None:
     """Return the JSON object of a path of the ResourceManager's REST interface; None if there is none."""
-    return get_json(settings, f"{active_page(settings, settings.resourcemanagers)}/ws/v1/cluster/{path}")
+    return get_json(settings, f"{settings.active_page(settings.resourcemanagers)}/ws/v1/cluster/{path}")
 
 
 def make_folders(settings: Settings) -> None:
@@ -166,7 +141,7 @@ def put(settings: Settings, path: str, query: Mapping[str, str]) -> None:
     MiniClusterError
         The NameNode refused or did not answer.
     """
-    page = active_page(settings, settings.namenodes)
+    page = settings.active_page(settings.namenodes)
     url = f"{page}/webhdfs/v1{urllib.parse.quote(path)}?{urllib.parse.urlencode(query)}"
     try:
         open_page(settings, url, _TELL_SECONDS, "PUT").close()

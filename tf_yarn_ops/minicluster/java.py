@@ -33,11 +33,6 @@ class Java:
     home: Path
     version: int
 
-    @property
-    def executable(self) -> str:
-        """The path of ``java``."""
-        return str(self.home / "bin" / "java")
-
 
 def find_java(environ: Mapping[str, str], oldest: int = _OLDEST, newest: int = _NEWEST) -> Java:
     """Return the Java of an environment.

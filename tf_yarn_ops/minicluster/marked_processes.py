@@ -35,9 +35,10 @@ def signal_process(pid: int, number: int) -> None:
 
 def kill_groups(pids: Iterable[int]) -> None:
     """Send SIGKILL to the process groups of these processes, except the caller's own group."""
-    for group in set(filter(None, map(_group, pids))) - {os.getpgid(0)}:
+    for pid in pids:
         with suppress(ProcessLookupError):
-            os.killpg(group, signal.SIGKILL)
+            if (group := os.getpgid(pid)) != os.getpgid(0):
+                os.killpg(group, signal.SIGKILL)
 
 
 def parent(pid: int) -> int | None:
@@ -70,10 +71,3 @@ def _read(pid: int, name: str) -> bytes:
         return (_PROC / str(pid) / name).read_bytes()
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return b""
-
-
-def _group(pid: int) -> int | None:
-    try:
-        return os.getpgid(pid)
-    except ProcessLookupError:
-        return None

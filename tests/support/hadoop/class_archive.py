@@ -204,7 +204,7 @@ def _make_own_jar(hadoop: Path, java: Java, progress: Callable[[str], None]) -> 
 def _start_dump(staging: Path, java: Java, name: str, class_path: str) -> subprocess.Popen[bytes]:
     (staging / f"{name}.txt").write_bytes(gzip.decompress(_read(_LIST % name)))
     command = [
-        java.executable, "-Xshare:dump", f"-XX:SharedClassListFile={name}.txt", f"-XX:SharedArchiveFile={name}.jsa",
+        f"{java.home}/bin/java", "-Xshare:dump", f"-XX:SharedClassListFile={name}.txt", f"-XX:SharedArchiveFile={name}.jsa",
         "-cp", class_path,
     ]  # fmt: skip
     with (staging / f"{name}.log").open("wb") as log:

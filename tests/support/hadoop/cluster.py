@@ -100,6 +100,10 @@ class HadoopCluster(MiniCluster):
         )  # fmt: skip
 
     @property
+    def environ(self) -> dict[str, str]:
+        return self.settings.client_variables
+
+    @property
     def resourcemanager_urls(self) -> tuple[str, ...]:
         """Return the web addresses of the ResourceManagers, one or two."""
         return tuple(map(self.settings.web_address, self.settings.resourcemanagers))

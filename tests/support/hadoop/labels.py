@@ -12,7 +12,7 @@ from typing import Any
 
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.minicluster.daemon_settings import node_names
-from tf_yarn_ops.minicluster.health import active_page, list_nodes, open_page
+from tf_yarn_ops.minicluster.health import list_nodes, open_page
 
 from .settings import HadoopSettings
 
@@ -82,7 +82,7 @@ def put_labels(settings: HadoopSettings) -> None:
 
 def _post(settings: HadoopSettings, path: str, body: Mapping[str, Any]) -> None:
     mark = "&" if "?" in path else "?"
-    url = f"{active_page(settings, settings.resourcemanagers)}/ws/v1/cluster/{path}{mark}user.name={settings.user}"
+    url = f"{settings.active_page(settings.resourcemanagers)}/ws/v1/cluster/{path}{mark}user.name={settings.user}"
     try:
         open_page(settings, url, _SECONDS, "POST", json.dumps(body).encode()).close()
     except urllib.error.HTTPError as error:

@@ -192,9 +192,13 @@ class HadoopSettings(Settings):
         address = super().web_address(name)
         return address.replace("http:", "https:") if self.https else address
 
+    def active_page(self, names: Sequence[str]) -> str:
+        return self.web_address(self.find_active(names) or names[0])
+
     def find_active(self, names: Sequence[str]) -> str | None:
+        """Return the active one of several daemons of a kind; None if there is none."""
         if len(names) < 2:
-            return super().find_active(names)
+            return next(iter(names), None)
         return next((name for name in names if self.ask_role(name) == "active"), None)
 
     def ask_role(self, name: str) -> str | None:
@@ -309,7 +313,8 @@ class HadoopSettings(Settings):
 
     @property
     def client_variables(self) -> dict[str, str]:
-        variables = super().client_variables
+        """The variables of programs that use the cluster."""
+        variables = self.variables
         if self.https:
             variables["YTF_SITE"] = str(self.site_file)
         if self.kerberos:
