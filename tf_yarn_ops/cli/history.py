@@ -14,7 +14,7 @@ from ..history.query import STATES, Query, parse_states
 from ..history.record_summary import total_costs
 from ..runtime.common.clock import duration, local_time
 from ..runtime.common.report import COSTS, describe_cost, run_seconds
-from ..terminal.output import align, echo, print_json, show
+from ..terminal.output import align, echo, format_number, print_json, show
 from .command_line import ClusterCall, application_ids_only, parse_time, reading_options
 
 if TYPE_CHECKING:
@@ -219,5 +219,5 @@ def comparison(
 
 
 def _short(value: Any) -> str:
-    text = "-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+    text = format_number(value, 6)
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."

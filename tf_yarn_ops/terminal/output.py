@@ -64,6 +64,11 @@ def align(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
+def format_number(value: object, digits: int = 4) -> str:
+    """Return a value as text, a float with so many digits; ``-`` for None."""
+    return "-" if value is None else f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+
+
 def print_json(document: Any) -> None:
     """Write a document to stdout as JSON."""
     show(json.dumps(plain_values(document), indent=2, ensure_ascii=False, allow_nan=False))

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..runtime.common.clock import duration, local_clock
 from ..runtime.common.escaping import escape_controls
@@ -14,9 +14,6 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, TaskReport, list_names
 from .output import echo
 from .summary import describe_metrics, describe_tensorboard, describe_usage, elapsed, ending, group_report
-
-if TYPE_CHECKING:
-    from rich.live import Live
 
 #: Seconds between two lines that name the missing tasks.
 REMINDER_SECONDS = 30.0
@@ -60,7 +57,7 @@ class Lines:
     def __init__(self, write: Callable[[str], object] | None = None) -> None:
         self._write = write or (lambda line: echo(f"{local_clock(time.time())} {line}"))
         self._application_id = ""
-        self._job: tuple[str, str | None] = ("", None)
+        self._state = ""
         self._tasks: dict[str, str] = {}
         self._round = 0
         self._tensorboard = ""
@@ -94,14 +91,13 @@ class Lines:
         """Return the lines for the changes; ``followed`` is the time since the first report, in seconds."""
         lines = []
         if report.application_id != self._application_id:  # submitted again
-            self._application_id, self._tasks, self._round, self._job = report.application_id, {}, 0, ("", None)
-        job = (report.state, report.tracking_url)
-        if report.state != self._job[0]:
+            self._application_id, self._tasks, self._round, self._state = report.application_id, {}, 0, ""
+        if report.state != self._state:
             where = f" in queue {report.queue}" if report.queue and report.state in ("SUBMITTED", "ACCEPTED") else ""
             page = f", {report.tracking_url}" if report.state == "RUNNING" and report.tracking_url else ""
             verdict = f": {report.reason.value}" if report.reason not in (None, Reason.SUCCEEDED) else ""
             lines.append(f"{report.application_id} {report.state}{where}{page}{verdict}")
-        self._job = job
+        self._state = report.state
         cause = _cause_of_waiting(report) if followed >= SETTLED_SECONDS else ""
         if cause and cause != self._cause:
             lines.append(f"waiting: {cause}")
@@ -174,13 +170,10 @@ class Table:
     """Draws a table and redraws it in place."""
 
     def __init__(self) -> None:
-        self._live: Live | None = None
-        self._report: JobReport | None = None
-
-    def __enter__(self) -> "Table":
         from rich.console import Console
         from rich.live import Live
 
+        self._report: JobReport | None = None
         self._live = Live(
             console=Console(stderr=True),
             refresh_per_second=2,
@@ -188,18 +181,18 @@ class Table:
             transient=True,
             redirect_stdout=False,
         )
+
+    def __enter__(self) -> "Table":
         self._live.start()
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if self._live:
-            self._live.stop()
+        self._live.stop()
 
     def show(self, report: JobReport) -> None:
         """Draw the current state of the job."""
         self._report = report
-        if self._live:
-            self._live.refresh()
+        self._live.refresh()
 
     def render(self) -> Any:
         """Return the table for a console of rich."""

@@ -4,7 +4,7 @@ import os
 import select
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -25,7 +25,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interruption:
-    """Handles the first signal: exits at once, or, inside `noted` or `raised`, calls a function or raises an error.
+    """Handles the first signal: exits at once, or, inside `on_signal` or `raised`, calls a function or raises an error.
 
     Later signals are ignored, so that a second Ctrl-C does not stop the kill that the first one started.
 
@@ -66,21 +66,17 @@ class Interruption:
             signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
         return self._pipe[0]
 
-    @contextmanager
-    def on_signal(self, note: Callable[[], object]) -> Iterator[None]:
+    def on_signal(self, note: Callable[[], object]) -> AbstractContextManager[None]:
         """Call `note` on a signal; it must be safe in a signal handler."""
-        with self._reacting(lambda number: note()):
-            yield
+        return self._reacting(lambda number: note())
 
-    @contextmanager
-    def raised(self) -> Iterator[None]:
+    def raised(self) -> AbstractContextManager[None]:
         """Raise `Interrupted` on a signal, so that the terminal is restored."""
 
         def react(number: int) -> None:
             raise Interrupted(number)
 
-        with self._reacting(react):
-            yield
+        return self._reacting(react)
 
     @contextmanager
     def _reacting(self, react: Callable[[int], object]) -> Iterator[None]:

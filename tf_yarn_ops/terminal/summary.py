@@ -10,6 +10,7 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, TaskReport, describe_cost, list_names, run_seconds
 from ..runtime.common.roles import TENSORBOARD
 from ..runtime.common.task_groups import AlikeTasks, group_tasks
+from .output import format_number
 from .output_properties import named_metrics
 
 #: Width of a task's timeline and of a report, characters.
@@ -90,7 +91,6 @@ def describe(
     log_lines, submitter, interrupted : optional
         As in `failure`.
     """
-    ended = report.reason is not None
     now = report.finished_at or now
     status = report.reason.value if report.reason else report.state or "UNKNOWN"
     yield f"{report.application_id} {status}".strip() + (f": {indent_message(report)}" if report.message else "")
@@ -122,7 +122,7 @@ def describe(
         yield from timeline(report, now, columns)
     if report.omitted_tasks:
         yield f"  and {report.omitted_tasks} more tasks, which neither YARN's diagnostics nor the history have"
-    if ended and report.reason is not Reason.SUCCEEDED:
+    if report.reason not in (None, Reason.SUCCEEDED):
         yield ""
         yield from failure(report, options, log_lines, submitter, interrupted)
 
@@ -144,12 +144,11 @@ def timeline(report: JobReport, now: float, columns: int = COLUMNS) -> Iterator[
         Width of the lines. Where it is small the bars go first, then the hosts.
     """
     tasks = {task.task: task for task in report.tasks}
-    groups = group_report(report)
     begin = min((task.started_at for task in report.tasks if task.started_at), default=now)
     end = max((task.finished_at or now for task in report.tasks if task.started_at), default=now)
     span = max(end - begin, 1e-6)
     rows = []
-    for group in groups:
+    for group in group_report(report):
         task = max((tasks[found["task"]] for found in group.tasks), key=lambda found: found.started_at or 0.0)
         hosts = {_one_line(found["host"] or "-") for found in group.tasks}
         rows.append(
@@ -234,7 +233,7 @@ def next_lines(report: JobReport, options: str = "") -> Iterator[str]:
 def describe_metrics(report: JobReport) -> str:
     """Return the metrics of a report in one line, by the names of the outputs; empty if there are none."""
     named = named_metrics(report.metrics).items()
-    return escape_controls(", ".join(f"{name} {_number(value)}" for name, value in named), "")
+    return escape_controls(", ".join(f"{name} {format_number(value)}" for name, value in named), "")
 
 
 def describe_usage(report: JobReport) -> str:
@@ -256,7 +255,3 @@ def indent_message(report: JobReport) -> str:
 
 def _one_line(text: str) -> str:
     return escape_controls(text, kept="\t")
-
-
-def _number(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

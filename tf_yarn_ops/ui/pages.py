@@ -35,6 +35,7 @@ from ..runtime.common.web_address import safe_url
 from ..runtime.page.drawing import draw_spark
 from ..runtime.page.page import asset, changed_parts, page_policy, render_page, render_parts
 from ..runtime.tensorboard.tensorboard_program import with_relative_fonts
+from ..terminal.output import format_number
 from ..validation import parse_since
 from .boards import Boards
 from .job_store import JobStore
@@ -232,7 +233,7 @@ def _environment() -> jinja2.Environment:
     made.filters |= {
         "duration": duration,
         "moment": utc_time,
-        "number": _number,
+        "number": format_number,
         "run_seconds": run_seconds,
         "spark": draw_spark,
     }
@@ -242,10 +243,6 @@ def _environment() -> jinja2.Environment:
 def _render(template: str, status: int = 200, **values: Any) -> Response:
     text = _environment().get_template(template).render(**values)
     return HTMLResponse(text, status, headers={"Content-Security-Policy": _POLICY})
-
-
-def _number(value: Any) -> str:
-    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _query(request: Request) -> tuple[Query, dict[str, str]]:
