@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -139,29 +140,21 @@ def _limit(check: Check, question: Question) -> float:
 
 def _make(check: Check, known: KnownFacts) -> Finding | None:
     """Return the finding of a check; None if it has not ended in time."""
-    found: list[Finding | BaseException] = []
+    made: Future[Finding] = Future()
+    cluster = known.opened.cluster if known.opened else None
+    values: dict[str, Any] = {"staging": cluster.staging if cluster else "", "user": cluster.user if cluster else ""}
 
     def run() -> None:
         try:
-            found.append(check.run(known))
+            made.set_result(check.run(known))
         except TfYarnError as error:
-            found.append(ill(check.failure, error=error, **_values(known)))
+            made.set_result(ill(check.failure, error=error, **values))
         except (KeyError, TypeError, ValueError, AttributeError) as error:  # JSON of another shape
-            found.append(ill(Symptom.UNEXPECTED_ANSWER, error=ValueError(f"{type(error).__name__}: {error}")))
+            made.set_result(ill(Symptom.UNEXPECTED_ANSWER, error=ValueError(f"{type(error).__name__}: {error}")))
         except BaseException as error:
-            found.append(error)
+            made.set_exception(error)
 
-    thread = threading.Thread(target=run, name=check.name, daemon=True)
-    thread.start()
-    thread.join(_limit(check, known.question))
-    if not found:
-        return None
-    if isinstance(found[0], BaseException):
-        raise found[0]
-    return found[0]
-
-
-def _values(known: KnownFacts) -> dict[str, Any]:
-    """Return the values of symptoms that stand for any error of a check."""
-    cluster = known.opened.cluster if known.opened else None
-    return {"staging": cluster.staging if cluster else "", "user": cluster.user if cluster else ""}
+    # Not a ThreadPoolExecutor, which waits for its threads at the end of the process.
+    threading.Thread(target=run, name=check.name, daemon=True).start()
+    wait([made], _limit(check, known.question))
+    return made.result() if made.done() else None

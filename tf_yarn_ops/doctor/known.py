@@ -1,8 +1,7 @@
 """`Question` and `KnownFacts`: what is asked of the doctor, and what the checks have found out so far."""
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,16 +28,11 @@ class Cancellation:
         self.cancelled = True
         self._react()
 
-    @contextmanager
-    def calling(self, react: Callable[[], object]) -> Iterator[None]:
-        """Call `react` too on `cancel`."""
+    def then(self, react: Callable[[], object]) -> None:
+        """Call `react` too on `cancel`; at once if that was called before."""
         self._react = react
-        try:
-            if self.cancelled:
-                react()
-            yield
-        finally:
-            self._react = lambda: None
+        if self.cancelled:
+            react()
 
 
 @dataclass(frozen=True)

@@ -58,8 +58,11 @@ def check_machine(known: KnownFacts) -> Finding:
     host, others = socket.gethostname(), known.question.machines
     facts = {**machine_facts(known.session.cluster), "seen": int(time.time())}
     if differing := differing_facts({**others, f"{host}, this machine": facts}):
-        text = "; ".join(f"{name}: {values}" for name, values in differing.items())
-        return ill(Symptom.MACHINES_DIFFER, facts={"host": host, "machine": facts}, differing=text)
+        return ill(
+            Symptom.MACHINES_DIFFER,
+            facts={"host": host, "machine": facts},
+            differing="; ".join(f"{name}: {values}" for name, values in differing.items()),
+        )
     return well(f"{host}{', as ' + ', '.join(sorted(others)) if others else ''}", host=host, machine=facts)
 
 

@@ -76,10 +76,10 @@ def probe(
             began = time.time()
             response = client.get(place(url, path), params={**authentication.parameters(), **parameters})
             middle = (began + time.time()) / 2
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        return _unanswered(url, path, explain_failure(error))
-    except TfYarnError as error:  # no ticket, or no library for one
-        return _unanswered(url, path, str(error))
+    except (httpx.HTTPError, httpx.InvalidURL, TfYarnError) as error:  # ours: no ticket, or no library for one
+        why = str(error) if isinstance(error, TfYarnError) else explain_failure(error)
+        logger.debug("GET %s%s gets no answer: %s", url, path, why)
+        return ProbeAnswer(None, {}, why)
     try:
         found = parse_json(response.content) if is_json(response) else {}
     except ValueError:
@@ -95,11 +95,6 @@ def probe(
     )
 
 
-def _unanswered(url: str, path: str, why: str) -> ProbeAnswer:
-    logger.debug("GET %s%s gets no answer: %s", url, path, why)
-    return ProbeAnswer(None, {}, why)
-
-
 def probe_all(
     urls: Iterable[str],
     path: str,
@@ -112,17 +107,13 @@ def probe_all(
     answers = {url: ProbeAnswer(None, {}, "no whole answer in time") for url in urls}
 
     def send(url: str) -> None:
-        answer = probe(url, path, authentication, site, trusted, **parameters)
-        if not late:
-            answers[url] = answer
+        answers[url] = probe(url, path, authentication, site, trusted, **parameters)
 
     # Not a ThreadPoolExecutor: at the end of the process it waits for its threads, and one may hang on a server.
-    late = False
     threads = [threading.Thread(target=send, args=(url,), daemon=True) for url in answers]
     for thread in threads:
         thread.start()
     deadline = time.monotonic() + site.request_timeout + _GRACE
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
-    late = True
-    return answers
+    return dict(answers)  # a late answer changes nothing

@@ -1,11 +1,12 @@
 """The checks of what jobs run: the archive that is their environment, and a tiny application."""
 
 import shlex
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 from ..environments.check import check_archive
-from ..errors import Cancelled, TfYarnError, WaitTimeout
+from ..errors import Cancelled, WaitTimeout
 from ..job.parts import Deadlines
 from ..job.spec import JobSpec, TaskSpec
 from ..launch.launcher import Launcher
@@ -62,23 +63,16 @@ def check_application(known: KnownFacts) -> Finding:
     question = known.question
     if not (question.submit or question.image):
         return skip("no application is submitted without --submit")
-    launcher = Launcher(known.session.cluster, environ=question.environ)
     ids: list[str] = []
-    try:
-        with question.cancellation.calling(launcher.cancel):
-            try:
-                report = launcher.run(build_probe_job(known), on_reserved=ids.append, timeout=question.timeout)
-            except WaitTimeout:
-                return _end_slow(launcher, ids[-1], question.timeout)
-    except Cancelled as error:
-        return skip(str(error))
-    except TfYarnError as error:
-        return ill(Symptom.APPLICATION_REFUSED, error=error)
-    finally:
-        launcher.close()
-    if report.reason is not Reason.SUCCEEDED:
-        return _failed(report)
-    return _read_finding(report, question)
+    with closing(Launcher(known.session.cluster, environ=question.environ)) as launcher:
+        question.cancellation.then(launcher.cancel)
+        try:
+            report = launcher.run(build_probe_job(known), on_reserved=ids.append, timeout=question.timeout)
+        except WaitTimeout:
+            return _end_slow(launcher, ids[-1], question.timeout)
+        except Cancelled as error:
+            return skip(str(error))
+    return _read_finding(report, question) if report.reason is Reason.SUCCEEDED else _failed(report)
 
 
 def _end_slow(launcher: Launcher, application_id: str, seconds: float) -> Finding:
@@ -99,16 +93,18 @@ def _failed(report: JobReport) -> Finding:
     follow = f"Next: ytf logs {report.application_id} --task {report.master_log}" if report.application_id else ""
     if reason is Reason.AM_FAILED:
         follow = f"To try another Python: ytf doctor --submit --environment venv:///FOLDER. {follow}"
-    finding = ill(
-        Symptom.APPLICATION_FAILED,
-        {"application_id": report.application_id},
-        application=report.application_id,
-        reason=reason.value,
-        message=report.message,
-        hint=reason.hint,
-        next=follow,
+    return replace(
+        ill(
+            Symptom.APPLICATION_FAILED,
+            {"application_id": report.application_id},
+            application=report.application_id,
+            reason=reason.value,
+            message=report.message,
+            hint=reason.hint,
+            next=follow,
+        ),
+        reason=reason,
     )
-    return replace(finding, reason=reason)
 
 
 def _read_finding(report: JobReport, question: Question) -> Finding:

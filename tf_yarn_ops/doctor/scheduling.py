@@ -3,6 +3,7 @@
 import enum
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -96,19 +97,19 @@ def check_queue(known: KnownFacts) -> Finding:
     number, most = limits.get("applications", 0), limits.get("most_applications", _UNLIMITED)
     if number >= most:
         return ill(Symptom.QUEUE_FULL, learned, facts=facts, queue=queue, number=number, most=most)
-    details = [f"{user} may submit to {queue}" if may else f"{queue} (whether {user} may submit shows at a submission)"]
-    if {"capacity", "most_capacity"} <= limits.keys():
-        details.append(f"{limits['capacity']:g} % of the cluster, at most {limits['most_capacity']:g} %")
-    if most < _UNLIMITED:
-        details.append(f"{number} of {most} applications")
-    if "most_parallel" in limits:  # YARN accepts more, and lets them wait
-        waits = ", so a further one waits" if number >= limits["most_parallel"] else ""
-        details.append(f"at most {limits['most_parallel']} run at the same time{waits}")
-    if limits.get("lifetime", -1) > 0:
-        details.append(f"YARN ends applications after {limits['lifetime']} s")
-    if not queues:
-        details.append(f"{scheduler.get('type', 'this scheduler')} lists no limits")
-    return well("; ".join(details), learned, **facts)
+    parallel, lifetime = limits.get("most_parallel"), limits.get("lifetime", -1)
+    waits = ", so a further one waits" if parallel is not None and number >= parallel else ""  # YARN accepts more
+    details = (
+        f"{user} may submit to {queue}" if may else f"{queue} (whether {user} may submit shows at a submission)",
+        f"{limits['capacity']:g} % of the cluster, at most {limits['most_capacity']:g} %"
+        if {"capacity", "most_capacity"} <= limits.keys()
+        else "",
+        f"{number} of {most} applications" if most < _UNLIMITED else "",
+        f"at most {parallel} run at the same time{waits}" if parallel is not None else "",
+        f"YARN ends applications after {lifetime} s" if lifetime > 0 else "",
+        "" if queues else f"{scheduler.get('type', 'this scheduler')} lists no limits",
+    )
+    return well("; ".join(filter(None, details)), learned, **facts)
 
 
 def _path_to(queue: str, info: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -137,11 +138,9 @@ def _may_submit(
     if right in (Right.GRANTED, Right.LACKED):
         return right is Right.GRANTED, ""
     lists = _lists(path, SUBMIT)
-    if not lists:
-        return None, ""
     if any(_names(text, user) for text in lists):
         return True, ""
-    if all(not text.strip() for text in lists):
+    if lists and not any(text.strip() for text in lists):
         return False, ": its lists name no user and no group"
     return None, ""  # a group may be ours; only the cluster knows
 
@@ -255,12 +254,9 @@ def check_logs(known: KnownFacts) -> Finding:
     program = shutil.which("yarn", path=known.question.environ.get("PATH"))
     directory = _log_directory(session.cluster)
     facts: dict[str, Any] = {"log_services": services, "log_directory": directory, "yarn": program}
-    if services and len(silent) == len(services) and not program and not directory:
-        return ill(
-            Symptom.LOG_SERVER_SILENT, facts=facts, states=", ".join(f"{url} ({why})" for url, why in silent.items())
-        )
-    if not services and not program and not directory:
-        return ill(Symptom.NO_LOG_SERVER, facts=facts)
+    if not (program or directory or len(silent) < len(services)):
+        states = ", ".join(f"{url} ({why})" for url, why in silent.items())
+        return ill(Symptom.LOG_SERVER_SILENT if services else Symptom.NO_LOG_SERVER, facts=facts, states=states)
     after = ", ".join(
         [
             *(url for url in services if url not in silent),
@@ -268,18 +264,15 @@ def check_logs(known: KnownFacts) -> Finding:
             *(["'yarn logs'"] if program else []),
         ]
     )
-    if known.configuration.get("yarn.log-aggregation-enable") == "true":
-        return well(f"aggregation is on; after the end from {after}", **facts)
-    return well(f"whether logs are aggregated is not shown; if so, after the end from {after}", **facts)
+    shown = known.configuration.get("yarn.log-aggregation-enable") == "true"
+    aggregated = "aggregation is on;" if shown else "whether logs are aggregated is not shown; if so,"
+    return well(f"{aggregated} after the end from {after}", **facts)
 
 
 def _log_directory(cluster: Cluster) -> str:
     """Return the directory of aggregated logs if this machine can read it over HTTP, else an empty text."""
-    try:
-        opened = cluster.open_logs()
-    except RestUnavailable:
-        return ""
-    if opened is None:
-        return ""
-    opened[0].close()
-    return cluster.logs.directory
+    with suppress(RestUnavailable):
+        if opened := cluster.open_logs():
+            opened[0].close()
+            return cluster.logs.directory
+    return ""

@@ -5,7 +5,7 @@ import secrets
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
 
-from ..errors import ClusterUnreachable, SubmissionRejected
+from ..errors import ClusterUnreachable
 from ..hadoop.security.delegation import TokensUnavailable, obtain
 from ..hadoop.transport import RestUnavailable
 from ..runtime.common.file_storage import FileStatus
@@ -124,8 +124,6 @@ def check_staging(known: KnownFacts) -> Finding:
             read = filesystem.read(path)
         finally:
             filesystem.delete(path)
-    except SubmissionRejected as error:
-        return ill(Symptom.STAGING_REFUSED, error=error, staging=directory, user=staging.cluster.user)
     except ClusterUnreachable as error:
         return ill(Symptom.STAGING_NOT_NOW, error=error)
     if read != content:
