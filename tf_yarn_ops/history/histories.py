@@ -116,7 +116,7 @@ class Histories:
         recent = [f"{month:%Y/%m}" for month in (now, now.replace(day=1) - timedelta(days=1))]
         for month in recent:
             if query.reaches(f"{month}/31"):
-                listed = pool.map(lambda owner, month=month: self.of(owner).days_of(month), owners)
+                listed = pool.map(lambda owner, month=month: self.of(owner).days(month), owners)
                 yield _wanted(owners, listed, query)
         if query.reaches(f"{recent[-1]}/00"):
             listed = pool.map(lambda owner: [day for day in self.of(owner).days() if day[:7] not in recent], owners)
@@ -156,11 +156,8 @@ class Histories:
         """
         if owner:
             return self.of(owner).read(application_id) if fnmatchcase(owner, self._users) else None
-        for user in sorted(self.owners(), key=lambda name: name != (first or self.cluster.user)):
-            record = self.of(user).read(application_id)
-            if record is not None:
-                return record
-        return None
+        users = sorted(self.owners(), key=lambda name: name != (first or self.cluster.user))
+        return next(filter(None, (self.of(user).read(application_id) for user in users)), None)
 
     def close(self) -> None:
         """Close the connections; it is the last call."""

@@ -112,11 +112,11 @@ class Records:
         self._warned: dict[tuple[str, str], object] = {}  # folders and causes
         self._closed = False  # a file that only its owner may read was refused
 
-    def days(self) -> list[str]:
-        """Return the days that have records, ``2026/11/22``, the latest first."""
-        found = [""]
+    def days(self, month: str = "") -> list[str]:
+        """Return the days, all or of a month, ``2026/11``, that have records, ``2026/11/22``, the latest first."""
+        found = [month]
         with ThreadPoolExecutor(THREADS) as pool:
-            for part in _PARTS:
+            for part in _PARTS[-1:] if month else _PARTS:
                 listed = pool.map(lambda above: (above, self._list(above)), found)
                 found = [
                     f"{above}/{status.name}".lstrip("/")
@@ -126,17 +126,6 @@ class Records:
                 ]
         tomorrow = day_folder(time.time() + DAY)
         return sorted((day for day in found if day <= tomorrow), reverse=True)
-
-    def days_of(self, month: str) -> list[str]:
-        """Return the days of a month, ``2026/11``, that have records, the latest first."""
-        return sorted(
-            (
-                f"{month}/{status.name}"
-                for status in self._list(month)
-                if status.is_directory and _PARTS[2].match(status.name)
-            ),
-            reverse=True,
-        )
 
     def _list(self, day: str) -> list[FileStatus]:
         try:

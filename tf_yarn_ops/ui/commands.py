@@ -2,7 +2,7 @@
 
 import secrets
 import socket
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 
 import click
 
@@ -66,13 +66,9 @@ def ui(resourcemanager: str | None, user: str, port: int, host: str, user_header
         )
     application = build_application(store, key, user_header, boards, cluster.site.ui_realms)
     echo(f"serving {url} until Ctrl-C")
-    try:
-        with open_browser(url) if browser and not user_header else nullcontext():
-            build_server(application).run(sockets=[listener])
-    finally:
-        listener.close()
-        boards.close()
-        store.close()
+    opening = open_browser(url) if browser and not user_header else nullcontext()
+    with closing(store), closing(boards), closing(listener), opening:
+        build_server(application).run(sockets=[listener])
 
 
 def listen_at(host: str, port: int) -> socket.socket:

@@ -24,7 +24,7 @@ MAX_READERS = 200
 class LimitedConnection(H11Protocol):
     """A connection that ends without a request in time. A further one ends that which waits longest for its request."""
 
-    _deadline: asyncio.TimerHandle | None = None
+    _deadline: asyncio.TimerHandle
     _since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -38,13 +38,13 @@ class LimitedConnection(H11Protocol):
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._end_wait()
+        self._deadline.cancel()
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self._waits():
-            self._end_wait()
+            self._deadline.cancel()
             self._wait()
 
     def _waits(self) -> bool:
@@ -53,11 +53,6 @@ class LimitedConnection(H11Protocol):
     def _wait(self) -> None:
         self._since = time.monotonic()
         self._deadline = self.loop.call_later(READER_SECONDS, self._give_up)
-
-    def _end_wait(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
 
     def _give_up(self) -> None:
         if self._waits():
