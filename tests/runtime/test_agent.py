@@ -182,7 +182,7 @@ class Ended:
         self.ends.append(grace)
 
     def reap(self):
-        return True
+        return self.ending
 
 
 @pytest.fixture
@@ -256,7 +256,8 @@ def test_renewal_of_this_round_after_the_command_takes_another_port(agent):
 @pytest.mark.parametrize("terminated, sent", [(False, ["sample", "exited"]), (True, [])])
 def test_signal_that_yarn_sends_is_not_the_programs_failure(agent, terminated, sent):
     agent.terminated = terminated
-    agent.report(Ended())
+    ended = Ended()
+    agent.report(ended, ended.reap())
     assert [message["type"] for message in agent.contact.sent] == sent
 
 
@@ -264,7 +265,7 @@ def test_end_that_the_agent_caused_is_reported_in_any_case(agent):
     agent.terminated = True
     ended = Ended()
     ended.stopping = True
-    agent.report(ended)
+    agent.report(ended, ended.reap())
     assert agent.contact.sent[-1]["stopped"] is True and agent.contact.sent[-1]["signal"] == signal.SIGTERM
 
 

@@ -38,7 +38,7 @@ from ..common.masking import mask_output, secrets_of
 from ..common.processes import descendants, find_program, reserve_port, send_signal, set_child_subreaper
 from ..common.roles import TENSORBOARD
 from ..common.values import check_values, open_regular, parse_json
-from .command import UNKILLABLE_SECONDS, Command, log_size, open_wakeup, read_log_end
+from .command import UNKILLABLE_SECONDS, Command, CommandEnd, log_size, open_wakeup, read_log_end
 from .contact import Contact
 from .memory_cgroup import MemoryCgroup
 from .metrics import MetricsFile
@@ -406,8 +406,8 @@ class Agent:
 
     def step(self) -> None:
         """Take the steps that are due: report an ended command, register for the next round, start the command."""
-        if self.command and self.command.reap():
-            self.report(self.command)
+        if self.command and (ending := self.command.reap()):
+            self.report(self.command, ending)
             self.command = None
         if self.renewal and self.command is None:
             self.round, self.renewal = self.renewal["round"], None
@@ -475,10 +475,8 @@ class Agent:
             warn("the result file has values that look like secrets: the report shows them as ***")
         return masked
 
-    def report(self, command: Command) -> None:
+    def report(self, command: Command, ending: CommandEnd) -> None:
         """Report to the coordinator how the command ended."""
-        ending = command.ending
-        assert ending is not None
         if not command.stopping:
             select.select([], [], [], SIGNAL_PAUSE if ending.signal else 0)
             if self.terminated:

@@ -40,12 +40,11 @@ def main(arguments: List[str]) -> int:
         if select.select([lease], [], [], 0)[0]:
             return 0
         command = Command(os.environ["DTF_TASK_PROGRAM"], os.environ, files=(0, 1, 2))
-        while not command.reap():
+        while not (ending := command.reap()):
             watched = [wakeup] if command.stopping else [wakeup, lease]
             ready = select.select(watched, [], [], 0.05 if command.waiting else None)[0]
             if wakeup in ready:
                 os.read(wakeup, 4096)
             if (stopped or lease in ready) and not command.stopping:
                 command.end(grace)
-    assert command.ending is not None
-    return end_as(command.ending)
+    return end_as(ending)

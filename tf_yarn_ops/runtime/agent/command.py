@@ -124,14 +124,14 @@ class Command:
                 self._kill_times[pid] = due
                 send_signal([pid], signal.SIGTERM)
 
-    def reap(self) -> bool:
-        """Collect processes that have ended, and end the others; return True once the command has ended.
+    def reap(self) -> Optional[CommandEnd]:
+        """Collect processes that have ended, and end the others; return how the command has ended, None before that.
 
         Call it at SIGCHLD, and every 50 ms while `waiting`.
         """
         childless = self._collect()
         if not self.waiting:
-            return self.ending is not None
+            return self.ending
         left = {} if childless else descendants()
         self._kill_times = {pid: due for pid, due in self._kill_times.items() if pid in left}
         if self._exited and not (self.stopping and self._exited.signal == signal.SIGTERM):
@@ -144,7 +144,7 @@ class Command:
         self._kill(left)
         if self._exited and (not left or self._unkillable()):
             self.ending = self._exited
-        return self.ending is not None
+        return self.ending
 
     def _collect(self) -> bool:
         """Collect the children that have ended; return True if no child, and so no descendant, is left."""

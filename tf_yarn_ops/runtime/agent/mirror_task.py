@@ -360,7 +360,7 @@ class MirroredCommand:
         # An earlier signal ends the mirror, and with it the program.
         signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))
         scan_at = time.monotonic() + SCAN_SECONDS
-        while not command.reap():
+        while not (ending := command.reap()):
             if stopped and not command.stopping:
                 command.end(math.inf, sent=True)
             pause = 0.05 if command.waiting else max(0.0, scan_at - time.monotonic())
@@ -371,8 +371,6 @@ class MirroredCommand:
                 scan_at = time.monotonic() + SCAN_SECONDS
         if self._mirror and not self._fault:
             self._fault = save_rest(self._mirror)
-        ending = command.ending
-        assert ending is not None
         if self._fault:
             log_mirror("%s", self._fault)
             if command.stopping or ending.code == 0:
