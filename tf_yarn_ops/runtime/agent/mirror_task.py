@@ -67,22 +67,15 @@ class LocalPart:
 
 def list_local(folder: str) -> Dict[str, Stamp]:
     """Return the files below a local folder; raise OSError if it is gone or can't be read."""
+    def refuse(error: OSError) -> None:
+        if error.filename == folder or not isinstance(error, FileNotFoundError):  # else the program has just deleted it
+            raise error
+
     found: Dict[str, Stamp] = {}
-    waiting = [""]
-    while waiting:
-        below = waiting.pop()
-        try:
-            entries = list(os.scandir(os.path.join(folder, below)))
-        except FileNotFoundError:
-            if below:  # the program has just deleted it
-                continue
-            raise
-        for entry in entries:
-            name = os.path.join(below, entry.name)
-            if entry.is_dir(follow_symlinks=False):
-                waiting.append(name)
-            elif entry.is_file() and (stamp := stamp_of(entry.path)):
-                found[name] = stamp
+    for place, _, names in os.walk(folder, onerror=refuse):
+        for path in (os.path.join(place, name) for name in names):
+            if os.path.isfile(path) and (stamp := stamp_of(path)):
+                found[os.path.relpath(path, folder)] = stamp
     return found
 
 
@@ -114,18 +107,16 @@ def list_store(files: JobFiles, path: str, folders: Optional[Iterable[str]] = No
 
 def fetch(files: JobFiles, source: str, stamp: Stamp, target: str) -> bool:
     """Copy a file of a store to a local path, where it appears whole; return False if it has changed meanwhile."""
-    part, done = target + PASSING, 0
+    part = target + PASSING
     os.makedirs(os.path.dirname(target), exist_ok=True)
     with open(part, "wb") as file:
-        while done < stamp.length:
-            piece = files.read_appended(source, done, stamp.length, min(PIECE, stamp.length - done))
-            if not piece:
-                break
+        while (left := stamp.length - file.tell()) > 0 and (
+            piece := files.read_appended(source, file.tell(), stamp.length, min(PIECE, left))
+        ):
             file.write(piece)
-            done += len(piece)
     found = files.status(source)
     same = found and stored_stamp(found) == stamp
-    if done < stamp.length or not (same or is_events(source)):
+    if left > 0 or not (same or is_events(source)):
         os.unlink(part)
         return False
     os.utime(part, ns=(stamp.modified, stamp.modified))
