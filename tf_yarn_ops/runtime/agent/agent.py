@@ -86,7 +86,7 @@ def is_port_taken(port: int) -> bool:
     return inodes != {"0"}
 
 
-def encode_end(kind: str, name: str, text: str, fields: Message) -> bytes:
+def encode_end(kind: str, name: str, text: str, **fields: Any) -> bytes:
     """Return a message with a text in the field ``name``; of one that is too long for a line, with its end."""
     while len(line := protocol.encode(kind, **{name: text}, **fields)) >= protocol.MAX_PROTOCOL_LINE:
         text = text[len(text) // 2 + 1 :]  # one character may take twelve bytes
@@ -170,8 +170,9 @@ class Agent:
         self.unfit = self.name_files() or self.find_image_fault()
         self.new_port()
         self.coordinator = address.rpartition(":")[0] or address
-        patience = float(self.job.deadlines["heartbeat"])
-        self.contact = Contact(self.coordinator, self.job.ports, patience, self.registration, log, self.heartbeat)
+        self.contact = Contact(
+            self.coordinator, self.job.ports, self.job.deadlines["heartbeat"], self.registration, log, self.heartbeat
+        )
 
     def new_port(self) -> None:
         """Release the port and reserve another."""
@@ -388,7 +389,7 @@ class Agent:
 
     def send_text(self, message: Message, text: str) -> None:
         """Answer a message with a text, or its end, without the values of secret variables."""
-        self.contact.send(encode_end("log", "text", mask_output(text, self.secrets), {"id": message["id"]}))
+        self.contact.send(encode_end("log", "text", mask_output(text, self.secrets), id=message["id"]))
 
     def on_ping(self, _: Message) -> None:
         """Answer that the agent lives and its command runs; after the command's end the report of it is the answer."""
@@ -503,7 +504,7 @@ class Agent:
 
         def message() -> bytes:
             late = round(time.time() - command.finished_at, 3)
-            return sample + encode_end("exited", "log_tail", tail, {**fields, "late": late})
+            return sample + encode_end("exited", "log_tail", tail, late=late, **fields)
 
         self.contact.deliver(message)
 
@@ -533,5 +534,6 @@ def main(arguments: List[str]) -> int:
     int
         The exit code.
     """
-    container, address = os.environ["SKEIN_CONTAINER_ID"], os.environ["SKEIN_APPMASTER_ADDRESS"]
-    return Agent(container, address, os.environ["SKEIN_APPLICATION_ID"]).run()
+    return Agent(
+        os.environ["SKEIN_CONTAINER_ID"], os.environ["SKEIN_APPMASTER_ADDRESS"], os.environ["SKEIN_APPLICATION_ID"]
+    ).run()

@@ -10,7 +10,6 @@ import select
 import time
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
-from ..common import protocol
 from ..common.link import Link, LinkLost, connect
 from ..common.mutual_tls import client_context
 
@@ -33,8 +32,8 @@ class Contact:
         Returns the line with which the agent registers.
     log : callable
         Writes a line to the container's log.
-    heartbeat : callable, optional
-        Returns the line of a heartbeat, which the coordinator answers. Default: a ping.
+    heartbeat : callable
+        Returns the line of a heartbeat, which the coordinator answers.
     """
 
     def __init__(
@@ -44,11 +43,10 @@ class Contact:
         patience: float,
         registration: Callable[[], bytes],
         log: Callable[..., None],
-        heartbeat: Callable[[], bytes] = lambda: protocol.encode("ping"),
+        heartbeat: Callable[[], bytes],
     ):
-        self._heartbeat = heartbeat
         self._host, self._ports, self._patience = host, ports, patience
-        self._registration, self._log = registration, log
+        self._registration, self._log, self._heartbeat = registration, log, heartbeat
         self._context = client_context()
         self._received_at = time.monotonic()
         self._answered = False

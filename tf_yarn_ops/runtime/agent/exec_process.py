@@ -31,8 +31,9 @@ EXEC_GRACE = 0.4
 
 def start_exec(host: str, number: str, env: Mapping[str, str]) -> None:
     """Start the process of a session in the environment of the task; raise OSError if the system refuses."""
-    words = [sys.executable, "-I", "-S", RUNTIME_FILE, "exec", host, number, str(os.getpid())]
-    os.posix_spawn(sys.executable, words, env)
+    os.posix_spawn(
+        sys.executable, [sys.executable, "-I", "-S", RUNTIME_FILE, "exec", host, number, str(os.getpid())], env
+    )
 
 
 class ExecProcess:

@@ -129,9 +129,9 @@ def _number(value: Any) -> Optional[float]:
         return None
 
 
-def thin(points: Points, limit: int = MAX_MESSAGE_POINTS) -> Points:
-    """Return at most `limit` points, evenly over the metrics and over each curve; the last of each stays."""
-    most = max(1, limit // max(1, len(points)))
+def thin(points: Points) -> Points:
+    """Return at most `MAX_MESSAGE_POINTS`, evenly over the metrics and over each curve; the last of each stays."""
+    most = max(1, MAX_MESSAGE_POINTS // max(1, len(points)))
     return {name: _spread(curve, most) for name, curve in points.items()}
 
 
