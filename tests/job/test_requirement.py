@@ -99,11 +99,17 @@ def overrides(*texts, parse=parse_count):
 def test_three_forms_of_an_override():
     result, faults = overrides("1", "worker:2,worker[0]:4", "worker[ 3 ]: 8", "master:3")
     assert faults == []
-    assert result == (1, {"worker": 2, "chief": 3}, {("worker", 0): 4, ("worker", 3): 8})
+    assert result == {
+        ("", None): 1,
+        ("worker", None): 2,
+        ("worker", 0): 4,
+        ("worker", 3): 8,
+        ("chief", None): 3,
+    }
 
 
 def test_memory_with_a_unit_in_an_override():
-    assert overrides("8 GiB,worker:512m", parse=parse_memory)[0] == (8192, {"worker": 512}, {})
+    assert overrides("8 GiB,worker:512m", parse=parse_memory)[0] == {("", None): 8192, ("worker", None): 512}
 
 
 @pytest.mark.parametrize(

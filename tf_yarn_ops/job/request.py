@@ -200,14 +200,15 @@ def _apply_tasks(job: dict[str, Any], given: Mapping[str, Any], faults: list[Fau
         field = option.path[-1]
         overrides = parse_overrides(option.name, _texts(given.get(option.name)), instances, option.kind.read, faults)
         for name in instances:
-            if (value := overrides.by_type.get(name, overrides.general)) is not None:
+            if (value := overrides.get((name, None), overrides.get(("", None)))) is not None:
                 tasks[name][field] = value
                 for own in _mapping(tasks[name].get("indices")).values():
                     _mapping(own).pop(field, None)
-        for (name, index), value in overrides.by_index.items():
-            where = f"tasks.{name}."
-            indices = tasks[name]["indices"] = _present(tasks[name], "indices", faults, where)
-            indices[index] = {**_present(indices, index, faults, f"{where}indices."), field: value}
+        for (name, index), value in overrides.items():
+            if index is not None:
+                where = f"tasks.{name}."
+                indices = tasks[name]["indices"] = _present(tasks[name], "indices", faults, where)
+                indices[index] = {**_present(indices, index, faults, f"{where}indices."), field: value}
     for name, command in _pairs("command", given.get("command"), faults).items():
         _put_type("command", canonical_type(name), command, tasks, faults)
     for place, amount in _pairs("resource", given.get("resource"), faults).items():

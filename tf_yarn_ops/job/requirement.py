@@ -7,7 +7,6 @@ passes, so that one message can name every fault of a request.
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
 
 from ..errors import Fault, FaultCode, SpecInvalid
 from ..runtime.common.roles import ROLES
@@ -38,22 +37,6 @@ class NotationFault(FaultCode):
     INDEX_OUT_OF_RANGE = "index {index!r} is out of range; {type} has 0 to {last}"
 
 
-class Overrides(NamedTuple):
-    """One kind of resource, as the three forms of ``-c``, ``-m`` and ``--task_gpus`` give it.
-
-    Attributes
-    ----------
-    general : int or None
-        For every task; None if it was not given.
-    by_type : mapping of str to int
-        Per task type; wins over ``general``.
-    by_index : mapping of (str, int) to int
-        Per task; wins over both.
-    """
-
-    general: int | None
-    by_type: Mapping[str, int]
-    by_index: Mapping[tuple[str, int], int]
 
 
 def canonical_type(name: str) -> str:
@@ -127,7 +110,7 @@ def parse_overrides(
     requirement: Mapping[str, int],
     parse_value: Callable[[str], int],
     faults: list[Fault],
-) -> Overrides:
+) -> dict[tuple[str, int | None], int]:
     """Parse the forms ``4``, ``worker:4`` and ``worker[0]:4``, repeated or comma-separated.
 
     Parameters
@@ -145,16 +128,15 @@ def parse_overrides(
 
     Returns
     -------
-    Overrides
-        A value for one task wins over a value for its type, which wins over the value for all.
+    dict of (str, int or None) to int
+        By task type and task index: None for all tasks of a type, with an empty type for every task. A value for one
+        task wins over a value for its type, which wins over the value for all.
 
     References
     ----------
     The YARN-DTF design, ``-c`` and ``-m``; its authors had not implemented the second and third form.
     """
-    general: int | None = None
-    by_type: dict[str, int] = {}
-    by_index: dict[tuple[str, int], int] = {}
+    overrides: dict[tuple[str, int | None], int] = {}
     for item in (item.strip() for text in texts for item in text.split(",")):
         fault = _noter(option, faults, item=item)
         match = _OVERRIDE.match(item)
@@ -166,24 +148,19 @@ def parse_overrides(
         except SpecInvalid as error:
             fault(error.faults[0].code, **error.faults[0].values)
             continue
-        if match["type"] is None:
-            if general is not None:
-                fault(NotationFault.VALUE_TWICE, what="every task", before=general)
-            general = value
-            continue
-        name = canonical_type(match["type"].strip())
-        if name not in requirement:
-            fault(NotationFault.NO_SUCH_TYPE, given=name, allowed=tuple(requirement))
-        elif match["index"] is None:
-            if name in by_type:
-                fault(NotationFault.VALUE_TWICE, what=name, before=by_type[name])
-            by_type[name] = value
-        else:
-            index = match["index"].strip()
-            if not index.isdecimal() or len(index) > 9 or int(index) >= requirement[name]:
-                fault(NotationFault.INDEX_OUT_OF_RANGE, index=index, type=name, last=requirement[name] - 1)
+        name, index, what = "", None, "every task"
+        if match["type"] is not None:
+            name = what = canonical_type(match["type"].strip())
+            if name not in requirement:
+                fault(NotationFault.NO_SUCH_TYPE, given=name, allowed=tuple(requirement))
                 continue
-            if (name, int(index)) in by_index:
-                fault(NotationFault.VALUE_TWICE, what=f"{name}[{index}]", before=by_index[name, int(index)])
-            by_index[name, int(index)] = value
-    return Overrides(general, by_type, by_index)
+            if match["index"] is not None:
+                given = match["index"].strip()
+                if not given.isdecimal() or len(given) > 9 or int(given) >= requirement[name]:
+                    fault(NotationFault.INDEX_OUT_OF_RANGE, index=given, type=name, last=requirement[name] - 1)
+                    continue
+                index, what = int(given), f"{name}[{given}]"
+        if (name, index) in overrides:
+            fault(NotationFault.VALUE_TWICE, what=what, before=overrides[name, index])
+        overrides[name, index] = value
+    return overrides
