@@ -102,15 +102,10 @@ def _with_paths(document: Mapping[str, Any], folder: str) -> dict[str, Any]:
     return {**document, **changed}
 
 
-def parse_yaml(text: str) -> Any:
-    """Parse YAML; raise `SpecInvalid` with the line and the column if the text is not YAML."""
-    from ..yaml_text import load_yaml
-
-    return load_yaml(text).value
 
 
 def format_yaml(document: Mapping[str, Any]) -> str:
-    """Return a document as YAML, which `parse_yaml` reads back as the same values."""
+    """Return a document as YAML, which `load_yaml` reads back as the same values."""
     import yaml
 
     text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)

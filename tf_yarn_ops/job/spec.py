@@ -42,7 +42,7 @@ from ..validation import (
     read_part,
     read_texts,
 )
-from .document import format_yaml, parse_yaml
+from .document import format_yaml
 from .parts import (
     Acls,
     Deadlines,
@@ -612,7 +612,9 @@ class JobSpec(Part):
     @classmethod
     def from_yaml(cls, text: str) -> "JobSpec":
         """Return the job of a text of `to_yaml`; raise SpecInvalid if the text is not YAML, or as `from_dict`."""
-        return cls.from_dict(parse_yaml(text))
+        from ..yaml_text import load_yaml
+
+        return cls.from_dict(load_yaml(text).value)
 
 
 def _plain_task(task: TaskSpec) -> dict[str, Any]:
@@ -671,12 +673,12 @@ def _gpu_faults(job: JobSpec) -> Iterator[Fault]:
 
 
 def _type_faults(job: JobSpec) -> Iterator[Fault]:
-    """Yield the task types that look misspelt and are not in custom_types."""
-    for name in job.tasks:
-        if name not in job.custom_types and (meant := misspelt_type(name)):
-            yield Fault(
-                f"tasks.{name}", JobFault.MISSPELT_TYPE, {"given": name, "meant": meant, "other": "custom_types"}
-            )
+    """Return the task types that look misspelt and are not in custom_types."""
+    return (
+        Fault(f"tasks.{name}", JobFault.MISSPELT_TYPE, {"given": name, "meant": meant, "other": "custom_types"})
+        for name in job.tasks
+        if name not in job.custom_types and (meant := misspelt_type(name))
+    )
 
 
 def _order_faults(job: JobSpec) -> Iterator[Fault]:
@@ -698,13 +700,13 @@ def _order_faults(job: JobSpec) -> Iterator[Fault]:
 
 
 def _budget_faults(job: JobSpec) -> Iterator[Fault]:
-    for name, task in job.tasks.items():
-        if task.max_restarts and job.restart.mode == "never":
-            yield Fault(
-                f"tasks.{name}.max_restarts",
-                PartFault.NEEDS_RESTARTS,
-                {"given": task.max_restarts, "other": "restart"},
-            )
+    return (
+        Fault(
+            f"tasks.{name}.max_restarts", PartFault.NEEDS_RESTARTS, {"given": task.max_restarts, "other": "restart"}
+        )
+        for name, task in job.tasks.items()
+        if task.max_restarts and job.restart.mode == "never"
+    )
 
 
 def _success_faults(job: JobSpec) -> Iterator[Fault]:
@@ -783,13 +785,13 @@ def _lease_faults(job: JobSpec) -> Iterator[Fault]:
 
 
 def _archive_faults(job: JobSpec) -> Iterator[Fault]:
-    for name, source in job.archives.items():
-        if not source.endswith(ARCHIVE_SUFFIXES):
-            yield Fault(
-                f"archives.{name}",
-                JobFault.NOT_AN_ARCHIVE,
-                {"given": source, "suffixes": " or ".join(ARCHIVE_SUFFIXES)},
-            )
+    return (
+        Fault(
+            f"archives.{name}", JobFault.NOT_AN_ARCHIVE, {"given": source, "suffixes": " or ".join(ARCHIVE_SUFFIXES)}
+        )
+        for name, source in job.archives.items()
+        if not source.endswith(ARCHIVE_SUFFIXES)
+    )
 
 
 def _name_faults(job: JobSpec) -> Iterator[Fault]:
