@@ -102,8 +102,6 @@ def _with_paths(document: Mapping[str, Any], folder: str) -> dict[str, Any]:
     return {**document, **changed}
 
 
-
-
 def format_yaml(document: Mapping[str, Any]) -> str:
     """Return a document as YAML, which `load_yaml` reads back as the same values."""
     import yaml

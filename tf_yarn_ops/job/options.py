@@ -4,10 +4,12 @@ The parser and the manual page of ``ytf-submit``, the keys of Azkaban, the argum
 tables of the documents and `request.build_job` derive from `OPTIONS`.
 """
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from .. import kinds
-from ..declaration import AZKABAN, COMMAND_LINE, OPERATOR, OPTION_SECTIONS, Option, declared
+from ..declaration import AZKABAN, COMMAND_LINE, OPERATOR, OPTION_SECTIONS, TYPE, Option, declared
 from .spec import JobSpec
 
 _SUBMITTING = (COMMAND_LINE, AZKABAN, OPERATOR)
@@ -140,3 +142,12 @@ def options_of(door: str, *, submission: bool = True) -> dict[str, Option]:
         for name, option in OPTIONS.items()
         if door in option.doors and (submission or option.section != "submission")
     }
+
+
+def is_given(document: Any, path: tuple[str, ...]) -> bool:
+    """Return whether a job's document has a value at the path of an option, of any task type."""
+    if not path:
+        return True
+    if not isinstance(document, Mapping):
+        return False
+    return any(is_given(document[key], path[1:]) for key in document if path[0] in (TYPE, key))

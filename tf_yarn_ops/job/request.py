@@ -13,7 +13,7 @@ from ..declaration import OPERATOR, Option
 from ..errors import Fault, FaultCode, SpecInvalid
 from ..runtime.common.contract import SCRIPT_VARIABLE
 from ..validation import ValueFault, check_faults, kind_of, map_values, noting, parse_count, parse_flag, read_text
-from .options import options_of
+from .options import is_given, options_of
 from .requirement import NotationFault, canonical_type, parse_cluster_requirement, parse_overrides
 from .shell_commands import hiding_end
 from .spec import JobFault, JobSpec
@@ -270,7 +270,7 @@ def _names_of_paths(given: Mapping[str, Any], document: Mapping[str, Any]) -> Ca
     names = {
         ".".join(option.path): name
         for name, option in _OPTIONS.items()
-        if option.path and option.path[0] != "tasks" and (name in given or not _says(document, option.path))
+        if option.path and option.path[0] != "tasks" and (name in given or not is_given(document, option.path))
     }
     if "docker_image" in given and "environment" not in given:
         names["environment"] = "docker_image"
@@ -283,14 +283,6 @@ def _names_of_paths(given: Mapping[str, Any], document: Mapping[str, Any]) -> Ca
         return names[head] + tail if head else path
 
     return rename
-
-
-def _says(document: Any, path: tuple[str, ...]) -> bool:
-    for key in path:
-        if not isinstance(document, Mapping) or key not in document:
-            return False
-        document = document[key]
-    return True
 
 
 def _items(value: Any) -> list[Any]:

@@ -37,8 +37,6 @@ class NotationFault(FaultCode):
     INDEX_OUT_OF_RANGE = "index {index!r} is out of range; {type} has 0 to {last}"
 
 
-
-
 def canonical_type(name: str) -> str:
     """Return the name of a task type in TensorFlow: ``chief`` for ``chiefworker`` and ``master``."""
     return "chief" if name in OTHER_CHIEFS else name

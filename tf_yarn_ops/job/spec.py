@@ -701,9 +701,7 @@ def _order_faults(job: JobSpec) -> Iterator[Fault]:
 
 def _budget_faults(job: JobSpec) -> Iterator[Fault]:
     return (
-        Fault(
-            f"tasks.{name}.max_restarts", PartFault.NEEDS_RESTARTS, {"given": task.max_restarts, "other": "restart"}
-        )
+        Fault(f"tasks.{name}.max_restarts", PartFault.NEEDS_RESTARTS, {"given": task.max_restarts, "other": "restart"})
         for name, task in job.tasks.items()
         if task.max_restarts and job.restart.mode == "never"
     )
@@ -786,9 +784,7 @@ def _lease_faults(job: JobSpec) -> Iterator[Fault]:
 
 def _archive_faults(job: JobSpec) -> Iterator[Fault]:
     return (
-        Fault(
-            f"archives.{name}", JobFault.NOT_AN_ARCHIVE, {"given": source, "suffixes": " or ".join(ARCHIVE_SUFFIXES)}
-        )
+        Fault(f"archives.{name}", JobFault.NOT_AN_ARCHIVE, {"given": source, "suffixes": " or ".join(ARCHIVE_SUFFIXES)})
         for name, source in job.archives.items()
         if not source.endswith(ARCHIVE_SUFFIXES)
     )

@@ -14,18 +14,16 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from ..declaration import TYPE
 from ..errors import Fault, FaultCode, SpecInvalid
 from ..hadoop.cluster import Cluster
 from ..hadoop.local_jobs import LocalJobs
 from ..hadoop.resourcemanager import ENDED
-from ..job.options import OPTIONS
+from ..job.options import OPTIONS, is_given
 from ..job.spec import JobSpec
 from ..runtime.common.clock import DAY
 from ..runtime.common.contract import CERTIFICATE_FILE, JOB_FILE, KEY_FILE, RUNTIME_FILE, VERDICT_SECRET, dump_job
@@ -80,16 +78,7 @@ class LocalFault(FaultCode):
 def without_effect(spec: JobSpec) -> list[str]:
     """Return the names of the given options that have no effect without YARN."""
     document = spec.to_dict()
-    return [name for name in NEED_YARN if any(_given(document, OPTIONS[name].path))]
-
-
-def _given(document: Any, path: tuple[str, ...]) -> Iterable[bool]:
-    if not path:
-        return [True]
-    if not isinstance(document, Mapping):
-        return []
-    keys = document if path[0] == TYPE else [path[0]] if path[0] in document else []
-    return itertools.chain.from_iterable(_given(document[key], path[1:]) for key in keys)
+    return [name for name in NEED_YARN if is_given(document, OPTIONS[name].path)]
 
 
 def list_gpus() -> list[str]:

@@ -67,6 +67,7 @@ class LocalPart:
 
 def list_local(folder: str) -> Dict[str, Stamp]:
     """Return the files below a local folder; raise OSError if it is gone or can't be read."""
+
     def refuse(error: OSError) -> None:
         if error.filename == folder or not isinstance(error, FileNotFoundError):  # else the program has just deleted it
             raise error
