@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,6 @@ _NEXT_LINE = 60.0
 class RestSubmitter:
     """Submits one application to a cluster over HTTP.
 
-    It is a context manager: at its end it cancels the tokens of a secured cluster that no application has got.
 
     Parameters
     ----------
@@ -73,21 +72,19 @@ class RestSubmitter:
     def __init__(self, session: Session, user: str | None, strict_placement: bool = False):
         self._session = session
         self._cluster = session.cluster.acting_for(user or session.cluster.user)
-        own = self._cluster is session.cluster
-        self._resourcemanager = session.yarn if own else self._cluster.resourcemanager()
+        self._resourcemanager = session.yarn if self._cluster is session.cluster else self._cluster.resourcemanager()
         self._strict_placement = strict_placement
         self._checkpoint = session.checkpoint
-        self._credentials: DelegationTokens | None = None
+        self._credentials = DelegationTokens()
 
     @property
     def _staging(self) -> StagingDirectory:
         return self._session.staging(self._cluster.user)
 
-    def __enter__(self) -> "RestSubmitter":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._cancel_tokens()
+    def close(self) -> None:
+        """Cancel the tokens of a secured cluster that no application has got."""
+        self._credentials.cancel()
+        self._credentials = DelegationTokens()
 
     def check(self, spec: JobSpec) -> None:
         """Raise an error when YARN could not run the job; reserve nothing.
@@ -106,7 +103,7 @@ class RestSubmitter:
 
     def _get_tokens(self, spec: JobSpec) -> None:
         """Get the tokens of a secured cluster, once."""
-        if self._credentials is None and self._cluster.security.kerberos:
+        if self._cluster.security.kerberos and not self._credentials.texts():
             needed = [
                 *spec.file_systems,
                 *spec.files.values(),
@@ -117,11 +114,6 @@ class RestSubmitter:
             # NodeManagers write the logs to the default file system; the program may know how to reach the others.
             wished = [self._cluster.storage.default, spec.input or "", spec.output or ""]
             self._credentials = obtain(self._cluster, self._resourcemanager, self._staging.filesystem, needed, wished)
-
-    def _cancel_tokens(self) -> None:
-        if self._credentials is not None:
-            self._credentials.cancel()
-            self._credentials = None
 
     def reserve(self, spec: JobSpec) -> str:
         """Reserve an application id.
@@ -155,28 +147,25 @@ class RestSubmitter:
         try:
             body = self._stage(with_absolute_sources(spec), application_id, directory, tags)
             self._checkpoint()
-            outrun = self._credentials is not None and self._is_known(application_id)
+            outrun = self._cluster.security.kerberos and self._is_known(application_id)
         except BaseException:
             _discard(directory)
             raise
         if outrun:  # another client has submitted it, with its own files and tokens
             _discard(directory)
-            self._cancel_tokens()
+            self.close()
             self._await_acceptance(application_id, None)
             return application_id
-        credentials, self._credentials = self._credentials, None
-        try:
-            self._resourcemanager.submit(body)
-            self._await_acceptance(application_id, body)
-        except SubmissionRejected:
-            # YARN has refused, so it does not use the files.
-            _discard(directory)
-            if credentials is not None:
+        credentials, self._credentials = self._credentials, DelegationTokens()
+        with closing(credentials):
+            try:
+                self._resourcemanager.submit(body)
+                self._await_acceptance(application_id, body)
+            except SubmissionRejected:
+                # YARN has refused, so it does not use the files.
+                _discard(directory)
                 credentials.cancel()
-            raise
-        finally:
-            if credentials is not None:
-                credentials.close()
+                raise
         return application_id
 
     def _is_known(self, application_id: str) -> bool:
@@ -254,7 +243,7 @@ class RestSubmitter:
             priority=spec.priority,
             verdict_secret=secrets.token_hex(16),
             tokens={
-                **(self._credentials.texts() if self._credentials else {}),
+                **self._credentials.texts(),
                 **{service: encode_token(login) for service, login in logins.items()},
             },
         )

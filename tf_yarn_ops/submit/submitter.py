@@ -3,7 +3,7 @@
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -85,5 +85,5 @@ def make_submitter(session: Session, spec: JobSpec, strict_placement: bool = Fal
         case _:
             from .rest import RestSubmitter
 
-            with RestSubmitter(session, spec.user, strict_placement) as submitter:
+            with closing(RestSubmitter(session, spec.user, strict_placement)) as submitter:
                 yield submitter
