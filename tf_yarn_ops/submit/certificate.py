@@ -23,13 +23,8 @@ class TlsPair(NamedTuple):
         return "TlsPair(...)"
 
 
-def mint(now: datetime | None = None) -> TlsPair:
+def mint() -> TlsPair:
     """Make a self-signed ECDSA P-256 certificate and its key.
-
-    Parameters
-    ----------
-    now : datetime, optional
-        The time, with a time zone. Default: now.
 
     Returns
     -------
@@ -41,7 +36,7 @@ def mint(now: datetime | None = None) -> TlsPair:
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import NameOID
 
-    now = now or datetime.now(timezone.utc)
+    now = datetime.now(timezone.utc)
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, COMMON_NAME)])
     certificate = (
