@@ -57,14 +57,13 @@ JOB_SOURCE = "ytf:///job.json"
 
 FPGA = "yarn.io/fpga"
 
-_SCRIPT = """\
-{before}exec {interpreter} {flags} {runtime} {part} {words}
-"""
+_SCRIPT = f'exec {{interpreter}} {{flags}} {RUNTIME_FILE} {{part}} "$SKEIN_APPLICATION_ID"\n'
 
 #: Without the environment's interpreter, any Python of the node reports its name as the end of the application.
-_STAND_IN = """\
-command -v {interpreter} >/dev/null || exec {any} -u {runtime} coordinator "$SKEIN_APPLICATION_ID" {interpreter}
-"""
+_STAND_IN = (
+    f"command -v {{interpreter}} >/dev/null || exec {ANY_PYTHON} -u {RUNTIME_FILE} coordinator "
+    '"$SKEIN_APPLICATION_ID" {interpreter}\n'
+)
 
 
 @dataclass(frozen=True)
@@ -139,16 +138,12 @@ def build(spec: JobSpec, site: Site | None = None, *, enforces_acls: bool = Fals
         RUNTIME_FILE: skein.File(RUNTIME_SOURCE, type="file"),
         JOB_FILE: skein.File(JOB_SOURCE, type="file", visibility="application"),
     }
-    files: dict[str, dict[str, Any]] = {}
-    for kind, inside in environments.items():
-        given = user_files(spec, inside)
-        links = link_keys(given)
-        files[kind] = ours | {links.get(name, name): skein.File(*file) for name, file in given.items()}
-
     places = resource_places(spec)
 
-    def own(kind: str) -> str:
-        return kind if kind in environments else ""
+    def files_in(inside: ContainerEnvironment) -> dict[str, Any]:
+        given = user_files(spec, inside)
+        links = link_keys(given)
+        return ours | {links.get(name, name): skein.File(*file) for name, file in given.items()}
 
     services = {
         name: skein.Service(
@@ -158,24 +153,23 @@ def build(spec: JobSpec, site: Site | None = None, *, enforces_acls: bool = Fals
                 vcores=plan.vcores,
                 **{"gpus": plan.gpus, **{places[name]: amount for name, amount in plan.resources.items()}},
             ),
-            script=_script(environments[own(plan.type)], "agent", plan.type, flags="-I -S"),
-            files=files[own(plan.type)],
-            env=dict(environments[own(plan.type)].variables),
+            script=_agent_script(environments.get(plan.type, placed), plan.type),
+            files=files_in(environments.get(plan.type, placed)),
+            env=dict(environments.get(plan.type, placed).variables),
             node_label=(spec.tasks[plan.type].node_label or "") if plan.type in spec.tasks else "",
             max_restarts=losses_of(spec, plan.type),
             allow_failures=True,
         )
         for name, plan in _plan_services(spec).items()
     }
-    environment = {name: files[""][name] for name in placed.archives}
     acls = {name: list(value) for name, value in asdict(spec.acls).items()}
     enable = enforces_acls or any(acls.values())
     # Skein's pages know neither groups nor administrators; those of the coordinator do.
     acls["ui_users"] = [EVERYBODY] if enable else []
     master = skein.Master(
         resources=skein.Resources(memory=spec.am_memory, vcores=spec.am_vcores),
-        script=_script(placed, "coordinator", "", flags="-u"),
-        files=ours | environment,
+        script=_coordinator_script(placed),
+        files=ours | {name: skein.File(source, type="archive") for name, source in placed.archives.items()},
         # Not the tasks' variables for Docker: their image may lack Java.
         env={"JDK_JAVA_OPTIONS": site.am_java_options} if site.am_java_options else {},
     )
@@ -318,14 +312,13 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
     """
     environments = place_environments(spec)
     placed = environments[""]
-    framework = FRAMEWORKS[spec.framework]
     types = {
         name: TypePlan(
             task.instances,
             _command(spec, name),
             {**spec.env, **task.env},
             *spec.role_of(name),
-            framework.hold_port if task.hold_port is None else task.hold_port,
+            FRAMEWORKS[spec.framework].hold_port if task.hold_port is None else task.hold_port,
             bool(task.node_label or spec.node_label),
             {
                 budget: own
@@ -492,19 +485,14 @@ def _services(task_type: str, task: TaskSpec) -> dict[str, ServicePlan]:
     }
 
 
-def _script(placed: ContainerEnvironment, part: str, service: str, *, flags: str) -> str:
-    """Return the script of a container. Commands and values of the user never become part of it."""
+def _agent_script(placed: ContainerEnvironment, service: str) -> str:
+    """Return the script of a task's container. Commands and values of the user never become part of it."""
+    return _SCRIPT.format(interpreter=shlex.quote(placed.interpreter), flags="-I -S", part=f"agent {service}")
+
+
+def _coordinator_script(placed: ContainerEnvironment) -> str:
+    """Return the script of the application master's container."""
     interpreter = shlex.quote(placed.interpreter)
-    before = ""
-    if part == "coordinator":
-        before = "unset JDK_JAVA_OPTIONS\n"
-        if placed.interpreter != ANY_PYTHON:
-            before += _STAND_IN.format(interpreter=interpreter, any=ANY_PYTHON, runtime=RUNTIME_FILE)
-    return _SCRIPT.format(
-        before=before,
-        interpreter=interpreter,
-        flags=flags,
-        runtime=RUNTIME_FILE,
-        part=part,
-        words=" ".join(filter(None, (service, '"$SKEIN_APPLICATION_ID"'))),
-    )
+    stand_in = "" if placed.interpreter == ANY_PYTHON else _STAND_IN.format(interpreter=interpreter)
+    start = _SCRIPT.format(interpreter=interpreter, flags="-u", part="coordinator")
+    return f"unset JDK_JAVA_OPTIONS\n{stand_in}{start}"
