@@ -286,14 +286,11 @@ class SkeinJavaSubmitter:
                 raise
         try:
             self._await(child, folder / LOG)
-        except BaseException:
+        finally:
             _end(child)
             for line in _read(output).splitlines():
                 if line.startswith("left "):
                     logger.warning("could not delete %s", line.removeprefix("left "))
-            raise
-        finally:
-            _end(child)
         everything = _read(errors) + _read(folder / LOG)
         word, _, answer = (_read(output).strip().splitlines() or [""])[-1].partition(" ")
         if word == "submitted":
@@ -540,17 +537,13 @@ def _delete_unfinished(folder: Path, seconds: float) -> str:
 
 
 def _delete_unknown(cluster: Cluster, url: str, application_id: str) -> None:
-    try:
-        cluster.resourcemanager().get(application_id)
-    except ApplicationNotFound:
-        _delete(cluster, url, application_id)
-
-
-def _delete(cluster: Cluster, url: str, application_id: str) -> None:
-    """Delete the directory over HTTP, else with Hadoop's own client.
+    """Delete the directory over HTTP, else with Hadoop's own client, unless YARN knows the application.
 
     Skein's client stages on the default file system, and `StagingDirectory` deletes on that of ``staging_url``.
     """
+    with suppress(ApplicationNotFound):
+        cluster.resourcemanager().get(application_id)
+        return
     if cluster.site.staging_url and urlsplit(url)[:2] != urlsplit(cluster.storage.filesystem)[:2]:
         refusal = RestUnavailable(f"it is not on {cluster.storage.filesystem}, and there is no 'hadoop' on PATH")
     else:
