@@ -99,5 +99,7 @@ def docker_variables(
         "DELAYED_REMOVAL": "true" if docker.delayed_removal else None,
         "MOUNTS": ",".join(f"{path}:{path}:{mode}" for path, mode in mounts.items()),
     }
-    named = {f"YARN_CONTAINER_RUNTIME_DOCKER_{name}": value for name, value in wanted.items() if value}
-    return {"YARN_CONTAINER_RUNTIME_TYPE": "docker", **named}
+    return {
+        "YARN_CONTAINER_RUNTIME_TYPE": "docker",
+        **{f"YARN_CONTAINER_RUNTIME_DOCKER_{name}": value for name, value in wanted.items() if value},
+    }

@@ -185,11 +185,10 @@ def _by_label(spec: JobSpec, around: Surroundings) -> dict[str | None, list[tupl
 
 def _nodes_of(label: str | None, around: Surroundings) -> list[Mapping[str, Any]]:
     """Return the nodes for containers of a label; without a label also the nodes of labels that are not exclusive."""
-    exclusive = around.labels or {}
     return [
         node
         for node in around.nodes
-        if label is None or _label(node) == label or not (label or exclusive.get(_label(node), True))
+        if label is None or _label(node) == label or not (label or (around.labels or {}).get(_label(node), True))
     ]
 
 

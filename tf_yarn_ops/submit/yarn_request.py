@@ -161,8 +161,7 @@ def build_body(
             ]
         }
     if tokens:
-        entries = [{"key": service, "value": text} for service, text in tokens.items()]
-        container["credentials"] = {"tokens": {"entry": entries}}
+        container["credentials"] = {"tokens": {"entry": [{"key": key, "value": text} for key, text in tokens.items()]}}
     body: dict[str, Any] = {
         "application-id": application_id,
         "application-name": application.name,
