@@ -28,7 +28,7 @@ from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..runtime.common.values import parse_json
-from ..staging.staging_directory import LEASES_FOLDER, PASSABLE, StagingDirectory
+from ..staging.staging_directory import LEASES_FOLDER, StagingDirectory
 
 logger = logging.getLogger(__name__)
 
@@ -235,11 +235,8 @@ def note_holder(
     content = json.dumps({"holder": lease.holder, "seconds": lease.seconds}).encode()
     try:
         place = staging(user or None)
-        files, path = place.filesystem, holder_path(place, application_id)
-        # The staging directory first, see `launch.claims`.
-        files.makedirs(place.cluster.staging, PASSABLE)
-        files.makedirs(f"{place.cluster.staging}/{LEASES_FOLDER}", 0o700)
-        files.replace(path, content, 0o600)
+        place.make_private(f"{place.cluster.staging}/{LEASES_FOLDER}")
+        place.filesystem.replace(holder_path(place, application_id), content, 0o600)
     except (TfYarnError, OSError) as error:
         logger.debug("the holder of the lease of %s is not noted: %s", application_id, error)
         return False

@@ -26,7 +26,7 @@ from ..follow.yarn_report import read_yarn_report
 from ..hadoop.resourcemanager import ENDED
 from ..runtime.common.file_storage import FileStatus
 from ..runtime.common.reasons import Reason
-from ..staging.staging_directory import CLAIMS_FOLDER, PASSABLE, StagingDirectory
+from ..staging.staging_directory import CLAIMS_FOLDER, StagingDirectory
 from .identity import IGNORE, Identity, attempt_of, generation_of, is_repeatable
 
 logger = logging.getLogger(__name__)
@@ -71,13 +71,11 @@ class Claims:
     """
 
     def __init__(self, session: Session, user: str | None, identity: Identity):
-        staging = session.staging(user)
+        self._staging = session.staging(user)
         self._now = session.resourcemanager.now
-        self._files = staging.filesystem
-        self._owner = staging.cluster.user
-        self._staging = staging.cluster.staging
-        self._claims = f"{self._staging}/{CLAIMS_FOLDER}"
-        self._folder = f"{self._claims}/{identity.hash}"
+        self._files = self._staging.filesystem
+        self._owner = self._staging.cluster.user
+        self._folder = f"{self._staging.cluster.staging}/{CLAIMS_FOLDER}/{identity.hash}"
         self._identity = identity
         self._stem = f"{identity.generation}-" if identity.previous == IGNORE else ""
         self._key = {"key": identity.key} if identity.watched else {}
@@ -102,10 +100,9 @@ class Claims:
     def _latest(self, stem: str) -> Claim | None:
         pattern = re.compile(rf"{stem}(\d+)\Z")
         found = {status.name: status for status in self._files.list(self._folder)}
-        numbers = [int(match[1]) for name in found if (match := pattern.match(name))]
-        if not numbers:
+        number = max((int(match[1]) for name in found if (match := pattern.match(name))), default=None)
+        if number is None:
             return None
-        number = max(numbers)
         path = f"{self._folder}/{stem}{number}"
         owner = found[f"{stem}{number}"].owner
         if owner != self._owner:
@@ -139,7 +136,7 @@ class Claims:
         bool
             False if another client has claimed the number.
         """
-        self._make_folder()
+        self._staging.make_private(self._folder)
         passing = f"{self._folder}/.{uuid.uuid4().hex}"
         content = json.dumps(
             {
@@ -163,7 +160,7 @@ class Claims:
     def start_run(self) -> None:
         """Record that this attempt of the engine runs; without an `Identity.run` do nothing."""
         if self._run:
-            self._make_folder()
+            self._staging.make_private(self._folder)
             folder = self._identity.run and self._identity.run.folder
             content = json.dumps({"host": _host(), "folder": str(folder)} if folder else {}).encode()
             self._files.replace(f"{self._folder}/{self._run}", content, 0o600)
@@ -225,13 +222,6 @@ class Claims:
 
     def _runs(self) -> dict[str, FileStatus]:
         return {status.name: status for status in self._files.list(self._folder) if _RUN.fullmatch(status.name)}
-
-    def _make_folder(self) -> None:
-        # The staging directory first: HDFS gives missing parents the mode of the requested directory, and NodeManagers
-        # share cached files only below directories that all users may pass.
-        self._files.makedirs(self._staging, PASSABLE)
-        self._files.makedirs(self._claims, 0o700)
-        self._files.makedirs(self._folder, 0o700)
 
     def _path(self, number: int) -> str:
         return f"{self._folder}/{self._stem}{number}"

@@ -111,7 +111,7 @@ class ActionRun:
         try:
             staging = StagingDirectory(self._cluster)
             with closing(staging.filesystem):
-                staging.filesystem.makedirs(folder, 0o700)
+                staging.make_private(folder)
                 staging.filesystem.replace(path, json.dumps(report.to_dict(), indent=1).encode(), 0o600)
                 sweep_old(staging, REPORTS_FOLDER, self._cluster.site.history_days or OLD_DAYS)
         except (TfYarnError, OSError) as error:

@@ -197,6 +197,15 @@ class StagingDirectory:
                 ) from error
             self._find_statuses([path for path, status in self._known.items() if status is None], pool)
 
+    def make_private(self, folder: str) -> None:
+        """Make a folder below the staging directory that only its user may open.
+
+        The staging directory comes first: HDFS gives missing parents the mode of the requested directory, and
+        NodeManagers share cached files only below directories that all users may pass.
+        """
+        self.filesystem.makedirs(self.cluster.staging, PASSABLE)
+        self.filesystem.makedirs(folder, _OURS_ALONE)
+
     def check_owner(self) -> None:
         """Raise SubmissionRejected if another user could exchange the directories of applications.
 
