@@ -10,7 +10,7 @@ import posixpath
 import secrets
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 
 from ..errors import CommitRefused, SubmissionRejected, TfYarnError
@@ -42,7 +42,6 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..runtime.common.values import parse_json
 from ..staging.prune import CachedFile
-from ..staging.staging_directory import PASSABLE
 from ..submit.application import plan_commit
 
 logger = logging.getLogger(__name__)
@@ -56,7 +55,7 @@ _OUTPUTS = "outputs"
 
 
 class PlannedOutput:
-    """The place of a job's committed output.
+    """The place of the output of a job with ``commit``.
 
     Parameters
     ----------
@@ -69,25 +68,23 @@ class PlannedOutput:
     def __init__(self, session: Session, spec: JobSpec, tags: Iterable[str] = ()):
         self._session, self._spec = session, spec
         self._cluster = session.cluster.acting_for(spec.user or session.cluster.user)
-        self._plan = plan_commit(self._cluster, spec, tags)
+        plan = plan_commit(self._cluster, spec, tags)
+        assert plan is not None, "the job has no commit"
+        self._plan = plan
 
     @contextmanager
-    def _opened(self) -> Iterator[tuple[CommitPlan, FileSystem] | None]:
-        """Yield the plan and its file system; None for a job without, and for a folder that only the nodes share."""
-        plan = self._plan
+    def _opened(self) -> Iterator[FileSystem | None]:
+        """Yield the file system of the output; None for a folder that only the nodes share."""
         files = None
         try:
-            if plan is not None and plan.location:
+            if self._plan.location:
                 files = self._cluster.open_path(self._spec.output or "")[0]
-            elif plan is not None:
+            else:
                 files = self._session.resourcemanager.node_files()
         except RestUnavailable as error:
             logger.info("the coordinator alone checks the output: %s", error)
-        if plan is None or files is None:
-            yield None
-            return
-        with closing(files):
-            yield plan, files
+        with closing(files) if files is not None else nullcontext():
+            yield files
 
     def find_report(self, application_id: str = "") -> JobReport | None:
         """Return the report of the committed result of this training, or of one application; None if there is none.
@@ -97,11 +94,9 @@ class PlannedOutput:
         application_id : str, optional
             Default: only the identity's generation counts.
         """
-        with self._opened() as opened:
-            if opened is None:
-                return None
-            plan, files = opened
-            for success in _results(plan, files, self._cluster.user):
+        plan = self._plan
+        with self._opened() as files:
+            for success in _results(plan, files, self._cluster.user) if files is not None else ():
                 same = (success.training, success.generation) == (plan.training, plan.generation)
                 if (plan.training and same) or (application_id and success.application_id == application_id):
                     return _report_of(success)
@@ -109,10 +104,10 @@ class PlannedOutput:
 
     def find_work(self, application_id: str) -> tuple[str, int] | None:
         """Return the folder of what an application has not committed, and its bytes; None if there is none."""
-        with self._opened() as opened:
-            if opened is None:
+        plan = self._plan
+        with self._opened() as files:
+            if files is None:
                 return None
-            plan, files = opened
             owner = _owner_in(files, plan, self._cluster.user)
             ours = [one.name for one in files.list(plan.folder) if one.is_directory and one.is_made_by(owner)]
             for one in reversed(find_beside(plan, ours)):
@@ -131,10 +126,10 @@ class PlannedOutput:
             can't be written.
         ClusterUnreachable
         """
-        with self._opened() as opened:
-            if opened is None:
+        plan = self._plan
+        with self._opened() as files:
+            if files is None:
                 return
-            plan, files = opened
             if refusal := zone_message(plan, lambda path: bool((one := files.status(path)) and one.encrypted)):
                 raise CommitRefused(refusal)
             result = plan.result(plan.version)
@@ -160,8 +155,7 @@ class PlannedOutput:
         staging = self._session.staging(self._cluster.user)
         folder = f"{staging.cluster.staging}/{_OUTPUTS}"
         document = json.dumps({"output": plan.location + plan.path, "mode": plan.mode}).encode()
-        staging.filesystem.makedirs(staging.cluster.staging, PASSABLE)
-        staging.filesystem.makedirs(folder, 0o700)
+        staging.make_private(folder)
         staging.filesystem.create(f"{folder}/{hashlib.sha256(document).hexdigest()}", document, 0o600)
 
     def _check_others(self, plan: CommitPlan, files: FileSystem) -> None:

@@ -25,6 +25,7 @@ from ..hadoop.resourcemanager import ENDED
 from ..hadoop.transport import RestUnavailable
 from ..job.spec import JobSpec
 from ..runtime.common.clock import local_time
+from ..runtime.common.committed_output import OFF
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..submit.submitter import SubmitMethod, Submitter
@@ -253,10 +254,11 @@ class _Ensuring:
         newer, claim = claims.newer(), claims.latest()
         if newer is not None:
             self._raise_superseded(newer.application_id)
-        committed = PlannedOutput(self._session, self._spec, self._identity.tags).find_report()
-        if committed is not None:  # also where YARN has forgotten the application
-            self._notify(committed.application_id)
-            return committed
+        if self._spec.commit != OFF:
+            committed = PlannedOutput(self._session, self._spec, self._identity.tags).find_report()
+            if committed is not None:  # also where YARN has forgotten the application
+                self._notify(committed.application_id)
+                return committed
         if claim is not None:
             own = claim.generation == self._identity.generation
             application = self._session.find_application(claim.application_id)

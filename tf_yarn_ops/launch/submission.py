@@ -11,6 +11,7 @@ from ..follow.lease import first_end, lifetime_of
 from ..follow.session import Session
 from ..hadoop.resourcemanager import has_launched
 from ..job.spec import JobSpec
+from ..runtime.common.committed_output import OFF
 from ..submit.preflight import file_faults
 from ..submit.submitter import SubmitMethod, Submitter
 from ..validation import check_faults
@@ -71,7 +72,7 @@ def reserve(session: Session, submitter: Submitter, spec: JobSpec, tags: Iterabl
         Those of the identity. Default: there is none.
     """
     submitter.check(spec)
-    if submitter.reserves:
+    if submitter.reserves and spec.commit != OFF:
         PlannedOutput(session, spec, tags).check()
     session.checkpoint()
     return submitter.reserve(spec)
