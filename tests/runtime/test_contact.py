@@ -35,7 +35,8 @@ def test_repeated_message_is_made_anew(monkeypatch):
     links = iter([Link(ours) for ours, _ in pairs])
     monkeypatch.setattr(contact_module, "connect", lambda *_: next(links))
     monkeypatch.setattr(contact_module, "client_context", lambda: None)
-    contact, made = Contact("n1", [1], 60.0, lambda: b"register\n", lambda *_: None), iter((b"0 s\n", b"9 s\n"))
+    contact = Contact("n1", [1], 60.0, lambda: b"register\n", lambda *_: None, lambda: b"ping\n")
+    made = iter((b"0 s\n", b"9 s\n"))
 
     def received(theirs):
         until(lambda: contact.keep() or select.select([theirs], [], [], 0)[0], 10)
