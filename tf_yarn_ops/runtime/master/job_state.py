@@ -386,7 +386,7 @@ class JobState:
     def _on_running(self, peer: Peer, message: Mapping[str, Any], _now: float) -> None:
         """Note that a command began. Every message that shows it counts, because each may be lost."""
         if peer.is_current(message) and self.registry.started(peer):
-            self.timeline.started(peer.task, peer.host, peer.round)
+            self.timeline.started(peer.task, peer.host, peer.round, peer.cause)
 
     def _on_renewed(self, peer: Peer, message: Mapping[str, Any], now: float) -> None:
         """Take the new port of an agent that has ended its command for this round."""
@@ -470,18 +470,16 @@ class JobState:
             len(self.lifecycle.phases),
             ", ".join(f"{name} x {len(hosts)}" for name, hosts in self.cluster.items()),
         )
+        cause = self._cause if self.lifecycle.round > 1 else None
         for task, phase in self.lifecycle.phases.items():
             if phase == RUNNING and task in self.registry.serving:
-                if self.lifecycle.round > 1:
-                    self.timeline.explain(task, self._cause)
-                self._start(task, self.restarts_at, now)
+                self._start(task, self.restarts_at, now, cause)
 
     def _start_alone(self, decision: Decision, now: float) -> None:
         """Start the command of one task; the others go on."""
         assert decision.task is not None
         logger.info("Starting %s in %.1f s: %s", decision.task, decision.delay, decision.cause)
-        self.timeline.explain(decision.task, decision.cause)
-        self._start(decision.task, now + decision.delay, now)
+        self._start(decision.task, now + decision.delay, now, decision.cause)
 
     def _release(self, decision: Decision, now: float) -> None:
         """Start the tasks that have waited for the success of others."""
@@ -489,7 +487,7 @@ class JobState:
         for task in decision.released:
             self._start(task, now, now)
 
-    def _start(self, task: TaskId, at: float, now: float) -> None:
+    def _start(self, task: TaskId, at: float, now: float, cause: Optional[str] = None) -> None:
         """Start the command of a task; the running ones first learn of an address that has changed."""
         peer, hosts = self.registry.serving[task], self.cluster.get(task.type)
         if hosts and hosts[task.index] != peer.address:
@@ -498,7 +496,7 @@ class JobState:
             for other in self.registry.peers.values():
                 if other.running:
                     self._send_start(other, now)
-        peer.begin(self.lifecycle.round, at)
+        peer.begin(self.lifecycle.round, at, cause)
         self._send_start(peer, now)
 
     def _restart(self, decision: Decision, now: float) -> None:

@@ -45,6 +45,9 @@ class Peer:
         Of the last start that was sent to it; 0 before the first. ``start`` is 0 again after `Registry.release`.
     starts_at : float
         Monotonic time from which that start is due.
+    cause : str or None
+        Why that start was sent: the cause of the restart, or of a start alone; None for a start with the first
+        publication, or after the success of others.
     confirmed : tuple of int
         Round and start of the last start that it has confirmed.
     started_at : float or None
@@ -69,6 +72,7 @@ class Peer:
     round: int = 0
     start: int = 0
     starts_at: float = 0.0
+    cause: Optional[str] = None
     confirmed: Tuple[int, int] = (0, 0)
     started_at: Optional[float] = None
     running: bool = False
@@ -79,10 +83,10 @@ class Peer:
         """``host:port`` of its task, as in the cluster spec; of TensorBoard that of the front."""
         return f"{self.host}:{self.port}"
 
-    def begin(self, round_number: int, at: float) -> None:
+    def begin(self, round_number: int, at: float, cause: Optional[str]) -> None:
         """Note the start that the coordinator sends next; starts are numbered from 1 in each round."""
         self.start = self.start + 1 if self.round == round_number else 1
-        self.round, self.starts_at, self.running = round_number, at, True
+        self.round, self.starts_at, self.cause, self.running = round_number, at, cause, True
 
     def is_current(self, message: Mapping[str, Any]) -> bool:
         """Return whether a message is about the last start that was sent."""

@@ -40,7 +40,6 @@ class Timeline:
             str(task): [TaskEvent(REQUESTED, round(began, 3))] for task in job.tasks()
         }
         self.usage: Dict[str, Usage] = {}
-        self._causes: Dict[str, str] = {}
         self.given = {
             str(TaskId(plan.type, index)): Given(plan.memory, plan.vcores, plan.gpus)
             for plan in job.services.values()
@@ -74,14 +73,10 @@ class Timeline:
             self.note(task, ALLOCATED, at=allocated_at, host=host)
         self.note(task, REGISTERED, host=host, round=round_number)
 
-    def explain(self, task: TaskId, cause: str) -> None:
-        """Keep the cause of the next start of a task."""
-        self._causes[str(task)] = cause
-
-    def started(self, task: TaskId, host: str, round_number: int) -> None:
-        """Note that a command runs, with the cause that was kept for this start."""
+    def started(self, task: TaskId, host: str, round_number: int, cause: Optional[str] = None) -> None:
+        """Note that a command runs; `cause` says why it was started, unless with the others or after them."""
         self.usage.pop(str(task), None)
-        self.note(task, RUNNING, host=host, round=round_number, cause=self._causes.pop(str(task), None))
+        self.note(task, RUNNING, host=host, round=round_number, cause=cause)
 
     def measured(self, task: TaskId, sample: Mapping[str, Any]) -> None:
         """Take the usage of a message ``sample``."""
