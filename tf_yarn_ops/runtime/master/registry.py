@@ -181,10 +181,7 @@ class Registry:
         """Remove a peer, whose messages count no more; its task waits for another container."""
         peer.connection, peer.start = None, 0
         self._records[peer.task].pop("state", None)  # its command may have been stopped for a new round
-        if self.peers.get(peer.container) is peer:
-            del self.peers[peer.container]
-        if self.serving.get(peer.task) is peer:
-            del self.serving[peer.task]
+        del self.peers[peer.container], self.serving[peer.task]
 
     def expect(self, containers: Iterable[Container]) -> Dict[TaskId, Optional[str]]:
         """Note the places of containers whose agents have not called; return their tasks and the URLs of their logs."""
