@@ -10,10 +10,10 @@ import logging
 import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Dict, Optional, Sequence
+from typing import Dict, Optional, Sequence
 from urllib.parse import urlsplit
 
-from ..common.container_http import NO_ANSWER, RM_REQUEST_SECONDS, fetch_answer, token_header
+from ..common.container_http import NO_ANSWER, RM_REQUEST_SECONDS, fetch_answer, query_yarn, token_header
 from ..common.reasons import Reason
 from .lifecycle import Verdict
 
@@ -38,15 +38,11 @@ def read_expiry(resourcemanagers: Sequence[str], authorities: str = "") -> Optio
 
 
 def _read_seconds(base: str, name: str, authorities: str) -> float:
-    document = _fetch(f"{base}/conf?name={name}", authorities)
+    headers = {"Accept": "application/json", **token_header(os.environ)}
+    document = fetch_answer(f"{base}/conf?name={name}", headers, RM_REQUEST_SECONDS, authorities).document()
     # Older releases answer with all properties.
     found = {one["key"]: one["value"] for one in document.get("properties") or [document["property"]]}
     return float(found[name]) / 1000
-
-
-def _fetch(url: str, authorities: str) -> Any:
-    headers = {"Accept": "application/json", **token_header(os.environ)}
-    return fetch_answer(url, headers, RM_REQUEST_SECONDS, authorities).document()
 
 
 async def await_loss(resourcemanagers: Sequence[str], authorities: str = "") -> Verdict:
@@ -93,15 +89,9 @@ def _reach_active(resourcemanagers: Sequence[str], known: Dict[str, str], author
     """Return whether all hosts answer or refuse a connection, or one accepts it and is no known standby."""
     answers = {base: _reaches(base, known) for base in resourcemanagers}
     return None not in answers.values() or any(
-        answer and not _is_standby(base, authorities) for base, answer in answers.items()
+        answer and query_yarn([base], "info", "clusterInfo", authorities).get("haState") != "STANDBY"
+        for base, answer in answers.items()
     )
-
-
-def _is_standby(base: str, authorities: str) -> bool:
-    try:
-        return bool(_fetch(f"{base}/ws/v1/cluster/info", authorities)["clusterInfo"].get("haState") == "STANDBY")
-    except (*NO_ANSWER, AttributeError, LookupError):
-        return False
 
 
 def _reaches(base: str, known: Dict[str, str]) -> Optional[bool]:
