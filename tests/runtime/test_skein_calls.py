@@ -159,7 +159,7 @@ def test_call_that_hangs_ends_at_its_deadline_and_the_next_one_connects(master, 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "nowhere.invalid:80"])
 def test_absent_master_is_a_failure_of_the_call(master, address):
     async def call():
-        await Channel(address, "skein.AppMaster", client_context(), 20).call("getContainers")
+        await Channel(address, client_context(), 20).call("getContainers")
 
     with pytest.raises(SkeinFailed, match="getContainers: "):
         asyncio.run(call())

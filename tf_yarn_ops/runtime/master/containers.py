@@ -261,7 +261,7 @@ class SkeinContainers(Containers):
         self._job = job
 
     async def connect(self) -> None:
-        self._master = Channel(os.environ["SKEIN_APPMASTER_ADDRESS"], "skein.AppMaster", client_context(), CALL_SECONDS)
+        self._master = Channel(os.environ["SKEIN_APPMASTER_ADDRESS"], client_context(), CALL_SECONDS)
 
     async def list(self) -> List[Container]:
         answer = await self._master.call("getContainers", *((1, state) for state in range(len(_STATES))))
@@ -342,9 +342,7 @@ def _query_node(job: Job, container: Container) -> ContainerEnd:
 def _read_last_line(answer: str) -> Optional[str]:
     """Return the last line of a log in a NodeManager's frame; None if the answer is no log."""
     _, start, content = answer.partition("LogContents:\n")
-    if not start:
-        return None
-    return last_line_of(content.rpartition("End of LogType:")[0])
+    return last_line_of(content.rpartition("End of LogType:")[0]) if start else None
 
 
 def last_line_of(text: str) -> str:

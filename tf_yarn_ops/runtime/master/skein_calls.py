@@ -57,20 +57,15 @@ def encode_message(fields: Iterable[Tuple[int, FieldValue]]) -> bytes:
 
 
 def decode_message(message: bytes) -> Dict[int, List[Union[int, bytes]]]:
-    """Return the values of each field of a protobuf message; those of a fixed width as their bytes."""
+    """Return the values of each field of a protobuf message; Skein's answers have none of a fixed width."""
     fields: Dict[int, List[Union[int, bytes]]] = {}
     position = 0
     while position < len(message):
         key, position = _read_varint(message, position)
-        kind = key & 7
-        value: Union[int, bytes]
-        if kind == 0:
-            value, position = _read_varint(message, position)
-        else:
-            size = {1: 8, 5: 4}.get(kind, 0)
-            if kind == 2:
-                size, position = _read_varint(message, position)
-            value, position = message[position : position + size], position + size
+        number, position = _read_varint(message, position)
+        value: Union[int, bytes] = number
+        if key & 7:  # bytes, whose length comes first
+            value, position = message[position : position + number], position + number
         fields.setdefault(key >> 3, []).append(value)
     return fields
 
@@ -106,10 +101,8 @@ def decode_headers(block: bytes) -> Dict[str, str]:
     position = 0
     while position < len(block):
         first = block[position]
-        if first & 0x80:  # a header of the static table
-            _, position = _read_integer(block, position, 7)
-        elif first & 0xE0 == 0x20:  # the size of the dynamic table
-            _, position = _read_integer(block, position, 5)
+        if first & 0x80 or first & 0xE0 == 0x20:  # a header of the static table, or the size of the dynamic one
+            _, position = _read_integer(block, position, 7 if first & 0x80 else 5)
         else:
             index, position = _read_integer(block, position, 6 if first & 0x40 else 4)
             name = ""
@@ -162,25 +155,20 @@ _symbols: Dict[Tuple[int, int], int] = {}
 
 
 class Channel:
-    """Calls the methods of one service, one after the other on one connection.
+    """Calls the methods of ``skein.AppMaster``, one after the other on one connection.
 
     Parameters
     ----------
     address : str
         ``host:port``.
-    service : str
-        The full name, ``skein.AppMaster``.
     context : ssl.SSLContext
     seconds : float
         The deadline of each call, connecting included.
     """
 
-    def __init__(self, address: str, service: str, context: ssl.SSLContext, seconds: float):
-        self._address = address
-        self._service = service
-        self._context = context
+    def __init__(self, address: str, context: ssl.SSLContext, seconds: float):
+        self._address, self._context, self._seconds = address, context, seconds
         self._context.set_alpn_protocols(["h2"])
-        self._seconds = seconds
         self._turn = asyncio.Lock()
         self._connection: Optional[_Connection] = None
 
@@ -222,7 +210,7 @@ class Channel:
                 {
                     ":method": "POST",
                     ":scheme": "https",
-                    ":path": f"/{self._service}/{method}",
+                    ":path": f"/skein.AppMaster/{method}",
                     ":authority": "skein-internal",
                     "te": "trailers",
                     "content-type": "application/grpc",
