@@ -14,7 +14,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import List, Optional
+from typing import List
 
 from ..common.contract import VERDICT_SECRET, Job, read_job
 from ..common.local_job import is_local
@@ -114,11 +114,19 @@ async def coordinate(coordinator: Coordinator, secret: str) -> None:
 
 
 async def find_resourcemanager(job: Job, application_id: str) -> None:
-    """Return when a ResourceManager has shown the application, or asked for a login; it may be away at the start."""
+    """Return when a ResourceManager has shown the application, or asked for a login; it may be away at the start.
+
+    Without an answer to the first attempt it logs a warning, if the job names a ResourceManager.
+    """
     loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1)  # a name service may be silent for long
     look = partial(resourcemanager_knows, job.resourcemanagers, application_id, job.authorities)
     known = await loop.run_in_executor(thread, look)
-    warn_unless(known, job)
+    if not known and job.resourcemanagers:  # because of a firewall or a certificate, for example
+        logger.warning(
+            "No ResourceManager answers the coordinator at %s: the verdict will %s",
+            ", ".join(job.resourcemanagers),
+            "not wait for it" if known is None else f"wait for it in the first {FIRST_CONTACT_SECONDS:.0f} s",
+        )
     while not known:
         await asyncio.sleep(POLL_SECONDS)
         known = await loop.run_in_executor(thread, look)
@@ -129,17 +137,6 @@ async def end_when_lost(coordinator: Coordinator, finding: "asyncio.Future[None]
     await asyncio.shield(finding)
     job = coordinator.state.job
     coordinator.apply(await await_loss(job.resourcemanagers, job.authorities))
-
-
-def warn_unless(known: Optional[bool], job: Job) -> None:
-    """Log that the coordinator cannot ask a ResourceManager, because of a firewall or a certificate for example."""
-    if not known and job.resourcemanagers:
-        patience = "not wait for it" if known is None else f"wait for it in the first {FIRST_CONTACT_SECONDS:.0f} s"
-        logger.warning(
-            "No ResourceManager answers the coordinator at %s: the verdict will %s",
-            ", ".join(job.resourcemanagers),
-            patience,
-        )
 
 
 def allow_many_connections() -> None:

@@ -175,9 +175,6 @@ class Server:
             logger.exception("A message could not be handled")
             self._on_failure(error)
         finally:
-            if writer is not None:
-                writer.close()
-            else:
-                sock.close()
+            (writer or sock).close()
             if agent is not None:
                 self._on_disconnect(agent, connection)

@@ -174,14 +174,11 @@ class LocalContainers(Containers):
 
 def _killed(application_id: str) -> Verdict:
     """Return the end of the job that the client which kills it asks for."""
-    try:
-        with open(KILL_FILE, encoding="utf-8") as file:
-            report, _ = parse_diagnostics(file.read(), application_id)
-    except FileNotFoundError:
-        report = None
-    if report is None or report.reason in (None, Reason.SUCCEEDED):
-        return Verdict(Reason.KILLED, "Ended by SIGTERM")
-    return Verdict(report.reason or Reason.KILLED, report.message)
+    with contextlib.suppress(FileNotFoundError), open(KILL_FILE, encoding="utf-8") as file:
+        report, _ = parse_diagnostics(file.read(), application_id)
+        if report and report.reason and report.reason is not Reason.SUCCEEDED:
+            return Verdict(report.reason, report.message)
+    return Verdict(Reason.KILLED, "Ended by SIGTERM")
 
 
 async def _coordinate(job: Job, application_id: str, secret: str) -> None:

@@ -173,9 +173,8 @@ class ContainerChecks:
 
     def _orphaned(self, tasks: Sequence[TaskId], now: float) -> Optional[Verdict]:
         """End the job if needed tasks lack a container and none of any is requested or about to register."""
-        if now - self._alone_since <= ANSWER_SECONDS:
-            return None
-        return Verdict(Reason.CONTAINER_LOST, f"no container is left for {list_names(tasks)}")
+        expired = now - self._alone_since > ANSWER_SECONDS
+        return Verdict(Reason.CONTAINER_LOST, f"no container is left for {list_names(tasks)}") if expired else None
 
     def _unregistered(self, running: Sequence[Container], pending: Sequence[TaskId], now: float) -> Optional[Verdict]:
         """End the job if an agent did not register in time, for the first or a later round."""
@@ -199,9 +198,8 @@ class ContainerChecks:
             late = [
                 self._describe(task) for task in peers if waited > limit and now - peers[task].received_at <= silence
             ]
-        if not late:
-            return None
-        return Verdict(Reason.REGISTRATION_TIMEOUT, f"no agent registered within {limit:g} s from {list_names(late)}")
+        message = f"no agent registered within {limit:g} s from {list_names(late)}"
+        return Verdict(Reason.REGISTRATION_TIMEOUT, message) if late else None
 
     def check_deadlines(self, now: float) -> Optional[Verdict]:
         """Return the end of the job if a deadline of the whole job has passed; log the missing tasks."""
@@ -241,12 +239,12 @@ class ContainerChecks:
 
     def _unfinished(self, now: float) -> str:
         """Return a text with the tasks that still run or are missing, where and since when."""
-        running = []
-        for task, phase in self._state.lifecycle.phases.items():
-            peer = self._state.registry.serving.get(task)
-            if phase == RUNNING and peer is not None:
-                since = time_ago(time.time() - peer.started_at if peer.started_at else 0)
-                running.append(f"{task} (on {peer.host} since {since})")
+        serving, now_utc = self._state.registry.serving, time.time()
+        running = [
+            f"{task} (on {serving[task].host} since {utc_time(serving[task].started_at or now_utc, seconds=True)})"
+            for task, phase in self._state.lifecycle.phases.items()
+            if phase == RUNNING and task in serving
+        ]
         if running:
             return f"running: {list_names(running)}"
         return f"waiting since {time_ago(now - self._incomplete_since)} for: {list_names(self._missing())}"
