@@ -36,8 +36,7 @@ class Curve:
         unfit = 0
         for point in points:
             try:
-                step, value = point
-                step, value = float(step), float(value)
+                step, value = map(float, point)
                 if not -MAX_NUMBER <= step <= MAX_NUMBER:
                     raise ValueError
             except (TypeError, ValueError, OverflowError):

@@ -7,7 +7,7 @@ closes.
 import asyncio
 import logging
 import os
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, Mapping, cast
 
 from ..common.contract import VERSION
 from ..common.escaping import escape_controls
@@ -90,8 +90,7 @@ class ExecRelay:
             raise LookupError("%d sessions are open, which is the limit of a job" % MAX_SESSIONS)
         for task, peer in self._state.registry.serving.items():
             if str(task) == request["task"] and peer.running and peer.connection is not None:
-                agent: Connection = peer.connection
-                return agent
+                return cast(Connection, peer.connection)
         raise LookupError("%s does not run" % request["task"][:100])
 
 

@@ -308,7 +308,7 @@ def _exited(rules: Rules, state: State, event: Exited) -> Tuple[State, Decision]
     state = _with(state, event.task, FAILED)
     if not rules.roles[event.task.type].fatal:
         return _go_on(rules, state, Verdict(event.reason, what, event.task))
-    state = _count(state, event, Reason.TASK_FAILED, what)
+    state = _count(state, event, what)
     leaves = event.node in excluded_nodes(rules, state)
     whose = event.task if rules.mode == "task" else None
     quick = state.quick_failures.get(whose, 0) + 1 if event.seconds < EARLY_SECONDS and not leaves else 0
@@ -370,7 +370,7 @@ def _lost(rules: Rules, state: State, event: Lost) -> Tuple[State, Decision]:
     if not needed(rules, event.task.type):
         return state, NOTHING
     if event.reason in (Reason.CONTAINER_LOST, Reason.HEARTBEAT_LOST):  # the others say nothing about the node
-        state = _count(state, event, event.reason, what)
+        state = _count(state, event, what)
     left = _spend(state.losses_left, event.task)
     if event.reason is Reason.OUT_OF_MEMORY or left is None:
         own = left is None and event.task.type in state.losses_left
@@ -387,20 +387,19 @@ def starts_alone(rules: Rules, task: TaskId) -> bool:
     return not rules.roles[task.type].in_cluster or (rules.workers_rejoin and task.type == "worker")
 
 
-def _count(state: State, event: Union[Exited, Lost], reason: Reason, what: str) -> State:
+def _count(state: State, event: Union[Exited, Lost], what: str) -> State:
     """Count a failure of a node."""
     if not event.node:
         return state
     others = dict(state.failures)  # the latest failure comes last
     before = others.pop(event.node, None)
     number = before.number + 1 if before else 1
-    return state._replace(failures={**others, event.node: NodeFailures(number, reason, what, event.task)})
+    return state._replace(failures={**others, event.node: NodeFailures(number, event.reason, what, event.task)})
 
 
 def _is_retryable(rules: Rules, code: int) -> bool:
-    if rules.mode == "never" or code in rules.fatal_exit_codes:
-        return False
-    return not rules.retry_exit_codes or code in rules.retry_exit_codes
+    listed = not rules.retry_exit_codes or code in rules.retry_exit_codes
+    return rules.mode != "never" and listed and code not in rules.fatal_exit_codes
 
 
 def _restart(rules: Rules, state: State, cause: str, delay: float) -> Tuple[State, Decision]:

@@ -121,13 +121,13 @@ class Snapshots:
 
 
 def begin_record(
-    job: Job, application_id: str, status: Mapping[str, Any], snapshots: Optional[Snapshots] = None
+    job: Job, application_id: str, status: Mapping[str, Any], snapshots: Snapshots
 ) -> "asyncio.Future[Optional[str]]":
     """Begin to write the record of an ended job, which replaces the snapshots; return the future of `keep`."""
 
     def write() -> Optional[str]:
         path = keep(job, application_id, status)
-        if path is not None and snapshots is not None:
+        if path is not None:
             snapshots.remove()
         return path
 
@@ -152,8 +152,10 @@ def _in_thread(function: Callable[..., Optional[str]], *arguments: Any) -> "asyn
     return done
 
 
-def keep(job: Job, application_id: str, status: Mapping[str, Any], until: Optional[float] = None) -> Optional[str]:
+def keep(job: Job, application_id: str, status: Mapping[str, Any]) -> Optional[str]:
     """Write the record of an ended job; return its path, or None if it could not be written. It blocks.
+
+    After a failure it tries again, unless the next try would begin more than `WRITE_SECONDS` after the call.
 
     Parameters
     ----------
@@ -162,14 +164,11 @@ def keep(job: Job, application_id: str, status: Mapping[str, Any], until: Option
     application_id : str
     status : mapping
         As `common.status.build_status` returns it.
-    until : float, optional
-        When to give up, on the monotonic clock. Default: in `WRITE_SECONDS`.
     """
     plan = job.history
     if plan is None:
         return None
     began = time.monotonic()
-    until = began + WRITE_SECONDS if until is None else until
     path = record_path(plan.folder, application_id, float(status.get("finished_at") or time.time()))
     content = pack_record(build_record(_complete(job, application_id, status), COORDINATOR, time.time()))
     pause = PAUSE
@@ -181,7 +180,7 @@ def keep(job: Job, application_id: str, status: Mapping[str, Any], until: Option
             )
             return path
         except OSError as error:
-            if time.monotonic() + pause > until:
+            if time.monotonic() + pause > began + WRITE_SECONDS:
                 logger.warning("The record %s was not written: %s", path, error)
                 return None
             logger.info("The record %s is not written yet: %s", path, error)

@@ -169,9 +169,7 @@ class Registry:
         busy = {*self.serving, *taken}
         free = [index for index in plan.indices if TaskId(plan.type, index) not in busy]
         own = plan.indices[int(instance)] if instance.isdigit() and int(instance) < len(plan.indices) else -1
-        if not free:
-            return None
-        return TaskId(plan.type, own if own in free else free[0])
+        return TaskId(plan.type, own if own in free else free[0]) if free else None
 
     def expects(self, container: str) -> bool:
         """Return whether a container has registered, or a task is free for it."""

@@ -184,12 +184,10 @@ class Channel:
         async with self._turn:
             try:
                 headers, answer = await asyncio.wait_for(self._exchange(method, encode_message(fields)), self._seconds)
-            except asyncio.TimeoutError:
+            except (asyncio.TimeoutError, OSError, EOFError) as error:
                 self.close()
-                raise SkeinFailed(f"{method}: no answer within {self._seconds:g} s") from None
-            except (OSError, EOFError) as error:
-                self.close()
-                raise SkeinFailed(f"{method}: {error}") from error
+                late = f"no answer within {self._seconds:g} s" if isinstance(error, asyncio.TimeoutError) else ""
+                raise SkeinFailed(f"{method}: {late or error}") from error
         status = headers.get("grpc-status", "missing")
         if status != "0":
             raise SkeinFailed(f"{method}: {unquote(headers.get('grpc-message', ''))} (gRPC status {status})")
