@@ -250,6 +250,27 @@ def test_snapshots_follow_the_changes_of_a_job_and_one_is_always_whole(files, qu
     leaving(files, check, env={"API_KEY": "hunter2-long"})
 
 
+def test_record_replaces_a_snapshot_whose_write_has_failed(files, quick):
+    """A DataNode that fails leaves an empty file."""
+
+    def fail(operation, path):
+        if operation == "CREATE" and path == SNAPSHOTS[1]:
+            files.files[path] = b""
+            return 500, "IOException"
+        return None
+
+    files.faults.append(fail)
+
+    async def check(snapshots, change, looks):
+        await eventually(lambda: SNAPSHOTS[0] in files.files)
+        change()
+        await eventually(lambda: SNAPSHOTS[1] in files.files)
+        assert await history.begin_record(job_with(plan(files.url)), APPLICATION, status(), snapshots) == PATH
+        assert list(files.files) == [PATH]
+
+    leaving(files, check)
+
+
 def test_without_a_change_there_is_no_further_snapshot_for_a_minute(files, quick):
     async def check(snapshots, change, looks):
         await eventually(lambda: files.files)

@@ -15,7 +15,7 @@ import logging
 import os
 import threading
 import time
-from typing import Any, Callable, Mapping, Optional
+from typing import Any, Callable, Mapping, Optional, Set
 
 from ..common.contract import HistoryPlan, Job
 from ..common.file_storage import LocalFolder, Storage, StorageRefused, put_whole
@@ -67,7 +67,8 @@ class Snapshots:
         self._job, self._state, self._status = job, state, status
         self._paths = snapshot_paths(job.history.folder, application_id) if job.history else ()
         self._lock = threading.Lock()
-        self._written, self._tried, self._removed, self._fault = 0, False, False, ""
+        self._written, self._removed, self._fault = 0, False, ""
+        self._begun: Set[str] = set()  # a write that fails may leave a file, too
 
     async def leave(self) -> None:
         """Write snapshots, none after `remove`; return at once if the site keeps no history."""
@@ -95,7 +96,8 @@ class Snapshots:
         with self._lock:
             if self._removed:
                 return
-            path, self._tried = self._paths[self._written % 2], True
+            path = self._paths[self._written % 2]
+            self._begun.add(path)
             try:
                 files = _storage_of(self._job)
                 if not self._written:
@@ -113,7 +115,7 @@ class Snapshots:
         """Delete the snapshots, because there is a record, and write none any more."""
         with self._lock:
             self._removed = True
-            for path in self._paths[: self._written] or self._paths[: self._tried]:
+            for path in self._begun:
                 try:
                     _storage_of(self._job).delete(path)
                 except OSError as error:
