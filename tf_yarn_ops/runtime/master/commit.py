@@ -102,7 +102,7 @@ class OutputCommit:
         self.version = 0
         self.metrics: Optional[Mapping[str, Any]] = None
         self.working_bytes: Optional[int] = None
-        self._is_made = self._is_sealed = False
+        self._working: Optional[str] = None  # the path of the work that is not committed
         self._owner = ""
         self._plan, self._application_id, self._files = plan, application_id, files
         self._claim, self._marker, self._work = (plan.beside(kind, application_id) for kind in (CLAIM, MARKER, WORK))
@@ -116,18 +116,16 @@ class OutputCommit:
     @property
     def working_url(self) -> Optional[str]:
         """Where the work is that is not committed; None after the commit."""
-        if self.path is not None or not self._is_made:
-            return None
-        return self._plan.location + (self._sealed if self._is_sealed else self._work)
+        return None if self._working is None else self._plan.location + self._working
 
     def measure(self) -> None:
         """Find the size of the work that is not committed; it stays as it was where the file system does not answer."""
-        if self.path is None and self._is_made:
+        folder = self._working
+        if folder is not None:
             try:
-                folder = self._sealed if self._is_sealed else self._work
                 self.working_bytes = sum(status.length for _, status in walk_files(self._files, folder))
             except OSError as error:
-                logger.info("The size of %s is not known: %s", self.working_url, error)
+                logger.info("The size of %s is not known: %s", self._plan.location + folder, error)
 
     # -- before the tasks start -------------------------------------------------------------
 
@@ -153,8 +151,7 @@ class OutputCommit:
         while True:
             beside, results = self._beside(), self._results()
             complete = [one.name for one in beside if one.kind == SEALED and self._success_in(self._plan.place_of(one))]
-            fixed = plan.mode == NEW or plan.version
-            occupied = bool(fixed and self._status(plan.result(plan.version)))
+            occupied = bool((plan.mode == NEW or plan.version) and self._status(plan.result(plan.version)))
             start = decide_start(
                 plan, self._application_id, beside, complete, [success for _, success in results], occupied
             )
@@ -169,7 +166,7 @@ class OutputCommit:
         self._restore()
         if not self._status(self._work):
             self._files.makedirs(self._work, FOLDER_MODE)
-        self._is_made = True
+        self._working = self._work
         return None
 
     def _settle(self, action: str, other: str, results: List[Tuple[int, Optional[Success]]]) -> Verdict:
@@ -247,7 +244,7 @@ class OutputCommit:
         if self.path is not None:
             return
         result = self._plan.result(self.version)
-        if self._is_sealed and self._is_ours(result):  # the answer to its rename was lost
+        if self._working == self._sealed and self._is_ours(result):  # the answer to its rename was lost
             self._finish(result)
             return
         if self._success_in(self._sealed) is None:
@@ -258,7 +255,7 @@ class OutputCommit:
     def _seal(self) -> None:
         """Rename the working folder to a name that no task knows, then use up the claim, the right to commit."""
         self._moved(self._work, self._sealed, lambda: bool(self._status(self._sealed)))
-        self._is_sealed = True
+        self._working = self._sealed
         self._moved(self._claim, self._marker, lambda: bool(self._status(self._marker)))
 
     def _mark(self, report: Mapping[str, Any]) -> None:
@@ -296,7 +293,7 @@ class OutputCommit:
     def _finish(self, result: str) -> None:
         """Let the pointer name the result, which has its place, and delete what is left beside it."""
         self._point()
-        self.path = result
+        self.path, self._working = result, None
         logger.info("Committed %s", self._plan.location + result)
         self._clear()
 
@@ -304,9 +301,8 @@ class OutputCommit:
         try:
             self._moved(result, previous, lambda: bool(self._status(previous)))
         except TakenOver:
-            if self._status(self._sealed):  # another training has moved the old result meanwhile
-                return
-            raise
+            if not self._status(self._sealed):  # else another training has moved the old result meanwhile
+                raise
 
     def _number_again(self) -> None:
         """Give the sealed folder the next version, because another training has just taken its own."""
@@ -414,11 +410,8 @@ class OutputCommit:
     def _beside(self, of_all: bool = False) -> List[Beside]:
         """Return what our user's applications, or those of all users, have left beside the output."""
         statuses = self._files.list(self._plan.folder)
-        return find_beside(self._plan, [one.name for one in statuses if of_all or self._is_own(one)])
-
-    def _is_own(self, status: FileStatus) -> bool:
-        """Return whether our user has made a file. Whoever may write the folder can give it any name, but no owner."""
-        return status.is_made_by(self._owner)
+        # Whoever may write the folder can give a file any name, but no owner.
+        return find_beside(self._plan, [one.name for one in statuses if of_all or one.is_made_by(self._owner)])
 
     def _status(self, path: str) -> Optional[FileStatus]:
         try:
@@ -432,7 +425,7 @@ class OutputCommit:
 
     def _read(self, path: str, most: int, own: bool = False) -> Optional[bytes]:
         found = self._status(path)
-        if found is None or found.is_directory or found.length > most or (own and not self._is_own(found)):
+        if found is None or found.is_directory or found.length > most or (own and not found.is_made_by(self._owner)):
             return None
         return self._files.read_appended(path, 0, found.length, most) if found.length else b""
 
