@@ -323,6 +323,8 @@ def from_milliseconds(value: Any) -> Optional[float]:
 def yarn_times(application: Mapping[str, Any], started: Optional[float]) -> Dict[str, Any]:
     """Return the report's ``submitted_at``, ``started_at`` and ``queue_seconds`` by YARN's object of an application.
 
+    The result is empty if YARN does not say when it was submitted.
+
     Parameters
     ----------
     application : mapping
@@ -332,7 +334,7 @@ def yarn_times(application: Mapping[str, Any], started: Optional[float]) -> Dict
     submitted, begun = (from_milliseconds(application.get(name)) for name in ("startedTime", "launchTime"))
     begun = begun or started
     waited = round(max(0.0, begun - submitted), 3) if begun and submitted else None
-    return {"submitted_at": submitted, "started_at": begun, "queue_seconds": waited}
+    return {"submitted_at": submitted, "started_at": begun, "queue_seconds": waited} if submitted else {}
 
 
 def yarn_cost(application: Mapping[str, Any]) -> Dict[str, Any]:

@@ -175,5 +175,4 @@ class Coordinator:
         application = await loop.run_in_executor(
             None, fetch_application, job.resourcemanagers, self.state.application_id, job.authorities
         )
-        times = yarn_times(application, round(self.state.started_at, 3))
-        self.state.times = times if times["submitted_at"] else {}
+        self.state.times = yarn_times(application, round(self.state.started_at, 3))
