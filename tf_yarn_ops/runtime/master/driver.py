@@ -116,7 +116,7 @@ async def coordinate(coordinator: Coordinator, secret: str) -> None:
 async def find_resourcemanager(job: Job, application_id: str) -> None:
     """Return when a ResourceManager has shown the application, or asked for a login; it may be away at the start.
 
-    Without an answer to the first attempt it logs a warning, if the job names a ResourceManager.
+    If the first attempt shows neither, and the job names a ResourceManager, it logs a warning.
     """
     loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1)  # a name service may be silent for long
     look = partial(resourcemanager_knows, job.resourcemanagers, application_id, job.authorities)
