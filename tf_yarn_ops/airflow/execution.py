@@ -6,11 +6,11 @@ runs in a signal handler and calls YARN only.
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterUnreachable, TfYarnError, WaitTimeout
 from ..follow.lease import lease_of
@@ -33,7 +33,7 @@ from .fast_kill import KILL_LIMIT, kill_now
 from .following import HOLDER, FollowedJob, cluster_to_dict, follow, lease_to_dict, run_in_thread
 from .hook import YarnHook
 from .job import operator_job
-from .kill_state import DECIDED, KillOutcome, KillState, TaskSignal
+from .kill_state import DECIDED, KillOutcome, TaskSignal
 from .links import urls_of_ended
 from .machines import check_other_clusters, differences, record_machine
 from .masks import hand_over, job_secrets, masking
@@ -70,62 +70,19 @@ _ANSWER = 2.0
 _AGAIN = 5.0
 
 
-class Operator(Protocol):
-    """The part of `TensorFlowYarnOperator` that an execution uses."""
-
-    spec: Any
-    tf_yarn_conn_id: str | None
-    deferrable: bool
-    poll_interval: float
-    kill_policy: str
-    wait_for_completion: bool
-    model_asset: Any
-    skip_on_exit_code: int | Collection[int]
-    log_tail_lines: int
-    stream_logs: tuple[str, ...]
-    yarn_lifetime: Any
-    submit_with: str | None
-    strict_placement: bool
-    execution_timeout: timedelta | None
-    renamed_options: Mapping[str, str]
-    do_xcom_push: bool
-    kill_state: KillState
-    tf_yarn_links: dict[str, str] | None
-    job_paths: tuple[str | None, str | None] | None
-
-    @property
-    def log(self) -> Any:
-        """The logger of the task."""
-
-    def options(self) -> dict[str, Any]:
-        """Return the options of the job by the names of ``ytf-submit``."""
-
-    def complete_job(self, context: Any) -> None:
-        """Set options that are known only at run time."""
-
-    def task_value(self, report: Mapping[str, Any], context: Any) -> Any:
-        """Return the value of a task whose job has succeeded."""
-
-    def render_texts(self, document: Any, context: Any) -> Any:
-        """Return a document with its texts rendered."""
-
-    def defer(self, *, trigger: Any, method_name: str, timeout: Any = None) -> Any:
-        """Raise TaskDeferred."""
-
-
 class TaskExecution:
     """One run of the operator in an Airflow worker.
 
     Parameters
     ----------
     operator : TensorFlowYarnOperator
-        With rendered templates.
+        With rendered templates. Its module imports this one, so the annotation can't name it.
     context : Context
     deferred : bool, optional
         Whether this try was deferred before. Default False.
     """
 
-    def __init__(self, operator: Operator, context: Any, *, deferred: bool = False):
+    def __init__(self, operator: Any, context: Any, *, deferred: bool = False):
         self.operator = operator
         self.context = context
         self.log = operator.log
