@@ -87,8 +87,7 @@ def logs(
         logs=LogFacts(services, directory),
     )
     return Logs(
-        cluster,
-        cluster.resourcemanager(),
+        Session(cluster),
         environ=environ or {"PATH": "/none"},
         sleep=lambda seconds: None,
         cancelled=cancelled,
@@ -172,6 +171,7 @@ def test_the_nodes_and_the_file_system_are_asked_for_once_in_all_looks(yarn, sec
         list(reader.read(ID))
     assert len(looks) == 2 and yarn.count("GET", "/webhdfs/v1/tmp/logs/ann/") == 4
     assert yarn.count("GET", "/ws/v1/cluster/nodes") == (1 if secure else 0)
+    reader.close()
     assert len(opened) == 1 and closed == opened
 
 
@@ -291,7 +291,7 @@ def test_a_task_that_the_report_omits_is_found_in_the_record(yarn, tmp_path):
     file = find_log(session.resourcemanager.get(ID), report, "worker:280")
     assert file.container_id.endswith("_000280") and file.name == "worker.log"
     with pytest.raises(LogMissing, match="_000280 -log_files worker"):  # found, but its node is gone
-        list(Logs(cluster, session.resourcemanager, environ={"PATH": "/none"}).read(ID, "worker:280"))
+        list(Logs(session, environ={"PATH": "/none"}).read(ID, "worker:280"))
 
 
 @pytest.mark.parametrize("recorded", [0, 2])
@@ -443,7 +443,7 @@ def test_a_report_adds_no_argument_to_yarn_logs(yarn, yarn_program, field, hosti
             file = find_log(yarn.apps[ID], own, item.task)
         except SpecInvalid:
             continue
-        assert list(reader._from_yarn(file, reader.open_known(), None))
+        assert list(reader._from_yarn(file, None))
         given = (yarn_program / "arguments").read_text()
         assert re.fullmatch(
             rf"logs -applicationId {ID} -containerId container_[\w-]+ -log_files \w[\w.-]* -appOwner ann ann\n", given
@@ -515,10 +515,10 @@ def test_look_for_new_lines_ends_whatever_a_node_sends(yarn, answer, behind):
         cluster = Cluster((address,), "ann", "ann", StorageFacts("hdfs://n", "hdfs://n", "/user/{user}/.skein"))
         cluster = replace(cluster, site=replace(cluster.site, request_timeout=0.1))
         file, began = LogFile(CONTAINER, "worker.log", url, "ann", ID), time.monotonic()
-        with closing(Logs(cluster, cluster.resourcemanager(), environ={"PATH": "/none"})) as reader:
-            found = reader.new_bytes(file, 0, reader.open_known())
+        with closing(Logs(Session(cluster), environ={"PATH": "/none"})) as reader:
+            found = reader.new_bytes(file, 0)
             assert len(found or b"") <= 4 << 20 and len(asked) <= 3
-            for _ in reader._from_node(file, reader.open_known(), 1000):
+            for _ in reader._from_node(file, 1000):
                 pass
         assert time.monotonic() - began < 60
 
@@ -530,7 +530,7 @@ def test_output_of_yarn_logs_comes_piece_by_piece(yarn, yarn_program):
         program.write("exec cat /dev/zero\n")
     reader, taken = logs(yarn, {"PATH": f"{yarn_program}:/bin:/usr/bin"}), 0
     file = LogFile(CONTAINER, "worker.log", None, "ann", ID)
-    for _, part in reader._from_yarn(file, reader.open_known(), None):
+    for _, part in reader._from_yarn(file, None):
         taken += len(part)
         if taken > 20_000_000:
             return
@@ -563,6 +563,6 @@ def test_node_leads_to_the_log_of_the_same_container_only(yarn, behind, seen):
     target = {"Location": f"{yarn.url}/ws/v1/history/containerlogs/{behind}/worker.log?x={CONTAINER}"}
     yarn.faults.append(lambda method, path: (302, target, "") if "/ws/v1/node/containerlogs" in path else None)
     file = LogFile(CONTAINER, "worker.log", yarn.url, "ann", ID)
-    found = b"".join(part for _, part in reader._from_node(file, reader.open_known(), None))
+    found = b"".join(part for _, part in reader._from_node(file, None))
     assert (found.decode() == CONTENT) is seen
-    assert bool(reader.new_bytes(file, 0, reader.open_known())) is seen
+    assert bool(reader.new_bytes(file, 0)) is seen

@@ -15,6 +15,7 @@ from support.node_logs import serve_logs
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.follow.log_reader import Logs, _begin_of_page
 from tf_yarn_ops.follow.log_stream import LogStream, choose_tasks
+from tf_yarn_ops.follow.session import Session
 from tf_yarn_ops.hadoop.cluster import Cluster, StorageFacts
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
@@ -36,7 +37,7 @@ def stream(yarn):
     def make(*patterns):
         cluster = Cluster((yarn.url,), "ann", "ann", StorageFacts("hdfs://n", "hdfs://n", "/user/{user}/.skein"))
         cluster = replace(cluster, site=replace(cluster.site, request_timeout=2.0))
-        logs = Logs(cluster, cluster.resourcemanager(), environ={"PATH": "/none"}, sleep=lambda seconds: None)
+        logs = Logs(Session(cluster), environ={"PATH": "/none"}, sleep=lambda seconds: None)
         one = LogStream(logs, patterns) if patterns else LogStream(logs)
         made.extend((one, logs))
         return one

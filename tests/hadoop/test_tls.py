@@ -17,6 +17,7 @@ from support.tls import Authority
 from tf_yarn_ops.errors import ClusterUnreachable, SpecInvalid
 from tf_yarn_ops.follow.live_report import LiveReports
 from tf_yarn_ops.follow.log_reader import Logs
+from tf_yarn_ops.follow.session import Session
 from tf_yarn_ops.follow.watch import Watcher
 from tf_yarn_ops.hadoop.cluster import Cluster, StorageFacts, discover
 from tf_yarn_ops.hadoop.site import Site
@@ -87,7 +88,7 @@ def test_logs_live_reports_and_the_watcher_trust_it_too(secure, authority):
     secure.pages[f"/ws/v1/node/containerlogs/{container}/application.driver.log"] = ("text/plain", "what it says\n")
     cluster = discover(secure.url, ENVIRON, site=site(authority))
     assert LiveReports(cluster).fetch(secure.apps[ID]).message == "soon"
-    assert "".join(Logs(cluster, cluster.resourcemanager(), environ={}).read(ID, "coordinator")) == "what it says\n"
+    assert "".join(Logs(Session(cluster), environ={}).read(ID, "coordinator")) == "what it says\n"
     secure.end(ID, "", "FINISHED", "SUCCEEDED")
     assert asyncio.run(Watcher(cluster, interval=0.05).wait(ID, timeout=60)).reason.name == "SUCCEEDED"
 

@@ -68,10 +68,10 @@ def test_job_in_an_encryption_zone_is_followed_through_knox(hadoop, tmp_path):
         assert until(lambda: own in "".join(launcher.log(application_id, "worker:1")), 60, 0.2)
         application = launcher.session.resourcemanager.get(application_id)
         file = find_log(application, launcher.report(application_id), "worker:0")
-        with closing(Logs(found, launcher.session.resourcemanager, environ=ENVIRON)) as logs:
-            content = until(lambda: logs.new_bytes(file, 0, logs.open_known()), 60)
+        with closing(Logs(launcher.session, environ=ENVIRON)) as logs:
+            content = until(lambda: logs.new_bytes(file, 0), 60)
             assert own.encode() in content
-            assert logs.new_bytes(file, len(content) - 4, logs.open_known()) == content[-4:]
+            assert logs.new_bytes(file, len(content) - 4) == content[-4:]
         assert "Listening on port" in "".join(launcher.log(application_id, "coordinator"))
         directory = f"{cluster.namenode_url}/webhdfs/v1{found.directory(application_id)}"
         with urllib.request.urlopen(f"{directory}?op=GETFILESTATUS&user.name={user}", timeout=60) as answer:

@@ -13,12 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ..errors import ApplicationNotFound, SpecInvalid, TfYarnError
-from ..follow.live_report import LiveReports
 from ..follow.log_reader import Logs, default_task
 from ..follow.log_stream import LogLine, LogStream
-from ..follow.yarn_report import read_yarn_report
+from ..follow.session import Session
 from ..hadoop.cluster import Cluster
-from ..history.histories import with_recorded_tasks
 from ..runtime.common.escaping import escape_controls
 
 logger = logging.getLogger(__name__)
@@ -56,13 +54,12 @@ class ProgramLines:
     def __init__(
         self, cluster: Cluster, tasks: Sequence[str], masking: Callable[[], Callable[[str], str]], log: logging.Logger
     ):
-        self._cluster, self._tasks = cluster, tuple(tasks)
+        self._tasks = tuple(tasks)
         self._masking = masking
         self._mask: Callable[[str], str] = lambda line: ""
         self._log = log
-        self._resourcemanager = cluster.backend()
-        self._live = LiveReports(cluster)
-        self._logs = Logs(cluster, self._resourcemanager)
+        self._session = Session(cluster)
+        self._logs = Logs(self._session)
         self._stream: LogStream | None = None
         self._ended = asyncio.Event()
         self._secrets_read = asyncio.Event()
@@ -155,8 +152,8 @@ class ProgramLines:
             self._log.info("%s", escape_controls(line))
 
     def _read(self, application_id: str) -> tuple[Sequence[str], Counter[str]]:
-        application = self._resourcemanager.get(application_id)
-        report = with_recorded_tasks(self._cluster, read_yarn_report(application, self._live.fetch(application)))
+        application = self._session.resourcemanager.get(application_id)
+        report = self._session.read_report(application)
         if self._stream is None:
             if not report.tasks:
                 return [], Counter()
@@ -174,7 +171,7 @@ class ProgramLines:
         if self._task is not None:
             self._task.cancel()
         with contextlib.ExitStack() as stack:
-            for one in (self._resourcemanager, self._live, self._logs, self._stream):
+            for one in (self._session, self._logs, self._stream):
                 if one is not None:
                     stack.callback(one.close)
 

@@ -3,7 +3,7 @@
 import enum
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -237,11 +237,8 @@ def check_logs(known: KnownFacts) -> Finding:
     session = known.session
     if known.application_id:
         try:
-            lines = "".join(
-                Logs(session.cluster, session.resourcemanager, environ=known.question.environ).read(
-                    known.application_id, COORDINATOR
-                )
-            ).splitlines()
+            with closing(Logs(session, environ=known.question.environ)) as logs:
+                lines = "".join(logs.read(known.application_id, COORDINATOR)).splitlines()
         except TfYarnError as error:
             return ill(Symptom.LOG_MISSING, error=error, application=known.application_id)
         return well(f"read {len(lines)} lines of the coordinator of {known.application_id}", lines=len(lines))

@@ -15,7 +15,7 @@ import threading
 import time
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -26,19 +26,15 @@ from urllib.parse import urlsplit
 from ..errors import LogMissing, SpecInvalid, SubmissionRejected, TfYarnError, did_you_mean
 from ..hadoop import gateway
 from ..hadoop.aggregated_log import NotALog, directories_of, read_aggregated_log
-from ..hadoop.backend import Backend
-from ..hadoop.cluster import Cluster
 from ..hadoop.fast_import import import_httpx
 from ..hadoop.filesystem import FileSystem
 from ..hadoop.resourcemanager import ENDED
 from ..hadoop.security.authentication import OTHER_USERS, GatewayAuthentication, KerberosAuthentication
 from ..hadoop.transport import FILE_LIMITS, AnswerLimits, check_hop, client_options
-from ..history.histories import with_recorded_tasks
 from ..programs import running_program
 from ..runtime.common.local_job import is_local
 from ..runtime.common.report import JobReport
-from .live_report import LiveReports
-from .yarn_report import read_yarn_report
+from .session import Session
 
 logger = logging.getLogger(__name__)
 LogPart = TypeVar("LogPart")
@@ -202,12 +198,11 @@ def _begun(chunks: Iterator[LogPart]) -> Iterator[LogPart] | None:
 
 
 class Logs:
-    """Reads logs of one cluster's applications.
+    """Reads logs of one cluster's applications. It asks for YARN's nodes, and opens the aggregated logs, once.
 
     Parameters
     ----------
-    cluster : Cluster
-    resourcemanager : Backend
+    session : Session
     environ : mapping of str to str, optional
         For the program ``yarn``. Default: the process's environment.
     sleep : callable, optional
@@ -218,17 +213,17 @@ class Logs:
 
     def __init__(
         self,
-        cluster: Cluster,
-        resourcemanager: Backend,
+        session: Session,
         *,
         environ: Mapping[str, str] | None = None,
         sleep: Callable[[float], None] = time.sleep,
         cancelled: Callable[[], bool] = lambda: False,
     ):
-        self._cluster = cluster
-        self._resourcemanager = resourcemanager
+        self._session = session
+        self._cluster = session.cluster
+        self._resourcemanager = session.resourcemanager
         self._environ = dict(os.environ if environ is None else environ)
-        self._live = LiveReports(cluster)
+        self._stack = ExitStack()
         self._clients: dict[tuple[str | None, AnswerLimits | None], Any] = {}
         self._lock = threading.Lock()
         self._outages: dict[str, tuple[float, bool]] = {}  # by address: the end, and whether it has connected
@@ -259,7 +254,7 @@ class Logs:
         if task in _MASTER_FILES and application.get("startedTime") and not application.get("amContainerLogs"):
             # Knox's service RESOURCEMANAGER empties it.
             application["amContainerLogs"] = self._resourcemanager.master_container(application_id)
-        report = with_recorded_tasks(self._cluster, read_yarn_report(application, self._live.fetch(application)))
+        report = self._session.read_report(application)
         task = task or default_task(report)
         file = find_log(application, report, task)
         chunks = _begun(self.content(file, report.finished_at is not None))
@@ -293,25 +288,24 @@ class Logs:
         )
         live = self._in_order(self._from_node, self._from_page) if file.page and not ended else (self._from_node,)
         sources = (*live, self._from_server, self._from_file_system)
-        with closing(LogSources(self._cluster, self._resourcemanager)) as known:
-            while True:
-                # Behind a firewall that drops RPC, the program ``yarn`` hangs: it is the last resort.
-                for source in (*sources, *([self._from_yarn] if last else ())):
-                    if (chunks := _begun(source(file, known, window))) is not None:
-                        for chunk in chunks:
-                            if self._cancelled():
-                                return
-                            yield chunk
-                        return
-                if last or self._cancelled():
+        while True:
+            # Behind a firewall that drops RPC, the program ``yarn`` hangs: it is the last resort.
+            for source in (*sources, *([self._from_yarn] if last else ())):
+                if (chunks := _begun(source(file, window))) is not None:
+                    for chunk in chunks:
+                        if self._cancelled():
+                            return
+                        yield chunk
                     return
-                waited = time.monotonic() - began
-                last = waited > AGGREGATION_TIME or self.hangs(file) or not self._is_aggregating(file)
-                if not announced and waited > _SILENT:
-                    announced = True
-                    logger.warning("waiting for YARN to aggregate the log of %s", file.container_id)
-                if not last:
-                    self._sleep(0.5)
+            if last or self._cancelled():
+                return
+            waited = time.monotonic() - began
+            last = waited > AGGREGATION_TIME or self.hangs(file) or not self._is_aggregating(file)
+            if not announced and waited > _SILENT:
+                announced = True
+                logger.warning("waiting for YARN to aggregate the log of %s", file.container_id)
+            if not last:
+                self._sleep(0.5)
 
     def hangs(self, file: LogFile) -> bool:
         """Return whether the log's node has taken a request lately, and not answered it in time."""
@@ -337,11 +331,7 @@ class Logs:
             return True  # that YARN does not answer is no end
         return application.get("logAggregationStatus") in _AGGREGATING
 
-    def open_known(self) -> "LogSources":
-        """Return the facts that many calls of `new_bytes` share; close them at the end."""
-        return LogSources(self._cluster, self._resourcemanager)
-
-    def new_bytes(self, file: LogFile, offset: int, known: "LogSources") -> bytes | None:
+    def new_bytes(self, file: LogFile, offset: int) -> bytes | None:
         """Return what a log on its node has behind an offset, at most 4 MiB; None if the node does not answer.
 
         Parameters
@@ -349,20 +339,19 @@ class Logs:
         file : LogFile
         offset : int
             Bytes of the log that the caller has.
-        known : LogSources
         """
         if (path := self._path(file)) is not None:
             return next(_read_local_log(path, offset=offset))[1]
         found = None
         for source in self._in_order(self._new_from_node, self._new_from_page):
-            found = source(file, offset, known) if found is None else found
+            found = source(file, offset) if found is None else found
         return found
 
     def _in_order(self, *sources: _Source) -> tuple[_Source, ...]:
         """Return node and page in the order in which they are tried: a gateway may rewrite the page of a node."""
         return sources[::-1] if gateway.is_gateway(self._resourcemanager.address) else sources
 
-    def _new_from_page(self, file: LogFile, offset: int, _: "LogSources") -> bytes | None:
+    def _new_from_page(self, file: LogFile, offset: int) -> bytes | None:
         content = None
         while part := self._part(file, offset + len(content or b"")):
             content = (content or b"") + part[2]
@@ -373,9 +362,9 @@ class Logs:
     def _part(self, file: LogFile, offset: int) -> tuple[int, int, bytes] | None:
         """Return begin and content of a part of a log, and the length of the log, from the coordinator; else None."""
         running = {"id": file.application_id, "state": "RUNNING", "trackingUrl": file.page}
-        return self._live.fetch_log_part(running, file.container_id, offset)
+        return self._session.live.fetch_log_part(running, file.container_id, offset)
 
-    def _new_from_node(self, file: LogFile, offset: int, known: "LogSources") -> bytes | None:
+    def _new_from_node(self, file: LogFile, offset: int) -> bytes | None:
         if not file.node:
             return None
         address = self._resourcemanager.address
@@ -383,7 +372,7 @@ class Logs:
             url = gateway.log_page(address, file.node, f"{file.container_id}/{file.user}/{file.name}", offset)
             page = list(self._fetch(url, "text/html", _begin_of_page, file.node, limits=_POLL_LIMITS))
             return b"".join(page) if page else None
-        trusted = file.node if known.lists(file.node) else None
+        trusted = file.node if self._is_listed(file.node) else None
         window = _WINDOW
         for _ in range(_POLL_ATTEMPTS):
             url = f"{file.node}/ws/v1/node/containerlogs/{file.container_id}/{file.name}?size=-{window}"
@@ -400,7 +389,7 @@ class Logs:
     def _path(self, file: LogFile) -> Path | None:
         return self._resourcemanager.log_path(file.application_id, file.container_id, file.name)
 
-    def _from_page(self, file: LogFile, _: "LogSources", window: int | None) -> Iterator[LogChunk]:
+    def _from_page(self, file: LogFile, window: int | None) -> Iterator[LogChunk]:
         """Yield the log as the container's agent sends it to the coordinator, up to its length at the first request."""
         offset, end = 0 if window is None else -window, None
         while part := self._part(file, offset):
@@ -413,7 +402,7 @@ class Logs:
         if end is not None:
             logger.warning("the log of %s is cut, because its agent does not send the rest", file.container_id)
 
-    def _from_node(self, file: LogFile, known: "LogSources", window: int | None) -> Iterator[LogChunk]:
+    def _from_node(self, file: LogFile, window: int | None) -> Iterator[LogChunk]:
         address = self._resourcemanager.address
         if (path := self._path(file)) is not None:
             yield from _read_local_log(path, window)
@@ -427,11 +416,11 @@ class Logs:
                 "text/plain",
                 partial(unframed, window=window),
                 file.node,
-                file.node if known.lists(file.node) else None,
+                file.node if self._is_listed(file.node) else None,
                 _limits(window),
             )
 
-    def _from_server(self, file: LogFile, known: "LogSources", window: int | None) -> Iterator[LogChunk]:
+    def _from_server(self, file: LogFile, window: int | None) -> Iterator[LogChunk]:
         for server in self._cluster.logs.services:
             url = f"{server}/containerlogs/{file.container_id}/{file.name}{_size(window)}"
             read = partial(unframed, window=window)
@@ -492,15 +481,14 @@ class Logs:
                     self._cluster.authentication, trusted, site.request_timeout, site.ca_file, limits
                 )
                 options["event_hooks"]["request"].append(check_hop)
-                self._clients[node, limits] = httpx.Client(**options | {"follow_redirects": True})
+                client = httpx.Client(**options | {"follow_redirects": True})
+                self._clients[node, limits] = self._stack.enter_context(client)
             return self._clients[node, limits]
 
     def close(self) -> None:
-        """Close the connections; they open again when they are needed."""
+        """Close the connections, except those of the session."""
         with self._lock:
-            while self._clients:
-                self._clients.popitem()[1].close()
-        self._live.close()
+            self._stack.close()
 
     def _trusted(self, node: str | None) -> list[str]:
         """Return the addresses that may see a ticket: the configured ones and, if given, a node."""
@@ -508,12 +496,36 @@ class Logs:
             return list(self._cluster.resourcemanagers)
         return [*self._cluster.resourcemanagers, *self._cluster.logs.services, *filter(None, [node])]
 
-    def _from_file_system(self, file: LogFile, known: "LogSources", window: int | None) -> Iterator[LogChunk]:
+    def _is_listed(self, node: str) -> bool:
+        """Return whether a node may see a ticket, because YARN itself lists it.
+
+        The application, which any user may have written, names its nodes in its report.
+        """
+        kerberos = isinstance(self._cluster.authentication, KerberosAuthentication)
+        return kerberos and urlsplit(node).netloc in self._nodes
+
+    @cached_property
+    def _nodes(self) -> frozenset[str]:
+        try:
+            return frozenset(str(node.get("nodeHTTPAddress")) for node in self._resourcemanager.nodes())
+        except TfYarnError as error:
+            logger.debug("no node is shown a ticket: %s", error)
+            return frozenset()
+
+    @cached_property
+    def _aggregated(self) -> tuple[FileSystem, str] | None:
+        """As `Cluster.open_logs`."""
+        opened = self._cluster.open_logs()
+        if opened is not None:
+            self._stack.callback(opened[0].close)
+        return opened
+
+    def _from_file_system(self, file: LogFile, window: int | None) -> Iterator[LogChunk]:
         """Yield the log out of the file into which a NodeManager has aggregated it."""
         try:
-            if known.aggregated is None:
+            if self._aggregated is None:
                 return
-            files, root = known.aggregated
+            files, root = self._aggregated
             for directory in directories_of(root, self._cluster.logs.suffix, file.user, file.application_id):
                 # The file of a node is named by host and port; while it is written, its name ends with .tmp.
                 host = f"{urlsplit(file.node or '').hostname}_"
@@ -528,7 +540,7 @@ class Logs:
         except (TfYarnError, NotALog) as error:
             logger.debug("no aggregated log of %s: %s", file.container_id, error)
 
-    def _from_yarn(self, file: LogFile, known: "LogSources", window: int | None) -> Iterator[LogChunk]:
+    def _from_yarn(self, file: LogFile, window: int | None) -> Iterator[LogChunk]:
         program = shutil.which("yarn", path=self._environ.get("PATH"))
         if program is None:
             return
@@ -548,43 +560,6 @@ class Logs:
                     process.kill()
         except OSError as error:
             logger.debug("%s: %s", file.command(), error)
-
-
-class LogSources:
-    """What the looks for one log have in common; each fact is asked for at the first need, and once."""
-
-    def __init__(self, cluster: Cluster, resourcemanager: Backend):
-        self._cluster = cluster
-        self._resourcemanager = resourcemanager
-        self._stack = ExitStack()
-
-    def lists(self, node: str) -> bool:
-        """Return whether a node may see a ticket, because YARN itself lists it.
-
-        The application, which any user may have written, names its nodes in its report.
-        """
-        kerberos = isinstance(self._cluster.authentication, KerberosAuthentication)
-        return kerberos and urlsplit(node).netloc in self._nodes
-
-    @cached_property
-    def _nodes(self) -> frozenset[str]:
-        try:
-            return frozenset(str(node.get("nodeHTTPAddress")) for node in self._resourcemanager.nodes())
-        except TfYarnError as error:
-            logger.debug("no node is shown a ticket: %s", error)
-            return frozenset()
-
-    @cached_property
-    def aggregated(self) -> tuple[FileSystem, str] | None:
-        """As `Cluster.open_logs`."""
-        opened = self._cluster.open_logs()
-        if opened is not None:
-            self._stack.callback(opened[0].close)
-        return opened
-
-    def close(self) -> None:
-        """Close the file system."""
-        self._stack.close()
 
 
 def _limits(window: int | None) -> AnswerLimits | None:

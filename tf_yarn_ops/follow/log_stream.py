@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import SpecInvalid, did_you_mean
 from ..runtime.common.escaping import REDRAWN, last_states
 from ..runtime.common.report import JobReport
-from .log_reader import COORDINATOR, MASTER, LogFile, Logs, LogSources, find_log
+from .log_reader import COORDINATOR, MASTER, LogFile, Logs, find_log
 
 #: Logs that are read at the same time.
 _AT_ONCE = 8
@@ -49,9 +49,10 @@ class LogLine:
 class _Reader:
     """How far one log has been read."""
 
-    def __init__(self, task: str, file: LogFile):
+    def __init__(self, logs: Logs, task: str, file: LogFile):
         self.task = task
         self.file = file
+        self._logs = logs
         self.start = 0
         self._offset = 0
         self._rest = b""
@@ -66,23 +67,23 @@ class _Reader:
         """Yield the lines with the task."""
         return (LogLine(self.task, self.start, line) for line in lines)
 
-    def read(self, logs: Logs, known: LogSources) -> list[str]:
+    def read(self) -> list[str]:
         """Return the new whole lines of a log on its node, and at times the state of a progress bar."""
-        lines = self._lines(logs.new_bytes(self.file, self._offset, known) or b"")
+        lines = self._lines(self._logs.new_bytes(self.file, self._offset) or b"")
         state, now = _decode(self._rest) if self._redrawn else "", time.monotonic()
         if state not in ("", self._state) and now - self._state_at >= BAR_SECONDS:
             self._state, self._state_at = state, now
             lines.append(state)
         return lines
 
-    def finish(self, logs: Logs, ended: bool) -> Iterator[str]:
+    def finish(self, ended: bool) -> Iterator[str]:
         """Yield the lines behind those that were read, wherever the log is now; the last may lack its line feed.
 
         Of more than `LAST_BYTES` only the last ones; a line says what is left out.
         """
         kept: deque[bytes] = deque()
         size, end, found = 0, self._offset, False
-        for place, chunk in logs.content(self.file, ended, LAST_BYTES, over=True):
+        for place, chunk in self._logs.content(self.file, ended, LAST_BYTES, over=True):
             found = True
             new = chunk[max(0, self._offset - place) :]
             if new:
@@ -91,7 +92,7 @@ class _Reader:
             while size - len(kept[0] if kept else b"") >= LAST_BYTES:
                 size -= len(kept.popleft())
         if not found:
-            yield f"[{logs.why_missing(self.task, self.file)}]"
+            yield f"[{self._logs.why_missing(self.task, self.file)}]"
         left_out = end - size - self._offset
         if left_out > 0:
             # The begin of the line that is cut goes too.
@@ -134,7 +135,6 @@ class LogStream:
     def __init__(self, logs: Logs, patterns: Sequence[str] = ("*:*",)):
         self._logs = logs
         self._patterns = tuple(patterns)
-        self._known = logs.open_known()
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="logs")
         self._readers: dict[str, _Reader] = {}
         self._ended = ""
@@ -159,16 +159,16 @@ class LogStream:
         replaced = self._find(application, report)
         ended = report.reason is not None
         for reader in replaced:
-            while lines := self._read(reader):
+            while lines := reader.read():
                 yield from reader.named(lines)
         if ended:
             for reader in self._readers.values():
-                yield from reader.named(reader.finish(self._logs, report.finished_at is not None))
+                yield from reader.named(reader.finish(report.finished_at is not None))
             self._readers.clear()
             self._ended = report.application_id
         else:
             readers = list(self._readers.values())
-            for reader, lines in zip(readers, self._pool.map(self._read, readers), strict=True):
+            for reader, lines in zip(readers, self._pool.map(_Reader.read, readers), strict=True):
                 yield from reader.named(lines)
 
     def _find(self, application: Mapping[str, Any], report: JobReport) -> list[_Reader]:
@@ -186,19 +186,15 @@ class LogStream:
             if reader is None or reader.file.container_id != file.container_id:
                 if reader is not None:
                     replaced.append(reader)
-                reader = self._readers[name] = _Reader(name, file)
+                reader = self._readers[name] = _Reader(self._logs, name, file)
             # A live report names the node; the one of an ended application does not.
             reader.file = file if file.node else reader.file
             reader.start = starts.get(name, 1)
         return replaced
 
-    def _read(self, reader: _Reader) -> list[str]:
-        return reader.read(self._logs, self._known)
-
     def close(self) -> None:
-        """End the threads and close the connections."""
+        """End the threads."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-        self._known.close()
 
 
 def choose_tasks(report: JobReport, patterns: Sequence[str]) -> list[str]:

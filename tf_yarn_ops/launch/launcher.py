@@ -131,7 +131,7 @@ class Launcher:
         """
         from ..follow.log_reader import Logs
 
-        with closing(Logs(self.cluster, self.session.resourcemanager, environ=self._method.environ)) as logs:
+        with closing(Logs(self.session, environ=self._method.environ)) as logs:
             yield from logs.read(application_id, task)
 
     @contextmanager
@@ -158,9 +158,7 @@ class Launcher:
             return noticed is not None and time.monotonic() >= noticed + grace
 
         with (
-            closing(
-                Logs(self.cluster, self.session.resourcemanager, environ=self._method.environ, cancelled=cancelled)
-            ) as logs,
+            closing(Logs(self.session, environ=self._method.environ, cancelled=cancelled)) as logs,
             closing(LogStream(logs, tasks)) as stream,
         ):
 
