@@ -260,7 +260,7 @@ def test_the_watcher_moves_each_lease_and_yarn_ends_the_one_that_is_left(both, c
         dropped.cancel()
         if left in both.apps:  # on the wire
             both.end(left, EXCEEDED)
-        ended = await watcher.wait(left, timeout=60)
+        ended = await watcher.wait(left)
         assert not holding.done()
         holding.cancel()
         return ended

@@ -130,7 +130,7 @@ def patiently(ask):
 DOORS = {
     "wait": (lambda launcher, name: launcher.wait(name, timeout=240, poll_interval=0.1).reason, Reason.SUCCEEDED),
     "watch": (
-        lambda launcher, name: asyncio.run(Watcher(launcher.cluster, interval=0.1).wait(name, timeout=240)).reason,
+        lambda launcher, name: asyncio.run(Watcher(launcher.cluster, interval=0.1).wait(name)).reason,
         Reason.SUCCEEDED,
     ),
     "report": (lambda launcher, name: patiently(lambda: launcher.report(name)).state, "ACCEPTED"),
@@ -218,10 +218,7 @@ def restart(minicluster, tmp_path_factory):
     async def main():
         watcher = Watcher(cluster, tag="watched", interval=0.1)
         looked = asyncio.Event()
-        waits = [
-            asyncio.create_task(watcher.wait(name, timeout=240, on_change=lambda _: looked.set()))
-            for name in seen.watched
-        ]
+        waits = [asyncio.create_task(watcher.wait(name, on_change=lambda _: looked.set())) for name in seen.watched]
         await looked.wait()
         await asyncio.to_thread(restart_and_end)
         return await asyncio.gather(*waits)

@@ -9,7 +9,7 @@ from tf_yarn_ops.errors import (
     SubmissionRejected,
     TicketMissing,
 )
-from tf_yarn_ops.follow.wait import REPEAT, SILENT_AFTER, Kill, Outage, Pause, Poll, waiting
+from tf_yarn_ops.follow.wait import REPEAT, SILENT_AFTER, Call, Outage, Pause, Poll, waiting
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
 RUNNING = {"id": "application_1_0001", "state": "RUNNING"}
@@ -101,7 +101,7 @@ def test_a_wait_logs_each_refusal_of_its_kill_once(caplog):
     steps = waiting("application_1_0001", on_change=lambda report: None, queue_timeout=30)
     assert isinstance(next(steps), Poll)
     for refusal in ("ann may not", "ann may not", "nor bob"):
-        assert isinstance(steps.send((queued, JobReport(RUNNING["id"], state="ACCEPTED"))), Kill)
+        assert isinstance(steps.send((queued, JobReport(RUNNING["id"], state="ACCEPTED"))), Call)
         assert isinstance(steps.throw(SubmissionRejected(refusal)), Pause)
         assert isinstance(steps.send(None), Poll)
     assert [text.rpartition(": ")[2] for text in caplog.messages] == ["ann may not", "nor bob"]
@@ -140,7 +140,7 @@ def test_outage_after_a_long_kill_counts_from_the_kill():
         unreachable_timeout=60,
     )
     assert isinstance(next(steps), Poll)
-    assert isinstance(steps.send((queued, JobReport(RUNNING["id"], state="ACCEPTED"))), Kill)
+    assert isinstance(steps.send((queued, JobReport(RUNNING["id"], state="ACCEPTED"))), Call)
     now[0] = 50.0
     assert isinstance(steps.send(None), Poll)
     now[0] = 109.0

@@ -12,7 +12,6 @@ from support.fake_yarn import FakeYarn, application, serving, stand_by, verdict_
 from support.real_yarn import WIRE_AND_REAL, one_of
 from support.staging_place import staged_at
 from support.waiting import until, until_async
-from tf_yarn_ops.errors import WaitTimeout
 from tf_yarn_ops.follow.watch import Watcher, watcher_for
 from tf_yarn_ops.launch.identity import Identity, deployment_tag
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -146,7 +145,7 @@ def test_unknown_to_a_resourcemanager_that_recovers_is_not_lost(yarn, cluster):
     yarn.ha_state = "INITIALIZING"
 
     async def main():
-        wait = asyncio.create_task(Watcher(cluster, tag=TAG, interval=0.02).wait(name, timeout=60))
+        wait = asyncio.create_task(Watcher(cluster, tag=TAG, interval=0.02).wait(name))
         await until_async(lambda: len(singles(yarn)) >= 6)
         assert not wait.done()
         yarn.add(application(1, applicationTags=TAG))
@@ -155,23 +154,6 @@ def test_unknown_to_a_resourcemanager_that_recovers_is_not_lost(yarn, cluster):
         await until_async(lambda: lists(yarn) >= seen + 2)
         finish(yarn, name)
         return await wait
-
-    assert asyncio.run(main()).reason is Reason.SUCCEEDED
-
-
-@pytest.mark.slow
-def test_each_waiter_has_its_own_deadline(yarn, cluster):
-    short, long = add(yarn, 1), add(yarn, 2)
-
-    async def main():
-        watcher = Watcher(cluster, tag=TAG, interval=0.02)
-        other = asyncio.create_task(watcher.wait(long, timeout=60))
-        with pytest.raises(
-            WaitTimeout, match=rf"{short} has not ended after 0.5 s \((RUNNING|ACCEPTED), .*\); it goes on"
-        ):
-            await watcher.wait(short, timeout=0.5)
-        finish(yarn, long)
-        return await other
 
     assert asyncio.run(main()).reason is Reason.SUCCEEDED
 
@@ -196,7 +178,7 @@ def test_a_resourcemanager_in_trouble_does_not_reach_the_waiters(yarn, cluster, 
 
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.02)
-        wait = asyncio.create_task(watcher.wait(name, timeout=30))
+        wait = asyncio.create_task(watcher.wait(name))
         await until_async(lambda: not troubles)
         finish(yarn, name)
         return await wait
@@ -213,7 +195,7 @@ def test_an_odd_answer_about_one_application_does_not_reach_its_waiter(yarn, clu
     yarn.faults.append(lambda method, path: odd.pop() if path.endswith(name) and odd else None)
 
     async def main():
-        return await Watcher(cluster, tag=TAG, interval=0.02).wait(name, timeout=30)
+        return await Watcher(cluster, tag=TAG, interval=0.02).wait(name)
 
     assert asyncio.run(main()).reason is Reason.SUCCEEDED
     assert not odd
@@ -235,7 +217,7 @@ def test_ill_typed_report_of_a_kill_ends_the_wait(yarn, cluster, fields):
     yarn.end(name, f"Application {name} was killed by user ann at 127.0.0.1\n{json.dumps(report)}", "KILLED", "KILLED")
 
     async def main():
-        return await Watcher(cluster, tag=TAG, interval=0.02).wait(name, timeout=60)
+        return await Watcher(cluster, tag=TAG, interval=0.02).wait(name)
 
     assert asyncio.run(main()).reason is Reason.KILLED
 
@@ -249,7 +231,7 @@ def test_a_directory_that_can_not_be_deleted_does_not_hide_the_end(yarn, cluster
     finish(yarn, name)
 
     async def main():
-        return await Watcher(cluster, tag=TAG, interval=0.02).wait(name, timeout=60)
+        return await Watcher(cluster, tag=TAG, interval=0.02).wait(name)
 
     assert asyncio.run(main()).reason is Reason.SUCCEEDED
     assert "could not be deleted: the disk is gone" in caplog.text
@@ -277,7 +259,7 @@ def test_the_queue_deadline_of_a_watched_job(yarn, cluster):
     name = add(yarn, 1, state="ACCEPTED", elapsedTime=31_000)
 
     async def main():
-        return await Watcher(cluster, tag=TAG, interval=0.02).wait(name, queue_timeout=1, timeout=60)
+        return await Watcher(cluster, tag=TAG, interval=0.02).wait(name, queue_timeout=1)
 
     report = asyncio.run(main())
     assert report.reason is Reason.QUEUE_TIMEOUT
@@ -288,7 +270,7 @@ def test_the_queue_deadline_of_one_that_is_not_in_the_list(yarn, cluster):
     name = add(yarn, 1, state="ACCEPTED", elapsedTime=31_000, applicationTags="")
 
     async def main():
-        return await Watcher(cluster, tag=TAG, interval=0.02).wait(name, queue_timeout=1, timeout=60)
+        return await Watcher(cluster, tag=TAG, interval=0.02).wait(name, queue_timeout=1)
 
     assert asyncio.run(main()).reason is Reason.QUEUE_TIMEOUT
 
@@ -300,7 +282,7 @@ def test_a_waiter_that_comes_while_the_last_one_leaves_is_served(yarn, cluster):
         for at in range(1, 30):
             name = add(yarn, at)
             finish(yarn, name)
-            assert (await watcher.wait(name, timeout=60)).reason is Reason.SUCCEEDED
+            assert (await watcher.wait(name)).reason is Reason.SUCCEEDED
             for _ in range(at % 5):
                 await asyncio.sleep(0)
 
@@ -450,7 +432,7 @@ def test_a_watcher_starts_again_after_a_rest(yarn, cluster):
         watcher = Watcher(cluster, tag=TAG, interval=0.02)
         for at in (1, 2):
             name = add(yarn, at, state="RUNNING")
-            wait = asyncio.create_task(watcher.wait(name, timeout=60))
+            wait = asyncio.create_task(watcher.wait(name))
             await until_async(lambda: lists(yarn))
             finish(yarn, name)
             assert (await wait).reason is Reason.SUCCEEDED
@@ -465,7 +447,7 @@ def test_one_application_that_can_not_be_killed_does_not_starve_the_others(yarn,
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.05)
         overdue = asyncio.create_task(watcher.wait(stuck, queue_timeout=1))
-        waits = [asyncio.create_task(watcher.wait(name, timeout=60)) for name in others]
+        waits = [asyncio.create_task(watcher.wait(name)) for name in others]
         await until_async(lambda: any(method == "PUT" for method, *_ in yarn.requests))
         for name in others:
             finish(yarn, name)
@@ -515,7 +497,7 @@ def test_a_kill_goes_to_the_resourcemanager_that_answered_the_look(yarn, cluster
     standby.faults.append(lambda method, path: (503, {}, "This is standby RM."))
 
     async def main(two):
-        return await Watcher(two, tag=TAG, interval=0.02).wait(name, queue_timeout=1, timeout=60)
+        return await Watcher(two, tag=TAG, interval=0.02).wait(name, queue_timeout=1)
 
     with serving(standby) as url:
         report = asyncio.run(main(replace(cluster, resourcemanagers=(url, yarn.url))))
@@ -535,7 +517,7 @@ def test_no_fault_of_one_look_ends_the_loop(yarn, cluster):
 
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.05)
-        wait = asyncio.create_task(watcher.wait(name, timeout=60))
+        wait = asyncio.create_task(watcher.wait(name))
         await until_async(lambda: lists(yarn) >= 2)
         finish(yarn, name)
         return await wait
@@ -554,7 +536,7 @@ def test_watching_goes_on_through_an_outage_of_the_resourcemanager(yarn, cluster
 
     async def main():
         watcher = Watcher(cluster, tag=TAG, interval=0.1)
-        waits = [asyncio.create_task(watcher.wait(name, timeout=120)) for name in names]
+        waits = [asyncio.create_task(watcher.wait(name)) for name in names]
         await until_async(lambda: lists(yarn) >= 2)
         yarn.faults.append(gone)
         seen = len(yarn.requests)

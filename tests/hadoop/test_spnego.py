@@ -45,7 +45,7 @@ WATCH = f"""
 import asyncio
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.follow.watch import Watcher
-report = asyncio.run(Watcher(discover(), interval=0.05).wait({ID!r}, timeout=60))
+report = asyncio.run(Watcher(discover(), interval=0.05).wait({ID!r}))
 print(report.reason.name)
 """
 WHO = """

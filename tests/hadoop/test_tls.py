@@ -90,7 +90,7 @@ def test_logs_live_reports_and_the_watcher_trust_it_too(secure, authority):
     assert LiveReports(cluster).fetch(secure.apps[ID]).message == "soon"
     assert "".join(Logs(Session(cluster), environ={}).read(ID, "coordinator")) == "what it says\n"
     secure.end(ID, "", "FINISHED", "SUCCEEDED")
-    assert asyncio.run(Watcher(cluster, interval=0.05).wait(ID, timeout=60)).reason.name == "SUCCEEDED"
+    assert asyncio.run(Watcher(cluster, interval=0.05).wait(ID)).reason.name == "SUCCEEDED"
 
 
 REFUSED = (

@@ -143,10 +143,8 @@ def localised(elsewhere, folder):
 async def watch(launcher, good, bad, states):
     """Return what a watcher sees of a job that succeeds, of one that fails and of one that is not there."""
     watcher = watcher_for(launcher.cluster, interval=0.2)
-    waits = [watcher.wait(name, timeout=120) for name in [bad, "application_1_0001"]]
-    return await asyncio.gather(
-        watcher.wait(good, timeout=120, on_change=lambda report: states.append(report.state)), *waits
-    )
+    waits = [watcher.wait(name) for name in [bad, "application_1_0001"]]
+    return await asyncio.gather(watcher.wait(good, on_change=lambda report: states.append(report.state)), *waits)
 
 
 def files_below(files, directory):

@@ -101,13 +101,12 @@ class Renewals:
 
     Parameters
     ----------
-    lease : Lease or None
-        None: there is nothing to move.
+    lease : Lease
     clock : callable, optional
         Monotonic, seconds.
     """
 
-    def __init__(self, lease: Lease | None, clock: Callable[[], float] = time.monotonic):
+    def __init__(self, lease: Lease, clock: Callable[[], float] = time.monotonic):
         self.lease = lease
         self._clock = clock
         self._application_id = ""
@@ -120,8 +119,6 @@ class Renewals:
 
         A change that YARN stores while it launches the application master can break the launch.
         """
-        if self.lease is None:
-            return None
         if application["id"] != self._application_id:
             self._application_id, self._next = application["id"], -math.inf
         settled = has_launched(application) or int(application.get("elapsedTime") or 0) >= 1000 * _SETTLED
@@ -143,7 +140,7 @@ class Renewals:
     def failed(self, error: Exception) -> None:
         """Note that YARN has not answered; the next try comes soon."""
         logger.debug("the lease of %s was not moved: %s", self._application_id, error)
-        self._next = self._clock() + min(_AGAIN, _PART * _PART * (self.lease.seconds if self.lease else 0.0))
+        self._next = self._clock() + min(_AGAIN, _PART * _PART * self.lease.seconds)
 
     def refused(self, error: Exception) -> None:
         """Note that YARN does not let this client move the end; log it once."""
@@ -158,7 +155,7 @@ class Renewals:
         self._wait(_PART)
 
     def _wait(self, part: float) -> None:
-        self._next = self._clock() + part * (self.lease.seconds if self.lease else 0.0)
+        self._next = self._clock() + part * self.lease.seconds
 
 
 def usual_lease(unreachable_timeout: float) -> float:
@@ -257,11 +254,11 @@ def with_holder(staging: Callable[[str | None], StagingDirectory], report: JobRe
     try:
         place = staging(report.user or None)
         note = parse_json(place.filesystem.read(holder_path(place, report.application_id)) or b"")
-        message = (
-            f"{report.message.rstrip('.')}. Its last holder, {note['holder']}, had to renew it within "
-            f"{float(note['seconds']):g} s."
+        return replace(
+            report,
+            message=f"{report.message.rstrip('.')}. Its last holder, {note['holder']}, had to renew it within "
+            f"{float(note['seconds']):g} s.",
         )
-        return replace(report, message=message)
     except (TfYarnError, OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         logger.debug("the holder of the lease of %s is not known: %r", report.application_id, error)
         return report

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from ..errors import (
@@ -67,26 +68,10 @@ class Poll:
 
 
 @dataclass(frozen=True)
-class FindLive:
-    """List the live applications of a tag and a user; the answer is a list of YARN's objects."""
+class Call:
+    """Make a blocking request; the answer is its result, or an error of YARN that is thrown in."""
 
-    tag: str
-    user: str
-
-
-@dataclass(frozen=True)
-class Kill:
-    """Kill the application as QUEUE_TIMEOUT; no answer, or SubmissionRejected that is thrown in."""
-
-    application_id: str
-    why: str
-
-
-@dataclass(frozen=True)
-class Finish:
-    """Delete the directory of an ended application; the answer is its report, with the last holder of its lease."""
-
-    ended: JobReport
+    request: Callable[[Session], Any]
 
 
 @dataclass(frozen=True)
@@ -109,7 +94,7 @@ class Pause:
     last: JobReport | None
 
 
-Step = Poll | FindLive | Kill | Finish | Renew | Pause
+Step = Poll | Call | Renew | Pause
 
 
 class Outage:
@@ -193,7 +178,7 @@ def waiting(
     outage, answered, refused = Outage(clock), clock(), ""
     silent_since: float | None = None
     silence_logged = False
-    renewals = Renewals(lease, clock)
+    renewals = Renewals(lease, clock) if lease is not None else None
 
     def changed(report: JobReport) -> None:
         nonlocal last, reported
@@ -210,7 +195,7 @@ def waiting(
             if report.reason is not None:
                 successor = yield from _successor(report, identity)
                 if successor is None:
-                    report = yield Finish(report)
+                    report = yield Call(partial(Session.finish, ended=report))
                     changed(report)
                     return report
                 logger.info("%s was ended in favour of %s", application_id, successor)
@@ -237,7 +222,9 @@ def waiting(
             why = queue_overrun(application, queue_timeout)
             if why is not None:
                 try:
-                    yield Kill(application_id, why)
+                    yield Call(
+                        partial(kill_application, application_id=application_id, why=why, reason=Reason.QUEUE_TIMEOUT)
+                    )
                     answered = clock()
                     continue
                 except SubmissionRejected as error:
@@ -247,7 +234,8 @@ def waiting(
                             "%s is over its queue deadline and could not be killed: %s", application_id, error
                         )
             answered = clock()
-            yield from _renew(renewals, application)
+            if renewals is not None:
+                yield from _renew(renewals, application)
         except ApplicationNotFound as error:
             report = lost_report(application_id, error)
             changed(report)
@@ -267,7 +255,8 @@ def _successor(ended: JobReport, identity: Training | None) -> Generator[Step, A
     """Return the live application that trains instead of an ended one; None if there is none."""
     if identity is None or ended.reason not in REPLACEABLE:
         return None
-    found: list[Mapping[str, Any]] = yield FindLive(identity.tag, ended.user)
+    tags, user = [identity.tag], ended.user or None
+    found: list[Mapping[str, Any]] = yield Call(lambda session: session.resourcemanager.find(tags, LIVE, user))
     return identity.successor_of(ended, found)
 
 
@@ -325,12 +314,8 @@ def wait_for(
                 elif on_poll is not None:
                     on_poll(application, report)
                 return application, report
-            case FindLive(tag, user):
-                return session.resourcemanager.find(tags=[tag], states=LIVE, user=user or None)
-            case Kill(name, why):
-                return kill_application(session, name, why, reason=Reason.QUEUE_TIMEOUT)
-            case Finish(last_report):
-                return session.finish(last_report)
+            case Call(request):
+                return request(session)
             case Renew(name, user, end, holder):
                 session.resourcemanager.set_lifetime(name, *end)
                 return holder is not None and note_holder(session.staging, name, user, holder)
@@ -345,7 +330,8 @@ def wait_for(
                             on_poll(session.resourcemanager.get(seen[0]), killed)
                     raise Cancelled(f"{seen[0]} was cancelled, and killed")
                 if timeout is not None and time.monotonic() - began >= timeout:
-                    raise wait_timeout(seen[0], timeout, last)
+                    state = f"{last.state}, {last.message or 'no message'}" if last else "never seen"
+                    raise WaitTimeout(f"{seen[0]} has not ended after {timeout:g} s ({state}); it goes on")
                 time.sleep(poll_interval * random.uniform(0.9, 1.1))
 
     steps = waiting(
@@ -384,9 +370,3 @@ def drive(steps: Generator[Step, Any, JobReport], answer: Callable[[Step], Any])
     except StopIteration as end:
         report: JobReport = end.value
         return report
-
-
-def wait_timeout(application_id: str, timeout: float, last: JobReport | None) -> TfYarnError:
-    """Return the error of a wait that has reached its timeout."""
-    state = f"{last.state}, {last.message or 'no message'}" if last else "never seen"
-    return WaitTimeout(f"{application_id} has not ended after {timeout:g} s ({state}); it goes on")

@@ -16,27 +16,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..hadoop.cluster import Cluster
-from ..hadoop.resourcemanager import LIVE
-from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from .kill import kill_application
 from .lease import Lease, note_holder
 from .live_report import LiveReports
 from .session import Session
-from .wait import (
-    THROWN,
-    FindLive,
-    Finish,
-    Kill,
-    Outage,
-    Pause,
-    Poll,
-    Renew,
-    Step,
-    Training,
-    wait_timeout,
-    waiting,
-)
+from .wait import THROWN, Call, Outage, Pause, Poll, Renew, Step, Training, waiting
 from .yarn_report import read_yarn_report
 
 logger = logging.getLogger(__name__)
@@ -60,7 +44,6 @@ class _Waiter:
 
     application_id: str = ""
     seen: "asyncio.Future[Mapping[str, Any]] | None" = None
-    last: JobReport | None = None
     page: JobReport | None = None
     asked: float = field(default_factory=time.monotonic)
 
@@ -105,8 +88,7 @@ class Watcher:
         self,
         application_id: str,
         *,
-        timeout: float | None = None,
-        on_change: Callable[[JobReport], None] | None = None,
+        on_change: Callable[[JobReport], None] = lambda report: None,
         identity: Training | None = None,
         queue_timeout: float = 0.0,
         lease: Lease | None = None,
@@ -116,8 +98,6 @@ class Watcher:
         Parameters
         ----------
         application_id : str
-        timeout : float, optional
-            Seconds. Default: no limit.
         on_change : callable, optional
             Called in the event loop, in the context of this wait, with each report that differs from the one before,
             and every 20 s (`wait.REPEAT`) with the same one.
@@ -133,28 +113,19 @@ class Watcher:
         -------
         JobReport
             With a reason; LOST when YARN no longer knows the application.
-
-        Raises
-        ------
-        WaitTimeout
-            After ``timeout`` seconds; the application goes on.
         """
         waiter = _Waiter(application_id)
         self._waiters.add(waiter)
 
         def note(report: JobReport) -> None:
-            waiter.last = report
             try:
-                if on_change is not None:
-                    on_change(report)
+                on_change(report)
             except Exception:  # a foreign callback must not end the wait
                 logger.exception("the callback for %s failed", waiter.application_id)
 
         steps = waiting(application_id, on_change=note, queue_timeout=queue_timeout, identity=identity, lease=lease)
         try:
-            return await asyncio.wait_for(self._drive(steps, waiter), timeout)
-        except asyncio.TimeoutError as error:
-            raise wait_timeout(waiter.application_id, timeout or 0.0, waiter.last) from error
+            return await self._drive(steps, waiter)
         finally:
             self._waiters.discard(waiter)
 
@@ -182,14 +153,8 @@ class Watcher:
                 self._start()
                 application = await waiter.seen
                 return application, read_yarn_report(application, waiter.page)
-            case FindLive(tag, user):
-                return await self._blocking(lambda session: session.resourcemanager.find([tag], LIVE, user or None))
-            case Kill(application_id, why):
-                await self._blocking(
-                    lambda session: kill_application(session, application_id, why, reason=Reason.QUEUE_TIMEOUT)
-                )
-            case Finish(ended):
-                return await self._blocking(lambda session: session.finish(ended))
+            case Call(request):
+                return await self._blocking(request)
             case Renew(application_id, user, end, holder):
                 async with self._renewing:
                     await asyncio.to_thread(self._backend.set_lifetime, application_id, *end)
