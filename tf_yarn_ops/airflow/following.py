@@ -8,6 +8,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -110,15 +111,26 @@ async def follow(
     """
     tag = deployment_tag(followed.identity.deployment) if followed.identity.deployment else followed.identity.tag
     watcher = watcher_for(followed.cluster, tag=tag, interval=followed.poll_interval, pages=PAGES)
-    lines = _Lines(log, followed.application_id)
+    lines, application_id = Lines(), followed.application_id
+    last: JobReport | None = None
 
     def show(report: JobReport) -> None:
+        nonlocal application_id, last
         moved(report.application_id)
-        lines.log_changes(report)
+        if report.application_id != application_id:
+            log.info("%s was ended in favour of %s", application_id, report.application_id)
+            application_id = report.application_id
+        last = without_texts(report)  # the triggerer can't mask a secret that the program has printed
+        remind()
+
+    def remind() -> None:
+        """Log what has changed, or a line after a silence, as ``ytf-submit --wait`` does."""
+        for line in [] if last is None else lines.changes(last, time.monotonic()):
+            log.info("%s", escape_controls(line))
 
     async def wait() -> JobReport:
         if program is not None:
-            program.start(lambda: lines.application_id)
+            program.start(lambda: application_id)
             await program.read_secrets()
         return await watcher.wait(
             followed.application_id,
@@ -131,14 +143,15 @@ async def follow(
     waiting = asyncio.ensure_future(wait())
     try:
         while True:
-            await asyncio.wait({waiting}, timeout=lines.pause(followed.deadline))
+            left = math.inf if followed.deadline is None else followed.deadline - time.time()
+            await asyncio.wait({waiting}, timeout=max(0.0, min(SILENCE_SECONDS / 4, left)))
             if waiting.done():
                 if program is not None:
                     await program.finish()
                 return waiting.result()
-            lines.remind()
+            remind()
             if followed.deadline is not None and time.time() >= followed.deadline:
-                return await _overdue(followed, lines.application_id, log)
+                return await _overdue(followed, application_id, log)
     finally:
         waiting.cancel()
         if program is not None:
@@ -172,35 +185,6 @@ async def _overdue(followed: FollowedJob, application_id: str, log: logging.Logg
                         message=f"{why}, and it could not be killed: {error}",
                     )
             await asyncio.sleep(_KILL_AGAIN)
-
-
-class _Lines:
-    """Logs each change of a report, and a line after `SILENCE_SECONDS` without one, as ``ytf-submit --wait`` does."""
-
-    def __init__(self, log: logging.Logger, application_id: str):
-        self.application_id = application_id
-        self._log = log
-        self._lines = Lines()
-        self._report: JobReport | None = None
-
-    def pause(self, deadline: float | None) -> float:
-        """Return the seconds until the next look at the silence, or until the deadline."""
-        return max(0.0, SILENCE_SECONDS / 4 if deadline is None else min(SILENCE_SECONDS / 4, deadline - time.time()))
-
-    def log_changes(self, report: JobReport) -> None:
-        """Log what has changed."""
-        if report.application_id != self.application_id:
-            self._log.info("%s was ended in favour of %s", self.application_id, report.application_id)
-            self.application_id = report.application_id
-        # The triggerer can't mask a secret that the program has printed.
-        self._report = without_texts(report)
-        self.remind()
-
-    def remind(self) -> None:
-        """Log what has changed, or a line after a silence."""
-        if self._report is not None:
-            for line in self._lines.changes(self._report, time.monotonic()):
-                self._log.info("%s", escape_controls(line))
 
 
 def run_in_thread(work: Callable[[], Coroutine[Any, Any, Made]], checkpoint: Callable[[], None]) -> Made:
