@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from support.source import ROOT
-from tf_yarn_ops.airflow.kill_state import DECIDED, KillOutcome, KillState, TaskSignal
+from tf_yarn_ops.airflow.kill_state import DECIDED, KillOutcome, KillState
 
 NONE, LEFT, SENT, DONE = KillOutcome
 ON, LAST = False, True
@@ -19,26 +19,25 @@ ON, LAST = False, True
     ("", ON, False, LEFT), ("", LAST, False, SENT), ("", LAST, True, LEFT),
 ])  # fmt: skip
 def test_signal_kills_only_when_no_later_try_attaches(state, last_try, leased, outcome):
-    signal = TaskSignal(state=state, last_try=last_try, leased=leased)
-    after = KillState().on_signal(signal)
+    after = KillState().on_signal(state=state, last_try=last_try, leased=leased)
     assert (after.outcome, after.unclear) == (outcome, state if outcome is LEFT else None)
 
 
 @pytest.mark.parametrize(
     ("before", "signal", "after"),
     [
-        (NONE, TaskSignal(leaves=True), LEFT),
-        (NONE, TaskSignal(has_application=False), DONE),
-        (NONE, TaskSignal(has_application=False, state="running"), LEFT),
-        (LEFT, TaskSignal(), LEFT),
-        (SENT, TaskSignal(), SENT),
-        (DONE, TaskSignal(), SENT),
-        (SENT, TaskSignal(state="running"), SENT),
-        (SENT, TaskSignal(leaves=True), SENT),
+        (NONE, {"leaves": True}, LEFT),
+        (NONE, {"has_application": False}, DONE),
+        (NONE, {"has_application": False, "state": "running"}, LEFT),
+        (LEFT, {}, LEFT),
+        (SENT, {}, SENT),
+        (DONE, {}, SENT),
+        (SENT, {"state": "running"}, SENT),
+        (SENT, {"leaves": True}, SENT),
     ],
 )
 def test_signal_after_another_one(before, signal, after):
-    assert KillState(before).on_signal(signal).outcome is after
+    assert KillState(before).on_signal(**signal).outcome is after
 
 
 @pytest.mark.parametrize(("accepted", "after"), [(True, DONE), (False, SENT)])

@@ -33,7 +33,7 @@ from .fast_kill import KILL_LIMIT, kill_now
 from .following import HOLDER, FollowedJob, cluster_to_dict, follow, lease_to_dict, run_in_thread
 from .hook import YarnHook
 from .job import operator_job
-from .kill_state import DECIDED, KillOutcome, TaskSignal
+from .kill_state import DECIDED, KillOutcome
 from .links import urls_of_ended
 from .machines import check_other_clusters, differences, record_machine
 from .masks import hand_over, job_secrets, masking
@@ -116,7 +116,9 @@ class TaskExecution:
             waits = outcome.error is None and self.operator.wait_for_completion
             return self._conclude(self._try_again(report) if waits else report)
         self._check_killed()
-        self._end_abandoned(report.application_id)
+        if self._cluster is not None:
+            kill_abandoned(self._cluster, self.identity.deployment, report.application_id)
+        self._check_killed()
         if not self.operator.wait_for_completion:
             self._check_state()
             self.log.info("%s was submitted and continues; this task ends here", report.application_id)
@@ -239,13 +241,11 @@ class TaskExecution:
         asks = has_worker(self.ti) and not (leaves or confirmed or before.outcome is KillOutcome.LEFT)
         cluster = self._cluster if self._run.application_id else None
         after = before.on_signal(
-            TaskSignal(
-                leaves,
-                has_application=cluster is not None,
-                state=self._query_state() if asks else None,
-                last_try=self._is_last_try(),
-                leased=self._spec is not None and bool(self._spec.lease),
-            )
+            leaves=leaves,
+            has_application=cluster is not None,
+            state=self._query_state() if asks else None,
+            last_try=self._is_last_try(),
+            leased=self._spec is not None and bool(self._spec.lease),
         )
         thread = None
         if after.outcome is KillOutcome.SENT and cluster is not None:
@@ -298,8 +298,10 @@ class TaskExecution:
             )
         return self._launcher
 
-    def _prepare(self) -> tuple[JobSpec, Launcher]:
-        """Make the job, then connect to the cluster."""
+    def _prepared(self) -> tuple[JobSpec, Launcher]:
+        """Make the job, then connect to the cluster, once."""
+        if self._spec is not None:
+            return self._spec, self._connect()
         operator = self.operator
         operator.complete_job(self.context)
         limited = operator.kill_policy == "kill" and operator.wait_for_completion
@@ -316,9 +318,6 @@ class TaskExecution:
         launcher = self._connect()
         self._cluster = launcher.cluster.acting_for(spec.user or launcher.cluster.user)
         return spec, launcher
-
-    def _prepared(self) -> tuple[JobSpec, Launcher]:
-        return self._prepare() if self._spec is None else (self._spec, self._connect())
 
     def _ensure(self) -> JobReport:
         spec, launcher = self._prepared()
@@ -351,12 +350,6 @@ class TaskExecution:
         self.operator.tf_yarn_links = push_application(
             self.ti, application_id, spec, resourcemanager, spec.user or launcher.cluster.user, self.identity
         )
-
-    def _end_abandoned(self, application_id: str) -> None:
-        """End some applications of this Airflow whose tasks are over."""
-        if self._cluster is not None:
-            kill_abandoned(self._cluster, self.identity.deployment, application_id)
-        self._check_killed()
 
     def _trigger(self, application_id: str) -> TensorFlowYarnTrigger:
         spec, launcher = self._prepared()

@@ -25,38 +25,6 @@ class KillOutcome(enum.Enum):
 
 
 @dataclass(frozen=True)
-class TaskSignal:
-    """The task that Airflow ends, and its training.
-
-    Attributes
-    ----------
-    leaves : bool
-        Whether the operator has ``on_kill="leave"``.
-    has_application : bool
-        Whether there is an application to kill.
-    state : str or None
-        The state of the task; empty if Airflow did not answer. None: a person or a time limit has decided.
-    last_try : bool
-        Whether no try follows a failure of this one.
-    leased : bool
-        Whether YARN ends the application when no client waits for it.
-    """
-
-    leaves: bool = False
-    has_application: bool = True
-    state: str | None = None
-    last_try: bool = False
-    leased: bool = False
-
-    @property
-    def is_final(self) -> bool:
-        """Whether no later try attaches to the application."""
-        if self.state is None or self.state in DECIDED:
-            return True
-        return self.last_try and (self.state == "running" or (not self.state and not self.leased))
-
-
-@dataclass(frozen=True)
 class KillState:
     """The decision about an application.
 
@@ -70,14 +38,39 @@ class KillState:
     outcome: KillOutcome = KillOutcome.NONE
     unclear: str | None = None
 
-    def on_signal(self, signal: TaskSignal) -> "KillState":
-        """Return the state after a signal; the first decision stays, and a further kill repeats it."""
-        kills = signal.is_final and not signal.leaves
+    def on_signal(
+        self,
+        *,
+        leaves: bool = False,
+        has_application: bool = True,
+        state: str | None = None,
+        last_try: bool = False,
+        leased: bool = False,
+    ) -> "KillState":
+        """Return the state after a signal; the first decision stays, and a further kill repeats it.
+
+        Parameters
+        ----------
+        leaves : bool, optional
+            Whether the operator has ``on_kill="leave"``.
+        has_application : bool, optional
+            Whether there is an application to kill.
+        state : str or None, optional
+            The state of the task; empty if Airflow did not answer. None: a person or a time limit has decided.
+        last_try : bool, optional
+            Whether no try follows a failure of this one.
+        leased : bool, optional
+            Whether YARN ends the application when no client waits for it.
+        """
+        decided = state is None or state in DECIDED
+        # No later try attaches to the application.
+        final = decided or (last_try and (state == "running" or (not state and not leased)))
+        kills = final and not leaves
         if self.outcome is KillOutcome.LEFT or not (kills or self.outcome is KillOutcome.NONE):
             return self
         if not kills:
-            return KillState(KillOutcome.LEFT, None if signal.leaves else signal.state)
-        return KillState(KillOutcome.SENT if signal.has_application else KillOutcome.DONE)
+            return KillState(KillOutcome.LEFT, None if leaves else state)
+        return KillState(KillOutcome.SENT if has_application else KillOutcome.DONE)
 
     def on_answer(self, accepted: bool) -> "KillState":
         """Return the state after the answer of YARN to a kill."""

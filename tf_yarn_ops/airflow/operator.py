@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..declaration import OPERATOR
 from ..errors import did_you_mean
 from ..job.options import options_of
-from .kill_state import KillState, TaskSignal
+from .kill_state import KillState
 from .links import TensorBoardLink, TrainingLink, YarnApplicationLink, YarnLogsLink
 from .versions import (
     AirflowTaskTimeout,
@@ -270,7 +270,7 @@ class TensorFlowYarnOperator(BaseOperator):
         if self._execution is not None:
             self._execution.kill(confirmed=self._kill_confirmed)
         else:  # for an execution that does not exist yet: its imports alone take a second
-            self.kill_state = self.kill_state.on_signal(TaskSignal(self.kill_policy == "leave", has_application=False))
+            self.kill_state = self.kill_state.on_signal(leaves=self.kill_policy == "leave", has_application=False)
 
     def get_openlineage_facets_on_start(self) -> Any:
         """Return the input and the output path as datasets; called by Airflow's provider for OpenLineage."""
