@@ -10,6 +10,8 @@ import logging
 import math
 import random
 import time
+from contextlib import ExitStack, closing
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..errors import TfYarnError
@@ -108,15 +110,14 @@ def end_abandoned(
     from ..launch.identity import deployment_tag
 
     until, ended = math.inf if seconds is None else time.monotonic() + seconds, []
-    sessions: dict[str, Session] = {}
+    with ExitStack() as stack:
 
-    def session_of(user: str) -> Session:
-        if user not in sessions:
+        @cache
+        def session_of(user: str) -> Session:
             owner = cluster.acting_for(user)
-            sessions[user] = Session(owner) if seconds is None else Session.with_short_timeout(owner, _REQUEST, seconds)
-        return sessions[user]
+            session = Session(owner) if seconds is None else Session.with_short_timeout(owner, _REQUEST, seconds)
+            return stack.enter_context(closing(session))
 
-    try:
         found = session_of(cluster.user).resourcemanager.find([deployment_tag(deployment)], LIVE)
         found = [application for application in found if application["id"] != besides]
         if most is not None:
@@ -137,9 +138,6 @@ def end_abandoned(
                 logger.warning("%s", error)
             except TfYarnError as error:
                 logger.warning("%s was left running; no task waits for it: %s", name, error)
-    finally:
-        for session in sessions.values():
-            session.close()
     return ended
 
 

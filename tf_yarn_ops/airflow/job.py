@@ -48,7 +48,9 @@ def operator_job(
         With every fault.
     """
     faults: list[Fault] = []
-    document = _document(spec, faults)
+    document = spec.to_dict() if isinstance(spec, JobSpec) else spec
+    if document is not None and not isinstance(document, Mapping):
+        document = read_document(str(document), faults=faults)
     if name and not (document or {}).get("name"):
         options = {"name": name, **options}
     with noting(faults):
@@ -65,11 +67,3 @@ def operator_job(
     return replace(
         job, deadlines=replace(own, total=min(own.total or limit, limit), queue=min(own.queue or limit, limit))
     )
-
-
-def _document(spec: Any, faults: list[Fault]) -> Mapping[str, Any] | None:
-    if spec is None or isinstance(spec, Mapping):
-        return spec
-    if isinstance(spec, JobSpec):
-        return spec.to_dict()
-    return read_document(str(spec), faults=faults)
