@@ -109,7 +109,7 @@ async def follow(
     JobReport
         With a reason: that of the application's end, or EXECUTION_TIMEOUT after the deadline.
     """
-    tag = deployment_tag(followed.identity.deployment) if followed.identity.deployment else followed.identity.tag
+    tag = deployment_tag(followed.identity.deployment)
     watcher = watcher_for(followed.cluster, tag=tag, interval=followed.poll_interval, pages=PAGES)
     lines, application_id = Lines(), followed.application_id
     last: JobReport | None = None

@@ -54,14 +54,9 @@ class _Reader:
         self.file = file
         self._logs = logs
         self.start = 0
-        self._offset = 0
+        self.offset = 0
         self._rest = b""
         self._redrawn, self._state, self._state_at = False, "", -BAR_SECONDS
-
-    @property
-    def began(self) -> bool:
-        """Whether anything of the log has been read."""
-        return bool(self._offset)
 
     def named(self, lines: Iterable[str]) -> Iterator[LogLine]:
         """Yield the lines with the task."""
@@ -69,7 +64,7 @@ class _Reader:
 
     def read(self) -> list[str]:
         """Return the new whole lines of a log on its node, and at times the state of a progress bar."""
-        lines = self._lines(self._logs.new_bytes(self.file, self._offset) or b"")
+        lines = self._lines(self._logs.new_bytes(self.file, self.offset) or b"")
         state, now = _decode(self._rest) if self._redrawn else "", time.monotonic()
         if state not in ("", self._state) and now - self._state_at >= BAR_SECONDS:
             self._state, self._state_at = state, now
@@ -82,10 +77,10 @@ class _Reader:
         Of more than `LAST_BYTES` only the last ones; a line says what is left out.
         """
         kept: deque[bytes] = deque()
-        size, end, found = 0, self._offset, False
+        size, end, found = 0, self.offset, False
         for place, chunk in self._logs.content(self.file, ended, LAST_BYTES, over=True):
             found = True
-            new = chunk[max(0, self._offset - place) :]
+            new = chunk[max(0, self.offset - place) :]
             if new:
                 kept.append(new)
                 size, end = size + len(new), place + len(chunk)
@@ -93,7 +88,7 @@ class _Reader:
                 size -= len(kept.popleft())
         if not found:
             yield f"[{self._logs.why_missing(self.task, self.file)}]"
-        left_out = end - size - self._offset
+        left_out = end - size - self.offset
         if left_out > 0:
             # The begin of the line that is cut goes too.
             self._rest, kept[0] = b"", kept[0].partition(b"\n")[2] or kept[0]
@@ -106,7 +101,7 @@ class _Reader:
             self._rest = b""
 
     def _lines(self, new: bytes) -> list[str]:
-        self._offset += len(new)
+        self.offset += len(new)
         *whole, rest = (self._rest + new).split(b"\n")
         if self._redrawn and whole:
             whole[0] = _last_state(whole[0])
@@ -179,7 +174,7 @@ class LogStream:
             try:
                 file = find_log(application, report, name)
             except SpecInvalid:  # it has no container yet, or at the end: nothing has run in it
-                if report.reason is not None and name in self._readers and not self._readers[name].began:
+                if report.reason is not None and name in self._readers and not self._readers[name].offset:
                     del self._readers[name]
                 continue
             reader = self._readers.get(name)

@@ -258,8 +258,8 @@ def _resolve(
     answers: Mapping[str, Mapping[str, Any] | BaseException],
 ) -> None:
     for application_id, seen in looking:
-        answer = answers.get(application_id)
-        if answer is None or seen.done():
+        answer = answers[application_id]
+        if seen.done():
             continue
         if isinstance(answer, BaseException):
             seen.set_exception(answer)
