@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
-from tf_yarn_ops.hadoop.transport import AnswerLimits, client_options
+from tf_yarn_ops.hadoop.transport import AnswerLimits, open_client
 
 #: Seconds that the server may be silent, and what an answer may take: 1.2 s and 1 MiB.
 SILENT, LIMITS = 0.4, AnswerLimits(3, 1 << 20)
@@ -71,14 +71,14 @@ def serve():
         listener.close()
 
 
-def options():
-    return client_options(SimpleAuthentication("ann"), [], SILENT, None, LIMITS)
+def limited():
+    return open_client(SimpleAuthentication("ann"), [], SILENT, None, LIMITS)
 
 
 @pytest.mark.parametrize("kind", ANSWERS)
 def test_answer_that_drips_or_floods_is_given_up(serve, kind):
     began = time.monotonic()
-    with httpx.Client(**options()) as client, pytest.raises(httpx.TransportError):
+    with limited() as client, pytest.raises(httpx.TransportError):
         client.get(serve(*ANSWERS[kind]))
     assert time.monotonic() - began < 15, "its deadline is 1.2 s"
 
@@ -91,7 +91,7 @@ def test_each_request_of_a_connection_has_the_whole_time(serve):
             connection.sendall(b"{}")
             connection.recv(65536)
 
-    with httpx.Client(**options()) as client:
+    with limited() as client:
         url, began = serve(b"", serve_twice), time.monotonic()
         for _ in range(3):
             assert client.get(url).json() == {}
@@ -102,7 +102,7 @@ def test_each_request_of_a_connection_has_the_whole_time(serve):
 @pytest.mark.parametrize("size, fits", [(1 << 20, True), ((1 << 20) + 1, False)])
 def test_answer_has_as_many_bytes_as_its_limit(serve, size, fits):
     url = serve(HEAD + b"Content-Length: %d\r\n\r\n" % size, lambda connection: connection.sendall(b" " * size))
-    with httpx.Client(**options()) as client:
+    with limited() as client:
         if fits:
             assert len(client.get(url).content) == size
         else:

@@ -13,7 +13,7 @@ from support.tls import Authority
 from tf_yarn_ops.cli import main
 from tf_yarn_ops.hadoop.security.authentication import KerberosAuthentication
 from tf_yarn_ops.hadoop.security.tickets import Tickets
-from tf_yarn_ops.hadoop.transport import client_options
+from tf_yarn_ops.hadoop.transport import open_client
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -51,10 +51,10 @@ def test_knox_in_front_of_a_secured_cluster(secure_cluster, as_gateway, tmp_path
     daemons = [secure_cluster.settings.web_address(secure_cluster.active(kind)) for kind in ("rm", "nn")]
     others = [secure_cluster.settings.web_address(name) for name in ("dn", "nm")]
     tickets = Tickets(str(secure_cluster.keytab("gateway")), secure_cluster.principal("gateway"))
-    options = client_options(KerberosAuthentication("gateway", tickets=tickets), (*daemons, *others), 60, str(ca_file))
+    client = open_client(KerberosAuthentication("gateway", tickets=tickets), (*daemons, *others), 60, str(ca_file))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KRB5_CONFIG", as_gateway["KRB5_CONFIG"])
-        with serving_knox(Knox(*daemons, "alice", options), authority.server("127.0.0.1")) as topology:  # type: ignore[call-arg]
+        with serving_knox(Knox(*daemons, "alice", client), authority.server("127.0.0.1")) as topology:  # type: ignore[call-arg]
             (tmp_path / "site.yaml").write_text(
                 f"resourcemanager: {topology}/yarn\nca_file: {ca_file}\ngateway_token_file: {tmp_path / 'token'}\n"
                 f"staging: '/user/{{user}}/by-knox'\nsubmit_with: rest\n"

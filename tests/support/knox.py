@@ -55,8 +55,8 @@ class Knox:
         URLs of the daemons.
     user : str
         The cluster's name for whoever logs in.
-    options : mapping, optional
-        Options of the httpx client that asks the daemons; with those of Kerberos it acts for the user as Knox does.
+    client : httpx.Client, optional
+        Asks the daemons; one with Kerberos acts for the user as Knox does.
 
     Attributes
     ----------
@@ -70,14 +70,14 @@ class Knox:
         The standby's URL, for a gateway that changes to the active one only when the standby does not answer itself.
     """
 
-    def __init__(self, resourcemanager, namenode, user, options=None):
+    def __init__(self, resourcemanager, namenode, user, client=None):
         self.resourcemanager, self.namenode, self.user = resourcemanager, namenode, user
         self.passwords, self.tokens = {"guest": "guest-password"}, {"a.b.c"}
         self.requests = []
         self.login_page = ""
         self.standby = ""
-        self._asserted = "doAs" if options else "user.name"
-        self._client = httpx.Client(**{"trust_env": False, "timeout": 60, "follow_redirects": False, **(options or {})})
+        self._asserted = "doAs" if client else "user.name"
+        self._client = client or httpx.Client(trust_env=False, timeout=60)
         self._encrypted = {}
         self.url = ""
 

@@ -13,7 +13,7 @@ from ..hadoop.gateway import place
 from ..hadoop.security.authentication import Authentication
 from ..hadoop.security.spnego import wants_negotiation
 from ..hadoop.site import Site
-from ..hadoop.transport import client_options, explain_failure, explain_response, is_json, is_redirect, seconds_ahead
+from ..hadoop.transport import explain_failure, explain_response, is_json, is_redirect, open_client, seconds_ahead
 from ..runtime.common.values import parse_json
 
 logger = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ def probe(
     """
     httpx = import_httpx()
     try:
-        with httpx.Client(**client_options(authentication, trusted, site.request_timeout, site.ca_file)) as client:
+        with open_client(authentication, trusted, site.request_timeout, site.ca_file) as client:
             began = time.time()
             response = client.get(place(url, path), params={**authentication.parameters(), **parameters})
             middle = (began + time.time()) / 2

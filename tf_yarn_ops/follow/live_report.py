@@ -13,10 +13,9 @@ from ..hadoop.transport import (
     PAGE_LIMITS,
     RESOURCEMANAGER,
     RedirectRefused,
-    check_hop,
-    client_options,
     explain_401,
     is_json,
+    open_client,
 )
 from ..runtime.common.report import JobReport
 from ..runtime.common.status import APPLICATION_HEADER, read_status
@@ -150,7 +149,7 @@ class LiveReports:
             hosts = {httpx.URL(one).host for one in (*self._addresses, address)}
             rule = {"allowed": lambda url: url.host in hosts and not _leads_elsewhere(url, name)}
             query |= self._authentication.parameters()
-            answer = self._open_client().get(address, params=query, follow_redirects=True, extensions=rule)
+            answer = self._open_client().get(address, params=query, extensions=rule)
         except RedirectRefused:
             self._log_refusal(name)
             return None
@@ -176,11 +175,9 @@ class LiveReports:
     def _open_client(self) -> Any:
         with self._opening:
             if self._client is None:
-                options = client_options(
-                    self._authentication, self._addresses, _TIMEOUT, self._ca_file, limits=PAGE_LIMITS
+                self._client = open_client(
+                    self._authentication, self._addresses, _TIMEOUT, self._ca_file, PAGE_LIMITS, _MAX_HOPS
                 )
-                options["event_hooks"]["request"].append(check_hop)
-                self._client = import_httpx().Client(**options | {"max_redirects": _MAX_HOPS})
             return self._client
 
     def close(self) -> None:

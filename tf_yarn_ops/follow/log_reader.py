@@ -30,7 +30,7 @@ from ..hadoop.fast_import import import_httpx
 from ..hadoop.filesystem import FileSystem
 from ..hadoop.resourcemanager import ENDED
 from ..hadoop.security.authentication import OTHER_USERS, GatewayAuthentication, KerberosAuthentication
-from ..hadoop.transport import FILE_LIMITS, AnswerLimits, check_hop, client_options
+from ..hadoop.transport import FILE_LIMITS, AnswerLimits, open_client
 from ..programs import running_program
 from ..runtime.common.local_job import is_local
 from ..runtime.common.report import JobReport
@@ -474,14 +474,12 @@ class Logs:
                 self._outages[server] = time.monotonic() + OUTAGE_TIME, isinstance(error, httpx.ReadTimeout)
 
     def _client(self, node: str | None, limits: AnswerLimits | None) -> Any:
-        site, httpx, trusted = self._cluster.site, import_httpx(), self._trusted(node)
+        site, trusted = self._cluster.site, self._trusted(node)
         with self._lock:
             if (node, limits) not in self._clients:
-                options = client_options(
-                    self._cluster.authentication, trusted, site.request_timeout, site.ca_file, limits
+                client = open_client(
+                    self._cluster.authentication, trusted, site.request_timeout, site.ca_file, limits, hops=20
                 )
-                options["event_hooks"]["request"].append(check_hop)
-                client = httpx.Client(**options | {"follow_redirects": True})
                 self._clients[node, limits] = self._stack.enter_context(client)
             return self._clients[node, limits]
 

@@ -11,9 +11,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import ClusterUnreachable, KmsUnreachable, TicketMissing
-from .fast_import import import_httpx
 from .security.authentication import Authentication
-from .transport import Addresses, Failover, Service, check_response, client_options, read_json, send_request
+from .transport import Addresses, Failover, Service, check_response, open_client, read_json, send_request
 
 _PATH = "/v1/"
 _SERVICE = Service(
@@ -54,7 +53,7 @@ class KeyServer:
         self._path = split.path.rstrip("/") + _PATH
         self._addresses = Addresses(urls, _SERVICE)
         self._parameters = authentication.parameters()
-        self._client = import_httpx().Client(**client_options(authentication, urls, timeout, ca_file))
+        self._client = open_client(authentication, urls, timeout, ca_file)
 
     def delegation_token(self, renewer: str) -> str:
         """Return the text of a new token for the user of our requests, which ``renewer`` may renew."""

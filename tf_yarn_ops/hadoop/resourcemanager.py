@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 from ..errors import ApplicationNotFound, ClusterUnreachable, CredentialsRefused, SubmissionRejected
 from ..runtime.common.contract import GPU
 from .backend import Backend
-from .fast_import import import_httpx
 from .gateway import from_outside, is_gateway
 from .security.authentication import Authentication
 from .site import SUBMIT_WITH
@@ -25,8 +24,8 @@ from .transport import (
     RestUnavailable,
     UnexpectedAnswer,
     check_response,
-    client_options,
     explain_response,
+    open_client,
     read_items,
     read_json,
     seconds_ahead,
@@ -204,9 +203,7 @@ class ResourceManager(Backend):
     def _http(self) -> Any:
         with self._lock:
             if self._client is None:
-                self._client = import_httpx().Client(
-                    **client_options(self.authentication, self._configured, self._timeout, self._ca_file)
-                )
+                self._client = open_client(self.authentication, self._configured, self._timeout, self._ca_file)
             return self._client
 
     def close(self) -> None:

@@ -581,23 +581,21 @@ def _log_answer(response: "httpx.Response") -> None:
     )
 
 
-def check_hop(request: "httpx.Request") -> None:
-    """Raise RedirectRefused if the request's extension ``allowed``, a function of its URL, denies it; so do redirects.
-
-    A hook of a client: ``event_hooks["request"]``.
-    """
+def _check_hop(request: "httpx.Request") -> None:
+    """Raise RedirectRefused if the request's extension ``allowed``, which its redirects keep, denies its URL."""
     if not request.extensions["allowed"](request.url):
         raise RedirectRefused(f"{address_of(request.url)} is not read: it is not the place of what was requested")
 
 
-def client_options(
+def open_client(
     authentication: Authentication,
     urls: Iterable[str],
     timeout: float,
     ca_file: str | None,
     limits: AnswerLimits | None = DOCUMENT_LIMITS,
-) -> dict[str, Any]:
-    """Return the options of a ``httpx.Client``: deadlines, limits, no proxies, TLS, authentication.
+    hops: int = 0,
+) -> Any:
+    """Return a ``httpx.Client`` with deadlines, limits, TLS and authentication, which uses no proxies.
 
     Parameters
     ----------
@@ -610,6 +608,9 @@ def client_options(
         Certificates (PEM) for https. None: the machine's.
     limits : AnswerLimits or None, optional
         Of each answer. None: no limits, for a log that the caller takes piece by piece. Default: `DOCUMENT_LIMITS`.
+    hops : int, optional
+        How many redirects an answer may lead through. Then each request needs an extension ``allowed``, a function that
+        returns whether a URL may be read; it raises `RedirectRefused` for any other. Default 0.
 
     Raises
     ------
@@ -627,20 +628,21 @@ def client_options(
         )
     except OSError as error:  # ssl.SSLError is one
         raise tls.not_certificates(str(ca_file), error) from error
-    found = {
+    options = {
         "trust_env": False,
         "verify": verify,
         "headers": HEADERS,
-        "follow_redirects": False,
+        "follow_redirects": hops > 0,
+        "max_redirects": hops,
         "timeout": httpx.Timeout(timeout, connect=min(CONNECT_TIMEOUT, timeout)),
-        "event_hooks": {"request": [_note_start], "response": [_log_answer]},
+        "event_hooks": {"request": [_note_start, *([_check_hop] if hops else [])], "response": [_log_answer]},
         **authentication.http_options(urls),
     }
-    if limits is None:
-        return found
-    found["headers"] = HEADERS | _UNCOMPRESSED
-    found["event_hooks"]["response"].append(partial(limit_bytes, size=limits.size))
-    return {**found, "transport": DeadlineTransport(verify, limits.timeouts * timeout)}
+    if limits is not None:
+        options["headers"] = HEADERS | _UNCOMPRESSED
+        options["event_hooks"]["response"].append(partial(limit_bytes, size=limits.size))
+        options["transport"] = DeadlineTransport(verify, limits.timeouts * timeout)
+    return httpx.Client(**options)
 
 
 def send_request(

@@ -38,11 +38,11 @@ from .transport import (
     Failover,
     address_of,
     check_mapped,
-    client_options,
     explain_body,
     explain_failure,
     explain_response,
     is_redirect,
+    open_client,
     refused_login,
     remote_exception,
     send_request,
@@ -88,12 +88,11 @@ class WebHdfs(WebHdfsCalls):
         self, urls: tuple[str, ...], authentication: Authentication, timeout: float, ca_file: str | None = None
     ):
         super().__init__()
-        httpx = import_httpx()
         self._addresses = Addresses(urls, NAMENODE)
         self._parameters = {name.lower(): value for name, value in authentication.parameters().items()}
-        self._client = httpx.Client(**client_options(authentication, urls, timeout, ca_file, FILE_LIMITS))
+        self._client = open_client(authentication, urls, timeout, ca_file, FILE_LIMITS)
         self._client.headers.update(CONTENT_HEADERS)
-        self._slow = httpx.Timeout(timeout * SLOW_DATANODE, connect=min(CONNECT_TIMEOUT, timeout))
+        self._slow = import_httpx().Timeout(timeout * SLOW_DATANODE, connect=min(CONNECT_TIMEOUT, timeout))
 
     status = WebHdfsCalls.find
 

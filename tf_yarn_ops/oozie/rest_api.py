@@ -13,9 +13,8 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from ..errors import ClusterUnreachable, SubmissionRejected
-from ..hadoop.fast_import import import_httpx
 from ..hadoop.security.authentication import Authentication
-from ..hadoop.transport import Addresses, Failover, Service, client_options, explain_response, send_request
+from ..hadoop.transport import Addresses, Failover, Service, explain_response, open_client, send_request
 from ..runtime.common.values import parse_json
 from .packed_job import APP_PATH, COORDINATOR_PATH, WORKFLOW_PATH
 
@@ -90,9 +89,7 @@ class Oozie:
         self._url = url.rstrip("/")
         self._user = user
         self._parameters = authentication.parameters()
-        self._client = import_httpx().Client(
-            **client_options(authentication, [self._url], max(timeout, _LEAST_TIMEOUT), ca_file)
-        )
+        self._client = open_client(authentication, [self._url], max(timeout, _LEAST_TIMEOUT), ca_file)
 
     def close(self) -> None:
         """Close the connections."""
