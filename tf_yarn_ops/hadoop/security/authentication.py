@@ -18,7 +18,19 @@ OTHER_USERS = ("HADOOP_PROXY_USER", "HADOOP_TOKEN_FILE_LOCATION", "KRB5PRINCIPAL
 
 
 @dataclass(frozen=True)
-class SimpleAuthentication:
+class _Login:
+    """Who sends a request, and for whom; services know the login by a proof, so the query does not name it."""
+
+    login: str
+    user: str
+
+    def parameters(self) -> dict[str, str]:
+        """Return the query parameters of a request: the user that the login impersonates, if there is one."""
+        return {"doAs": self.user} if self.user not in ("", self.login) else {}
+
+
+@dataclass(frozen=True)
+class SimpleAuthentication(_Login):
     """Hadoop's ``simple`` authentication.
 
     Parameters
@@ -29,12 +41,11 @@ class SimpleAuthentication:
         The user that the login impersonates; Hadoop's ``proxyuser`` settings have to allow it. Default: ``login``.
     """
 
-    login: str
     user: str = ""
 
     def parameters(self) -> dict[str, str]:
-        """Return the query parameters of a request."""
-        return {"user.name": self.login, **_on_behalf(self.login, self.user)}
+        """Return the query parameters of a request, which name the login."""
+        return {"user.name": self.login, **super().parameters()}
 
     def http_options(self, urls: Iterable[str]) -> dict[str, Any]:
         """Return the options of an httpx client: none."""
@@ -42,7 +53,7 @@ class SimpleAuthentication:
 
 
 @dataclass(frozen=True)
-class KerberosAuthentication:
+class KerberosAuthentication(_Login):
     """Kerberos by SPNEGO: a ticket when a service asks for it, then the cookie that the service sets.
 
     The first request for a ticket opens MIT Kerberos's library.
@@ -57,13 +68,8 @@ class KerberosAuthentication:
         Where the tickets come from. Default: the process's ticket cache.
     """
 
-    login: str
     user: str = ""
     tickets: Tickets = PROCESS_TICKETS
-
-    def parameters(self) -> dict[str, str]:
-        """Return the query parameters of a request. They do not name the login: the ticket proves it."""
-        return _on_behalf(self.login, self.user)
 
     def http_options(self, urls: Iterable[str]) -> dict[str, Any]:
         """Return the options of an httpx client that sends tickets to these addresses and to no other."""
@@ -73,7 +79,7 @@ class KerberosAuthentication:
 
 
 @dataclass(frozen=True)
-class GatewayAuthentication:
+class GatewayAuthentication(_Login):
     """A password or a token for a gateway such as Apache Knox, which names us to the cluster.
 
     Parameters
@@ -86,13 +92,7 @@ class GatewayAuthentication:
         The file with the password or token.
     """
 
-    login: str
-    user: str
     credentials: HttpCredentials
-
-    def parameters(self) -> dict[str, str]:
-        """Return the query parameters of a request. They do not name the login: the gateway does."""
-        return _on_behalf(self.login, self.user)
 
     def http_options(self, urls: Iterable[str]) -> dict[str, Any]:
         """Return the options of an httpx client that logs in at these addresses and at no other."""
@@ -100,7 +100,3 @@ class GatewayAuthentication:
 
 
 Authentication = SimpleAuthentication | KerberosAuthentication | GatewayAuthentication | TokenAuthentication
-
-
-def _on_behalf(login: str, user: str) -> dict[str, str]:
-    return {"doAs": user} if user not in ("", login) else {}
