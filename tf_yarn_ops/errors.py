@@ -235,9 +235,11 @@ class HadoopClientUnfit(SubmissionRejected):
 
     @property
     def hint(self) -> str:
-        if self.http_closed:
-            return "Correct Hadoop's client on this machine, or what closes HTTP, as the message says."
-        return "Correct Hadoop's client on this machine as the message says, or submit over HTTP."
+        return (
+            "Correct Hadoop's client on this machine, or what closes HTTP, as the message says."
+            if self.http_closed
+            else "Correct Hadoop's client on this machine as the message says, or submit over HTTP."
+        )
 
 
 class ApplicationNotFound(TfYarnError, LookupError):

@@ -70,5 +70,8 @@ def _replace_handlers(handler: Any) -> dict[int, Any]:
     """Handle Ctrl-C and TERM with another function, in the thread of signals; return what has handled them."""
     if threading.current_thread() is not threading.main_thread():
         return {}
-    numbers = [number for number in (signal.SIGINT, signal.SIGTERM) if callable(signal.getsignal(number))]
-    return {number: signal.signal(number, handler) for number in numbers}
+    return {
+        number: signal.signal(number, handler)
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if callable(signal.getsignal(number))
+    }

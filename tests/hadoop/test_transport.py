@@ -205,7 +205,7 @@ def test_the_next_address_is_asked_when_the_first_is_down(wire_and_real):
     resourcemanager.info()
     resourcemanager.info()
     assert wire_and_real.count("GET", "/ws/v1/cluster/info") == 2
-    assert resourcemanager.addresses.current() == wire_and_real.url
+    assert resourcemanager.address == wire_and_real.url
 
 
 def test_a_standby_redirects_and_is_not_asked_again(wire_and_real):
@@ -235,7 +235,7 @@ def test_a_standby_that_was_asked_first_leads_to_the_active_one(yarn, known):
         stand_by(standby, yarn.url)
         asker = client(url, *([yarn.url] if known == "both" else []))
         asker.await_active()
-        assert asker.addresses.current() == yarn.url
+        assert asker.address == yarn.url
         asker.submit({"application-id": ID, "application-name": "x", "queue": "default"})
     assert ID in yarn.apps
 

@@ -239,9 +239,11 @@ class Cluster:
     def _authenticate(self, kerberos: bool) -> Authentication:
         if self.site.credentials is not None:
             return GatewayAuthentication(self.login, self.user, self.site.credentials)
-        if kerberos:
-            return KerberosAuthentication(self.login, self.user, self.site.tickets)
-        return SimpleAuthentication(self.login, self.user)
+        return (
+            KerberosAuthentication(self.login, self.user, self.site.tickets)
+            if kerberos
+            else SimpleAuthentication(self.login, self.user)
+        )
 
     def resourcemanager(self, patience: float = CALL_PATIENCE) -> ResourceManager:
         """Return a client of this cluster's ResourceManagers."""
@@ -255,9 +257,8 @@ class Cluster:
 
     def backend(self, patience: float = CALL_PATIENCE) -> Backend:
         """Return what runs the jobs: the ResourceManagers, or this machine."""
-        if self.resourcemanagers[0].startswith(SCHEME):
-            return LocalJobs(self.resourcemanagers[0])
-        return self.resourcemanager(patience)
+        first = self.resourcemanagers[0]
+        return LocalJobs(first) if first.startswith(SCHEME) else self.resourcemanager(patience)
 
     def open_filesystem(self) -> FileSystem:
         """Return a client of the staging directory's file system.

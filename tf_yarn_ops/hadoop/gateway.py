@@ -63,9 +63,7 @@ def topology(address: str) -> str | None:
 
 def tracking_page(address: str, application_id: str) -> str:
     """Return the URL at which an application's own pages are shown; empty for one of this machine."""
-    if address.startswith(SCHEME):
-        return ""
-    return f"{pages(address)}/proxy/{application_id}/"
+    return "" if address.startswith(SCHEME) else f"{pages(address)}/proxy/{application_id}/"
 
 
 def from_outside(application: Mapping[str, Any], address: str) -> dict[str, Any]:

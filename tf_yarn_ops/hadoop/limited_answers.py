@@ -46,8 +46,9 @@ class _DeadlineBackend(httpcore.SyncBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        stream = super().connect_tcp(host, port, timeout, local_address, socket_options)
-        return _DeadlineConnection(stream, self._seconds)
+        return _DeadlineConnection(
+            super().connect_tcp(host, port, timeout, local_address, socket_options), self._seconds
+        )
 
 
 class _DeadlineConnection(httpcore.NetworkStream):

@@ -148,7 +148,7 @@ class ResourceManager(Backend):
     @property
     def address(self) -> str:
         """The address that answered last."""
-        return self.addresses.current()
+        return self.addresses.urls[0]
 
     def prefer(self, address: str) -> None:
         """Send the next request to an address that has answered another client."""
@@ -259,8 +259,9 @@ class ResourceManager(Backend):
 
     def nodes(self) -> list[dict[str, Any]]:
         """Return the nodes that are running now."""
-        document = self._get(f"{CLUSTER_PATH}/nodes", "reading the nodes", params={"states": "RUNNING"})
-        return read_items(document, "nodes", "node")
+        return read_items(
+            self._get(f"{CLUSTER_PATH}/nodes", "reading the nodes", params={"states": "RUNNING"}), "nodes", "node"
+        )
 
     def labels(self) -> Any:
         """Return the JSON of the cluster's node labels."""
@@ -337,7 +338,7 @@ class ResourceManager(Backend):
             if info["haState"] == "STANDBY":
                 # It answers this look by itself; any other one leads to the active ResourceManager.
                 self.request("GET", f"{CLUSTER_PATH}/metrics", patience=max(0.0, until - self._clock()))
-                if is_active(info := self.info()) or is_gateway(self.addresses.current()):
+                if is_active(info := self.info()) or is_gateway(self.address):
                     break
             if self._clock() >= until:
                 break
@@ -551,11 +552,11 @@ def read_activation(info: Mapping[str, Any], addresses: Addresses) -> int:
     ClusterUnreachable
         It is not active.
     """
-    if info.get("haState") == "STANDBY" and is_gateway(addresses.current()):
+    if info.get("haState") == "STANDBY" and is_gateway(addresses.urls[0]):
         return 0
     if not is_active(info):
         raise ClusterUnreachable(
-            f"the ResourceManager at {addresses.current()} is still starting, and recovers its applications"
+            f"the ResourceManager at {addresses.urls[0]} is still starting, and recovers its applications"
             if info["haState"] == "INITIALIZING"
             else f"no ResourceManager is active at {addresses} ({info['haState']})"
         )

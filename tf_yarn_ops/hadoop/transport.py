@@ -161,6 +161,8 @@ class Addresses:
 
     Attributes
     ----------
+    urls : list of str
+        The first one is asked next.
     answering : set of str
         Those that have answered, and have not failed since.
     """
@@ -170,10 +172,6 @@ class Addresses:
         self.service = service
         self.answering: set[str] = set()
         self._lock = threading.Lock()
-
-    def current(self) -> str:
-        """Return the address to ask next."""
-        return self.urls[0]
 
     def prefer(self, url: str) -> None:
         """Put an address first. It may be a new one: a standby ResourceManager names the active one."""
@@ -219,7 +217,7 @@ class Failover:
         self._whys: dict[str, str | Exception] = {}
         self._skipped: list[str] = []
         self._tried: set[str] = set()
-        self.address = addresses.current()
+        self.address = addresses.urls[0]
 
     def place(self, path: str) -> str:
         """Return the URL of a daemon's path at the address to ask next."""
@@ -473,9 +471,8 @@ def explain_401(response: "httpx.Response", service: Service) -> str:
             f"name {who} there if it is yours ({why})"
         )
     login = f"for a gateway such as Knox set {credentials.PASSWORD_FILE} or {credentials.TOKEN_FILE} in site.yaml"
-    if offered:
-        return f"{who} wants a login that is not Kerberos: {offered}; {login} ({why})"
-    return f"{who} wants Kerberos or another login; {login} ({why})"
+    wanted = f"a login that is not Kerberos: {offered}" if offered else "Kerberos or another login"
+    return f"{who} wants {wanted}; {login} ({why})"
 
 
 def _ticket_sent(response: "httpx.Response") -> bool:

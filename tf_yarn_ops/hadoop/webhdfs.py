@@ -138,9 +138,10 @@ class WebHdfs(WebHdfsCalls):
         except ClusterUnreachable as error:
             # A missing ticket has a command of its own.
             raise type(error)(f"{what}: {error}").with_command(error.command) from error
-        leads = operation in CONTENT and is_redirect(response)
-        location = str(response.url.join(response.headers["location"])) if leads else ""
-        return self._checked(what, response, tolerated, location)
+        if operation in CONTENT and is_redirect(response):
+            location = str(response.url.join(response.headers["location"]))
+            return Answer(response.status_code, response.content, address_of(response.url), location)
+        return self._checked(what, response, tolerated)
 
     def _namenodes(self) -> Sequence[str]:
         return self._addresses.urls
@@ -200,12 +201,10 @@ class WebHdfs(WebHdfsCalls):
         )
         return limits
 
-    def _checked(
-        self, what: str, response: "httpx.Response", tolerated: Sequence[str], location: str = ""
-    ) -> Answer | None:
-        """Return a success or a redirect, or None for a tolerated exception; raise an error for any other response."""
-        if response.status_code < 300 or location:
-            return Answer(response.status_code, response.content, address_of(response.url), location)
+    def _checked(self, what: str, response: "httpx.Response", tolerated: Sequence[str]) -> Answer | None:
+        """Return a success, or None for a tolerated exception; raise an error for any other response."""
+        if response.status_code < 300:
+            return Answer(response.status_code, response.content, address_of(response.url))
         name, message = remote_exception(response)
         why = explain_response(response)
         if name in tolerated:

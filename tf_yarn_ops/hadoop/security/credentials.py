@@ -70,9 +70,8 @@ class HttpCredentials:
             The file can't be read, other users can use it, or its content is something else.
         """
         line = self._read()
-        if self.setting == TOKEN_FILE:
-            return _BEARER + line
-        return _BASIC + base64.b64encode(line.encode()).decode()
+        is_token = self.setting == TOKEN_FILE
+        return _BEARER + line if is_token else _BASIC + base64.b64encode(line.encode()).decode()
 
     def login(self) -> str:
         """Return the user in the file; empty if its token names none. The cluster may know another name."""

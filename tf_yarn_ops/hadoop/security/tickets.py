@@ -239,8 +239,7 @@ class Tickets:
             "kinit": f"kinit{at}{whose}",
             "klist": f"klist{at}",
         }
-        is_missing = cause in (_NO_TICKET, _EXPIRED_TICKET)
-        if keytab and is_missing and (useless := keytab_fault(keytab, self.principal)):
+        if keytab and cause in (_NO_TICKET, _EXPIRED_TICKET) and (useless := keytab_fault(keytab, self.principal)):
             return KerberosRefused(useless).with_command(values["klist"])
         crossing = _CROSSING.search(str(error))
         if crossing and cause is _NO_SERVICE and crossing["realm"] != crossing["theirs"]:
