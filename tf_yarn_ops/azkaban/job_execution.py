@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ..errors import Fault, FaultCode
+from ..errors import Fault
 from ..job.spec import MAX_TAGS_USER, JobSpec
 from ..launch.identity import IGNORE, Identity, Run, is_reserved
 from ..validation import check_faults
-from .request import AzkabanRequest
+from .request import AzkabanJobFault, AzkabanRequest
 
 logger = logging.getLogger(__name__)
 
@@ -25,15 +25,6 @@ MAX_TAG = 100
 TAG_PREFIX = "azkaban."
 #: The parameter of the flow that names the past date of an execution.
 BACKFILL_DATE = "ytf.backfill.date"
-
-
-class TagFault(FaultCode):
-    """Fault codes for the tags that a job asks for."""
-
-    RESERVED_TAG = "{tags} would look like a tag of Azkaban's or of another training's identity; choose another tag"
-    TOO_MANY_TAGS = (
-        "{given} given, at most {free} allowed: YARN takes ten, and the others are Azkaban's and the job's identity"
-    )
 
 
 @dataclass(frozen=True)
@@ -172,9 +163,9 @@ def with_tags(job: JobSpec, execution: JobExecution, request: AzkabanRequest) ->
     own = [tag for tag in job.tags if tag not in foreign]
     faults = []
     if foreign:
-        faults.append(Fault(key, TagFault.RESERVED_TAG, {"tags": ", ".join(map(repr, foreign))}))
+        faults.append(Fault(key, AzkabanJobFault.RESERVED_TAG, {"tags": ", ".join(map(repr, foreign))}))
     if len(own) > free:
-        faults.append(Fault(key, TagFault.TOO_MANY_TAGS, {"given": len(own), "free": free}))
+        faults.append(Fault(key, AzkabanJobFault.TOO_MANY_TAGS, {"given": len(own), "free": free}))
     if key != "tony.application.tags":
         check_faults(faults)
     left_out = filter(None, (foreign, own[free:]))

@@ -6,7 +6,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,7 +26,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 class AzkabanJobFault(FaultCode):
-    """Fault codes for the keys of a ``.job``, taken together."""
+    """Fault codes for the keys of a ``.job`` and for their values as texts."""
 
     NO_TASKS = "missing; say which tasks the job has, for example tf.worker.instances=4"
     OTHER_COUNT = "{given}, but another key says {before}; give the number once"
@@ -41,11 +41,10 @@ class AzkabanJobFault(FaultCode):
         "the project, or name a file in HDFS"
     )
     NO_FOLDER = "there is no folder {given} in the project"
-
-
-class PropertyFault(FaultCode):
-    """Fault codes for a value of a ``.job`` as a text."""
-
+    RESERVED_TAG = "{tags} would look like a tag of Azkaban's or of another training's identity; choose another tag"
+    TOO_MANY_TAGS = (
+        "{given} given, at most {free} allowed: YARN takes ten, and the others are Azkaban's and the job's identity"
+    )
     DIFFERENT = "{given} is not what {other} says, {before}; give one of them"
     DIFFERENT_VARIABLE = "its {variable} is not what {other} says; give one of them"
     GARBLED = "{what} is UTF-8 that Azkaban has read as ISO-8859-1; in a .job write {advice}"
@@ -204,9 +203,9 @@ def merge(
         elif not same(there.text, value.text):
             variable = variable_of(name)
             code, values = (
-                (PropertyFault.DIFFERENT, {"given": shown(value.text), "before": shown(there.text)})
+                (AzkabanJobFault.DIFFERENT, {"given": shown(value.text), "before": shown(there.text)})
                 if variable is None
-                else (PropertyFault.DIFFERENT_VARIABLE, {"variable": variable})
+                else (AzkabanJobFault.DIFFERENT_VARIABLE, {"variable": variable})
             )
             faults.append(Fault(value.key, code, {"other": there.key, **values}))
     return merged
@@ -232,9 +231,8 @@ def variable_of(name: str) -> str | None:
     return found.places.get("NAME") if found else None
 
 
-def check_letters(values: Mapping[str, Property]) -> list[Fault]:
-    """Return a fault for each value that has lost characters on its way."""
-    faults = []
+def check_letters(values: Mapping[str, Property]) -> Iterator[Fault]:
+    """Yield a fault for each value that has lost characters on its way."""
     for name, value in values.items():
         variable = variable_of(name)
         what = shown(value.text) if variable is None else f"the value of {variable}"
@@ -244,12 +242,11 @@ def check_letters(values: Mapping[str, Property]) -> list[Fault]:
                 if variable is None
                 else "letters beyond ASCII as \\uXXXX"
             )
-            faults.append(Fault(value.key, PropertyFault.GARBLED, {"what": what, "advice": advice}))
+            yield Fault(value.key, AzkabanJobFault.GARBLED, {"what": what, "advice": advice})
         elif _HALF.search(value.text):
-            faults.append(Fault(value.key, PropertyFault.HALF_A_CHARACTER, {"what": what}))
+            yield Fault(value.key, AzkabanJobFault.HALF_A_CHARACTER, {"what": what})
         elif "\0" in value.text:
-            faults.append(Fault(value.key, PropertyFault.NUL, {"what": what}))
-    return faults
+            yield Fault(value.key, AzkabanJobFault.NUL, {"what": what})
 
 
 def readable(text: str) -> str:
