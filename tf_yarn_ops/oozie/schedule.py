@@ -72,11 +72,6 @@ class Frequency(NamedTuple):
         """Oozie's expression, ``${coord:days(1)}``."""
         return f"${{coord:{self.unit}({self.number})}}"
 
-    @property
-    def minutes(self) -> int:
-        """The shortest length, minutes."""
-        return self.number * {"minutes": 1, "hours": 60, "days": 23 * 60, "months": 28 * 24 * 60}[self.unit]
-
 
 @dataclass(frozen=True)
 class Schedule:
@@ -84,24 +79,20 @@ class Schedule:
 
     Attributes
     ----------
-    cron : str
-        Five fields; empty with a fixed frequency.
+    expression : str
+        The coordinator's attribute ``frequency``: five fields of cron, or Oozie's expression of the fixed frequency.
     frequency : Frequency or None
+        None: cron.
     start, end : str
         UTC, ``2026-11-21T02:00Z``.
     timezone : str
     """
 
-    cron: str
+    expression: str
     frequency: Frequency | None
     start: str
     end: str
     timezone: str
-
-    @property
-    def expression(self) -> str:
-        """The coordinator's attribute ``frequency``."""
-        return self.frequency.expression if self.frequency else self.cron
 
 
 _FREQUENCY = re.compile(r"([1-9][0-9]{0,5})\s*(m|min|minutes?|h|hours?|d|days?|w|weeks?|mo|months?)\Z", re.IGNORECASE)
@@ -133,7 +124,7 @@ def read_schedule(options: Mapping[str, Any], now: datetime, faults: list[Fault]
     start, end = options["start"] or format_time(now), options["end"]
     if end <= start:
         faults.append(Fault("end", ScheduleFault.ENDS_FIRST, {"given": end, "start": start}))
-    return Schedule(cron or "", frequency, start, end, zone)
+    return Schedule(frequency.expression if frequency else cron, frequency, start, end, zone)
 
 
 def read_cron(value: object) -> str:
@@ -193,7 +184,7 @@ def format_time(moment: datetime) -> str:
 
 def find_schedule_warnings(schedule: Schedule, now: datetime) -> Iterator[str]:
     """Yield warnings about a valid schedule that is probably a mistake."""
-    if schedule.frequency and schedule.frequency.minutes < LEAST_MINUTES:
+    if schedule.frequency and schedule.frequency.unit == "minutes" and schedule.frequency.number < LEAST_MINUTES:
         yield (
             f"frequency: Oozie refuses less than {LEAST_MINUTES} minutes, unless the server sets "
             "oozie.service.coord.check.maximum.frequency=false"
