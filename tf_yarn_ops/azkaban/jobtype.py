@@ -41,8 +41,6 @@ from .request import AzkabanRequest, check_sources
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two requests for the application's state.
-JOBTYPE_POLL_INTERVAL = 1.0
 #: Seconds for the answer to the last call, and for its repetitions.
 _HASTE = 2.0
 _IGNORED = "{}: ignored, because a job sets no variables of its launcher; tf.env.NAME sets a variable of its tasks"
@@ -88,7 +86,7 @@ class JobRun:
         self._plugin = plugin
         self._launcher: Launcher | None = None
         self._cluster: Cluster | None = None
-        self._run = EngineRun(self._echo, self._echo, JOBTYPE_POLL_INTERVAL)
+        self._run = EngineRun(self._echo, self._echo)
         self._ending = LimitedEnding(self._stop, self._last_call, self._no_answer)
 
     def __call__(self) -> int:

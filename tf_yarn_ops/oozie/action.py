@@ -40,9 +40,6 @@ from .packed_job import CHILD_IDS, FIRST_OUTPUTS, PACKED_JOB_FILE, values_of
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two requests for the application's state.
-ACTION_POLL_INTERVAL = 1.0
-
 
 class ActionRun:
     """Runs the action once.
@@ -53,15 +50,12 @@ class ActionRun:
         The environment that Oozie's launcher has made.
     interruption : Interruption
         With its handlers installed.
-    folder : Path
-        The working directory of the launcher's container.
     """
 
-    def __init__(self, environ: Mapping[str, str], interruption: Interruption, folder: Path):
+    def __init__(self, environ: Mapping[str, str], interruption: Interruption):
         self._environ = dict(environ)
         self._interruption = interruption
-        self._folder = folder
-        self._run = EngineRun(echo_with_time, self._notify, ACTION_POLL_INTERVAL)
+        self._run = EngineRun(echo_with_time, self._notify)
         self._cluster: Cluster | None = None
         self._ending: ActionEnding | None = None
 
@@ -93,7 +87,7 @@ class ActionRun:
             return self._run.train(launcher, job, launched.identify(listed))
 
     def _read_job(self, values: Mapping[str, str]) -> JobSpec:
-        job = JobSpec.from_dict(fill(read_document(PACKED_JOB_FILE, self._folder), values))
+        job = JobSpec.from_dict(fill(read_document(PACKED_JOB_FILE), values))
         for doubt in find_job_warnings(job):
             echo_with_time(f"warning: {doubt}")
         return with_absolute_sources(job)
@@ -137,7 +131,7 @@ def run_action(environ: Mapping[str, str], interruption: Interruption, outputs: 
     """
     configure_logging(verbose=True)
     try:
-        report, path = ActionRun(environ, interruption, Path.cwd())()
+        report, path = ActionRun(environ, interruption)()
     except Cancelled as error:
         echo_with_time(str(error))
         return Reason.KILLED.exit_code  # as when the wait sees the end before the signal
