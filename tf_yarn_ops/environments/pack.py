@@ -201,9 +201,8 @@ def _find_tool(name: str) -> str:
 
 
 def _describe(python: str | Path) -> dict[str, Any]:
-    program = Path(__file__).with_name("description.py")
-    ran = subprocess.run([python, "-I", program], capture_output=True, text=True, check=True, timeout=300)
-    return dict(json.loads(ran.stdout))
+    command = [python, "-I", Path(__file__).with_name("description.py")]
+    return dict(json.loads(subprocess.run(command, capture_output=True, check=True, timeout=300).stdout))
 
 
 def _fill(stage: Path, source: Path | None, packing: Packing) -> None:

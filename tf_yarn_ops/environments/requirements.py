@@ -65,19 +65,17 @@ def with_built_environment(
     SpecInvalid
         The file is missing, names a folder of this machine, or can't be installed.
     """
+    own = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    cache = Path(folder or os.path.join(own, "tf_yarn_ops", "environments"))
     faults: list[Fault] = []
     built = spec.environments
     for where, environment in spec.environments.items():
         if environment.scheme == "requirements":
             with noting(faults, where):
-                cache, file = Path(folder) if folder else _own_cache(), Path(expand_home(environment.location))
+                file = Path(expand_home(environment.location))
                 built[where] = Environment("archive", str(_build(file, cache, checkpoint)))
     check_faults(faults)
     return spec.with_environments(built)
-
-
-def _own_cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "tf_yarn_ops", "environments")
 
 
 def _build(file: Path, cache: Path, checkpoint: Callable[[], object]) -> Path:
@@ -127,8 +125,8 @@ def _locked(file: Path, checkpoint: Callable[[], object]) -> Iterator[None]:
     except ImportError as error:
         raise invalid(RequirementsFault.NO_LOCK) from error
 
-    lock = os.open(file, os.O_RDONLY | os.O_CREAT, 0o644)  # another user's in a shared cache can be locked too
-    try:
+    # Another user's in a shared cache can be locked too, but not opened for writing.
+    with os.fdopen(os.open(file, os.O_RDONLY | os.O_CREAT, 0o644)) as lock:
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -137,8 +135,6 @@ def _locked(file: Path, checkpoint: Callable[[], object]) -> Iterator[None]:
                 checkpoint()
                 time.sleep(_LOCK_INTERVAL)
         yield
-    finally:
-        os.close(lock)
 
 
 def _delete_unused(cache: Path) -> None:
