@@ -149,8 +149,9 @@ class OozieRequest:
         if self.schedule is None:
             return {}
         named = {name.name: name.expression for name in COORDINATOR_NAMES}
-        function = {False: "dataIn", True: "dataOut"}
-        return named | {one.name: f"${{coord:{function[one.output]}('{one.name}')}}" for one in self.data}
+        return named | {
+            one.name: f"${{coord:{'dataOut' if one.output else 'dataIn'}('{one.name}')}}" for one in self.data
+        }
 
 
 def build_workflow(request: OozieRequest) -> Any:

@@ -161,13 +161,10 @@ def _make(request: OozieRequest, documents: Mapping[str, str], folder: Path) -> 
     for name, text in documents.items():
         (folder / name).write_text(text, encoding="utf-8")
     (folder / LAUNCH).chmod(0o755)
-    names = [*documents]
     for name, source in request.extra.items():
         shutil.copy(source, folder / name)
-        names.append(name)
-    for training in request.trainings:
-        if not training.sources:
-            continue
+    packed = [training for training in request.trainings if training.sources]
+    for training in packed:
         with tempfile.TemporaryDirectory() as gathered:
             for place, source in training.sources.items():
                 link = Path(gathered) / Path(place).relative_to(FILES_FOLDER)
@@ -177,11 +174,10 @@ def _make(request: OozieRequest, documents: Mapping[str, str], folder: Path) -> 
                 else:
                     shutil.copy(source, link)
             pack(Path(gathered), folder / training.archive_file)
-        names.append(training.archive_file)
     if request.has_pex:
         write_pex(folder / PEX)
-        names.append(PEX)
-    return names
+    archives = [training.archive_file for training in packed]
+    return [*documents, *request.extra, *archives, *([PEX] if request.has_pex else [])]
 
 
 def format_oozie_properties(pairs: Mapping[str, str]) -> str:
