@@ -12,7 +12,7 @@ from .console import Console
 def main() -> NoReturn:
     """Run one job. Handle TERM and INT before the slow imports."""
     console = Console()
-    console.install()
+    sys.stdout = sys.stderr = console  # so that no other code fails at a closed pipe
     with Interruption() as interruption:
         code = import_module("tf_yarn_ops.azkaban.jobtype").run_job(console, interruption, sys.argv[1:], os.environ)
     sys.exit(code)

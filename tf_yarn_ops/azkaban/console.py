@@ -6,7 +6,6 @@ Only standard output is used: Azkaban reads the two streams in two threads, whic
 import io
 import os
 import re
-import sys
 from collections.abc import Collection
 
 from ..runtime.common.escaping import escape_controls
@@ -46,10 +45,6 @@ class Console(io.TextIOBase):
     def echo(self, line: str = "") -> None:
         """Write a line."""
         self.write(f"{line}\n")
-
-    def install(self) -> None:
-        """Replace the process's streams, so that no other code fails at a closed pipe."""
-        sys.stdout = sys.stderr = self
 
 
 def tame(line: str, own: Collection[str] = ()) -> str:

@@ -20,11 +20,10 @@ _PREFIXES = ("env.", "ENV.")
 
 def plugin_variables(folder: Path | None) -> dict[str, str]:
     """Return the variables that the administrator gives in the plugin's folder and in the folder of all plugins."""
-    if folder is None:
-        return {}
+    files = (folder.parent / "common.properties", folder / "plugin.properties") if folder else ()
     return {
         name: value
-        for file in (folder.parent / "common.properties", folder / "plugin.properties")
+        for file in files
         if file.is_file()
         for _, name, value in _variables(parse_properties(file.read_bytes()))
     }

@@ -71,7 +71,13 @@ def render(
         The plugin's folder, so that the launcher can tell the administrator's variables from those of a job.
         Default: unknown, and no ``env.*`` property reaches the launcher.
     """
-    command = _command(python, limits, secure, folder)
+    words = [
+        *(python, "-I", "-X", "utf8", "-m", MODULE),
+        *(["--secure"] if secure else []),
+        *(["--limits", limits] if limits else []),
+        *(["--plugin", str(folder)] if folder else []),
+    ]
+    command = " ".join(f'"{word}"' if " " in word else word for word in words)
     texts = {name: (resources.files(__package__) / "plugin" / name).read_text("ascii") for name in JOBTYPE_FILES}
     plugin = texts["plugin.properties"].replace(
         "command=@PYTHON@ -I -X utf8 -m tf_yarn_ops.azkaban\n", format_properties({"command": command}).decode("ascii")
@@ -134,21 +140,6 @@ def write_jobtype(
             _replace(folder / file, content)
             written.append(file)
     return Installed(folder, parse_properties(files["plugin.properties"])["command"], tuple(written), tuple(notes))
-
-
-def _command(python: str, limits: str | None, secure: bool, folder: Path | None) -> str:
-    words = [
-        python,
-        "-I",
-        "-X",
-        "utf8",
-        "-m",
-        MODULE,
-        *(["--secure"] if secure else []),
-        *(["--limits", limits] if limits else []),
-        *(["--plugin", str(folder)] if folder else []),
-    ]
-    return " ".join(f'"{word}"' if " " in word else word for word in words)
 
 
 def _faults(directory: Path, name: str, python: str, limits: str | None) -> list[str]:

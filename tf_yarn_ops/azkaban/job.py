@@ -62,11 +62,10 @@ def read_azkaban_job(
         With every fault, those of `complete` included; the paths are keys of the ``.job``.
     """
     request = _gather(properties, folder, defaults, root)
-    values = request.values
     _read_document(request)
-    found = {name: key for name in values if (key := find_key(name))}
+    found = {name: key for name in request.values if (key := find_key(name))}
     types = _read_types(request, found)
-    request.faults += [unknown_key(value.key, types) for name, value in values.items() if name not in found]
+    request.faults += [unknown_key(value.key, types) for name, value in request.values.items() if name not in found]
     for name, key in found.items():
         _read_value(request, name, key)
     add_program(request, types)
@@ -107,23 +106,26 @@ def _gather(
             values[name] = value
     faults += check_letters(values)
     values = {name: value._replace(text=readable(value.text)) for name, value in values.items()}
-    of_site = frozenset(name for name in defaults if name not in own and name in values)
     return AzkabanRequest(
-        values, folder, root, of_site=of_site, faults=faults, warnings=[tony.warning] if tony.warning else []
+        values,
+        folder,
+        root,
+        of_site=frozenset(name for name in defaults if name not in own and name in values),
+        faults=faults,
+        warnings=[tony.warning] if tony.warning else [],
     )
 
 
 def _build(request: AzkabanRequest) -> JobSpec | None:
     """Build the job. If it has faults, note them and build it without the faulty options; None if that fails too."""
-    options = request.options
     try:
-        return build_job(options, request.document)
+        return build_job(request.options, request.document)
     except SpecInvalid as error:
         request.faults += map(request.with_job_keys, error.faults)
         wrong = {fault.path.partition(".")[0] for fault in error.faults}
     if "restart" in wrong:  # Without it these options are faults.
         wrong |= {"max_restarts", "retry_exit_codes", "fatal_exit_codes"}
-    options = {name: value for name, value in options.items() if name not in wrong}
+    options = {name: value for name, value in request.options.items() if name not in wrong}
     if "task_command" in wrong:
         options["task_command"] = "true"
     with suppress(SpecInvalid):

@@ -9,11 +9,11 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from .. import kinds
 from ..declaration import Part, option
 from ..errors import Fault, FaultCode, SpecInvalid, why_unreadable
+from ..hadoop.site import Site
 from ..job.spec import JobSpec
 from ..validation import (
     ValueFault,
@@ -26,10 +26,8 @@ from ..validation import (
     read_text,
     read_texts,
 )
+from ..yaml_text import load_yaml
 from .keys import find_key, unknown_key
-
-if TYPE_CHECKING:
-    from ..hadoop.site import Site
 
 DEFAULT_PATH = "/etc/tf_yarn_ops/azkaban.yaml"
 
@@ -151,7 +149,7 @@ class Limits(Part):
             return job
         return replace(job, deadlines=replace(job.deadlines, total=self.total_timeout))
 
-    def identify(self, site: "Site") -> "Site":
+    def identify(self, site: Site) -> Site:
         """Return a site with the keytab and the principal of these limits.
 
         A principal alone keeps the site's keytab. A keytab alone drops the site's principal, which it may not have.
@@ -211,8 +209,6 @@ def read_limits(path: str | None = None) -> Limits:
     SpecInvalid
         The file can't be read, has faults, or users other than root and the installing user could have written it.
     """
-    from ..yaml_text import load_yaml
-
     file = Path(path or DEFAULT_PATH)
     if path is None and not file.exists():
         return Limits()
@@ -224,9 +220,8 @@ def read_limits(path: str | None = None) -> Limits:
         except (OSError, UnicodeDecodeError) as error:
             raise invalid(LimitFault.UNREADABLE, error=why_unreadable(error)) from error
         faults: list[Fault] = []
-        value = load_yaml(text, faults).value
         with noting(faults):
-            limits = read_part(Limits)(value)
+            limits = read_part(Limits)(load_yaml(text, faults).value)
         check_faults(faults)
         return limits
     except SpecInvalid as error:
