@@ -263,8 +263,8 @@ class OutputCommit:
         plan, marker = self._plan, "%s/%s" % (self._sealed, SUCCESS_FILE)
         found = walk_files(self._files, self._sealed)
         files = [(name, status.length) for name, status in found if name != SUCCESS_FILE]
-        success = Success(self._application_id, plan.training, plan.generation, report, files)
-        self._write_marker(success._replace(version=self._next_version()))
+        version = self._next_version()
+        self._write_marker(Success(self._application_id, plan.training, plan.generation, report, files, version))
         self._files.delete(marker)  # the program's own
         self._moved(self._marker, marker, lambda: bool(self._success_in(self._sealed)))
 

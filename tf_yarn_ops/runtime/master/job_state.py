@@ -16,7 +16,7 @@ from ..common.frameworks import tf_config
 from ..common.reasons import Reason
 from ..common.report import Round
 from ..common.roles import EVALUATOR, TENSORBOARD
-from ..common.status import FAILED, LOST, RUNNING, STOPPED, SUCCEEDED
+from ..common.status import ALLOCATED, FAILED, LOST, REGISTERED, RUNNING, STOPPED, SUCCEEDED
 from . import lifecycle
 from .containers import Container, LostContainer
 from .curves import Curves
@@ -207,9 +207,9 @@ class JobState:
         )
         if not resumed:
             container = self.known.get(peer.container)
-            self.timeline.registered(
-                peer.task, peer.host, self.lifecycle.round, container.started_at if container else None
-            )
+            if container and container.started_at is not None:
+                self.timeline.note(peer.task, ALLOCATED, at=container.started_at, host=peer.host)
+            self.timeline.note(peer.task, REGISTERED, host=peer.host, round=self.lifecycle.round)
         self._send(peer, "welcome", task=str(peer.task), round=self.lifecycle.round)
         self._resync(peer, message, now)
         return self._take_effects()
@@ -392,7 +392,7 @@ class JobState:
         """Take the new port of an agent that has ended its command for this round."""
         if message["round"] == self.lifecycle.round and 0 < message["port"] < 65536:
             peer.port, peer.running = message["port"], False
-            self.timeline.registered(peer.task, peer.host, self.lifecycle.round)
+            self.timeline.note(peer.task, REGISTERED, host=peer.host, round=self.lifecycle.round)
             self._decide(Registered(peer.task), now)
 
     def _on_exited(self, peer: Peer, message: Mapping[str, Any], now: float) -> None:
@@ -524,9 +524,15 @@ class JobState:
             self._effects.append(Send(peer.connection, kind, fields))
 
     def _send_start(self, peer: Peer, now: float) -> None:
-        delay = round(max(0.0, peer.starts_at - now), 3)
-        task = str(peer.task)
-        self._send(peer, "start", round=peer.round, start=peer.start, task=task, cluster=self.cluster, delay=delay)
+        self._send(
+            peer,
+            "start",
+            round=peer.round,
+            start=peer.start,
+            task=str(peer.task),
+            cluster=self.cluster,
+            delay=round(max(0.0, peer.starts_at - now), 3),
+        )
 
     def _send_renew(self, peer: Peer) -> None:
         self._send(peer, "renew", round=self.lifecycle.round, grace=self.job.deadlines["stop_grace"])

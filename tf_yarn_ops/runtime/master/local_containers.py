@@ -149,8 +149,7 @@ class LocalContainers(Containers):
     async def add_page(self, route: str, target: str, link: str) -> str:
         """Return the URL of a page, which needs no proxy here; the job's own page shows that the job runs."""
         if route == "ytf":
-            now = round(time.time() * 1000)
-            write_application(".", {"state": "RUNNING", "launchTime": now, "trackingUrl": target})
+            write_application(".", {"state": "RUNNING", "launchTime": round(time.time() * 1000), "trackingUrl": target})
         return f"{target}/"
 
     async def shutdown(self, succeeded: bool, diagnostics: str) -> None:

@@ -130,10 +130,8 @@ class ContainerChecks:
         wanted = [one for one in self._state.known.values() if needed(rules, services[one.service].type)]
         requested = [container for container in wanted if container.state in ("WAITING", "REQUESTED")]
         running = [container for container in wanted if container.state == "RUNNING"]
-        for container in requested:
-            self._requested_since.setdefault(container.id, self._checked_at)
-        for container in running:
-            self._running_since.setdefault(container.id, now)
+        self._requested_since = {one.id: self._requested_since.get(one.id, self._checked_at) for one in requested}
+        self._running_since = {one.id: self._running_since.get(one.id, now) for one in running}
         self._checked_at = now
         pending = self._state.missing()
         coming = requested or any(container.id not in self._state.registry.peers for container in running)
@@ -142,9 +140,8 @@ class ContainerChecks:
             self._alone_since = now
         if not pending:
             return None
-        phases = self._state.lifecycle.phases.items()
         trains = self._state.lifecycle.published and any(
-            phase == RUNNING and rules.roles[task.type].awaited for task, phase in phases
+            phase == RUNNING and rules.roles[task.type].awaited for task, phase in self._state.lifecycle.phases.items()
         )
         return (
             (None if trains else self._unallocated(requested, now))

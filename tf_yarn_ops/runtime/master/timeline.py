@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any, Dict, List, Mapping, Optional
 
 from ..common.contract import Job, TaskId
-from ..common.status import ALLOCATED, REGISTERED, REQUESTED, RUNNING, Given, TaskEvent, Usage
+from ..common.status import REQUESTED, RUNNING, Given, TaskEvent, Usage
 
 #: Events that are kept of a task: the first ones and the last ones.
 FIRST, LAST = 4, 36
@@ -66,12 +66,6 @@ class Timeline:
         events.append(TaskEvent(kind, max(at, events[-1].at), **facts))
         if len(events) > FIRST + LAST:
             del events[FIRST]
-
-    def registered(self, task: TaskId, host: str, round_number: int, allocated_at: Optional[float] = None) -> None:
-        """Note a registration, and the allocation before it if its agent is new."""
-        if allocated_at is not None:
-            self.note(task, ALLOCATED, at=allocated_at, host=host)
-        self.note(task, REGISTERED, host=host, round=round_number)
 
     def started(self, task: TaskId, host: str, round_number: int, cause: Optional[str] = None) -> None:
         """Note that a command runs; `cause` says why it was started, unless with the others or after them."""
