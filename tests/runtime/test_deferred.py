@@ -3,10 +3,10 @@
 import pytest
 
 from support.wire import job, registration
-from tf_yarn_ops.job.parts import Deadlines
+from tf_yarn_ops.job.parts import Deadlines, RestartPolicy
 from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.master.deferred import ANSWER_SECONDS, Deferred, DeferredFailures
-from tf_yarn_ops.runtime.master.lifecycle import Exited, rules_of
+from tf_yarn_ops.runtime.master.lifecycle import Exited
 from tf_yarn_ops.runtime.master.registry import Registry
 
 
@@ -19,7 +19,7 @@ def deferring(heartbeat=60.0, **fields):
         peer, _ = registry.admit(registration(container))
         peer.connection, peer.running, peer.last_pong_at = object(), True, 90.0
         peers.append(peer)
-    return DeferredFailures(spec, rules_of(spec)), peers
+    return DeferredFailures(spec), peers
 
 
 def failure(peer, at=100.0):
@@ -92,9 +92,9 @@ def test_wait_ends_by_itself_only_without_a_heartbeat_deadline(heartbeat, due, t
 
 
 def test_failure_does_not_wait_for_a_task_that_is_replaced_alone():
-    spec = job()
-    failures, (ps, worker, other) = deferring()
-    failures._rules = rules_of(spec)._replace(workers_rejoin=True)
+    failures, (ps, worker, other) = deferring(restart=RestartPolicy("task"))
+    spec = failures._job
+    failures._job = spec._replace(types={**spec.types, "chief": spec.types["worker"]})
     failures.defer(failure(other), 100.0)
     answer([ps], 100.0)
     assert list(failures.due([ps, worker, other], 100.1)), "worker:0 has not answered, and can't be the cause"

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tf_yarn_ops.runtime.common.contract import TaskId
+from support import wire
+from tf_yarn_ops.runtime.common.contract import TaskId, TypePlan
 from tf_yarn_ops.runtime.common.frameworks import FRAMEWORKS, TENSORFLOW
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.runtime.common.roles import Role
 from tf_yarn_ops.runtime.master.lifecycle import (
     EARLY_FAILURES,
     EARLY_SECONDS,
@@ -21,7 +21,6 @@ from tf_yarn_ops.runtime.master.lifecycle import (
     Exited,
     Lost,
     Registered,
-    Rules,
     State,
     Verdict,
     decide,
@@ -30,7 +29,7 @@ from tf_yarn_ops.runtime.master.lifecycle import (
     needed,
 )
 
-role_of = FRAMEWORKS[TENSORFLOW].role_of
+JOB, role_of = wire.job(), FRAMEWORKS[TENSORFLOW].role_of
 LOSSES = (Reason.CONTAINER_LOST, Reason.PREEMPTED, Reason.NODE_LOST, Reason.HEARTBEAT_LOST, Reason.OUT_OF_MEMORY)
 
 
@@ -42,21 +41,24 @@ def budget(given):
     return given if isinstance(given, dict) else {"": given}
 
 
-def start(*names, mode="never", success="all_workers", restarts=0, losses=0, harmless=(), **rules):
-    ids = tasks(*names)
-    roles = {task.type: FRAMEWORKS[TENSORFLOW].role_of(task.type) for task in ids}
-    roles |= {name: role._replace(fatal=False) for name, role in roles.items() if name in harmless}
+def start(*names, success="all_workers", restarts=0, losses=0, harmless=(), after=(), **restart):
+    """Return a job with these tasks, which restarts nothing unless `restart` says so, and its first state."""
+    ids, types = tasks(*names), {}
+    for task in ids:
+        in_cluster, awaited, fatal = role_of(task.type)
+        fatal = fatal and task.type not in harmless
+        types[task.type] = TypePlan(1, "x", {}, in_cluster, awaited, fatal, True, after=dict(after).get(task.type, ()))
     return (
-        Rules(roles, success=success, mode=mode, **rules),
+        JOB._replace(types=types, success=success, restart={**JOB.restart, "backoff": 1.0, "mode": "never", **restart}),
         State(dict.fromkeys(ids, PENDING), restarts_left=budget(restarts), losses_left=budget(losses)),
     )
 
 
-def play(rules, state, *events):
+def play(job, state, *events):
     """Return the last state and all actions that were more than nothing."""
     actions = []
     for event in events:
-        state, decision = decide(rules, state, event)
+        state, decision = decide(job, state, event)
         if decision.action != "none":
             actions.append(decision.action)
     return state, actions
@@ -71,12 +73,12 @@ P0, P1 = tasks("prepare:0", "prepare:1")
 
 
 def test_the_spec_is_published_when_the_last_needed_task_has_registered():
-    rules, state = start("ps:0", "worker:0", "tensorboard:0")
-    state, actions = play(rules, state, *registered("worker:0"))
+    job, state = start("ps:0", "worker:0", "tensorboard:0")
+    state, actions = play(job, state, *registered("worker:0"))
     assert (actions, state.phases[W0]) == ([], REGISTERED)
-    state, actions = play(rules, state, *registered("ps:0"))
+    state, actions = play(job, state, *registered("ps:0"))
     assert (actions, state.phases[W0], state.phases[BOARD]) == (["publish"], RUNNING, PENDING)
-    _, actions = play(rules, state, *registered("tensorboard:0"))
+    _, actions = play(job, state, *registered("tensorboard:0"))
     assert actions == ["start"]
 
 
@@ -92,9 +94,9 @@ def test_the_spec_is_published_when_the_last_needed_task_has_registered():
     ],
 )
 def test_exits_that_may_follow_from_the_end_of_another_task(task, code, expected):
-    rules, state = start("worker:0", "worker:1", "ps:0", "tensorboard:0", fatal_exit_codes=(9,))
+    job, state = start("worker:0", "worker:1", "ps:0", "tensorboard:0", fatal_exit_codes=(9,))
     state = state._replace(phases={**dict.fromkeys(state.phases, RUNNING), W1: FAILED})
-    assert may_be_a_consequence(rules, state, Exited(task, code, 1.0)) is expected
+    assert may_be_a_consequence(job, state, Exited(task, code, 1.0)) is expected
 
 
 @pytest.mark.parametrize(
@@ -115,20 +117,20 @@ def test_exits_that_may_follow_from_the_end_of_another_task(task, code, expected
     ],
 )
 def test_the_table_decides(names, success, exits, reason):
-    rules, state = start(*names, success=success)
-    state, _ = play(rules, state, *registered(*names), *(Exited(task, code, 60.0) for task, code in exits))
+    job, state = start(*names, success=success)
+    state, _ = play(job, state, *registered(*names), *(Exited(task, code, 60.0) for task, code in exits))
     assert (state.verdict.reason if state.verdict else None) is reason
 
 
 def test_the_first_failure_is_the_verdict_and_later_ones_are_not():
-    rules, state = start("worker:0", "worker:1")
-    state, actions = play(rules, state, *registered("worker:0", "worker:1"), Exited(W1, 3, 9.0), Exited(W0, 4, 9.0))
+    job, state = start("worker:0", "worker:1")
+    state, actions = play(job, state, *registered("worker:0", "worker:1"), Exited(W1, 3, 9.0), Exited(W0, 4, 9.0))
     assert state.verdict.task == W1
     assert actions == ["publish", "finish"]
 
 
 @pytest.mark.parametrize(
-    "mode, code, rules, action",
+    "mode, code, codes, action",
     [
         ("task", 1, {}, "start"),
         ("cluster", 1, {}, "restart"),
@@ -138,22 +140,22 @@ def test_the_first_failure_is_the_verdict_and_later_ones_are_not():
         ("cluster", 2, {"fatal_exit_codes": (2,)}, "finish"),
     ],
 )
-def test_a_failure_is_forgiven_as_mode_and_codes_say(mode, code, rules, action):
-    rules, state = start("worker:0", "worker:1", mode=mode, restarts=1, **rules)
-    _, actions = play(rules, state, *registered("worker:0", "worker:1"), Exited(W0, code, 60.0))
+def test_a_failure_is_forgiven_as_mode_and_codes_say(mode, code, codes, action):
+    job, state = start("worker:0", "worker:1", mode=mode, restarts=1, **codes)
+    _, actions = play(job, state, *registered("worker:0", "worker:1"), Exited(W0, code, 60.0))
     assert actions[-1] == action
 
 
 @pytest.mark.parametrize("mode", ["task", "cluster"])
 def test_task_leaves_the_node_on_which_tasks_failed_too_often(mode):
-    rules, state = start("worker:0", "worker:1", mode=mode, restarts=9, exclude_node_after=2)
-    state, _ = play(rules, state, *registered("worker:0", "worker:1"))
-    state, decision = decide(rules, state, Exited(W0, 1, 1.0, node="a:8042"))
-    assert (decision.replaced_task, excluded_nodes(rules, state)) == (None, {})
-    state, _ = play(rules, state, *registered("worker:0", "worker:1"))
-    state, decision = decide(rules, state, Exited(W1, 1, 1.0, node="a:8042"))
+    job, state = start("worker:0", "worker:1", mode=mode, restarts=9, exclude_node_after=2)
+    state, _ = play(job, state, *registered("worker:0", "worker:1"))
+    state, decision = decide(job, state, Exited(W0, 1, 1.0, node="a:8042"))
+    assert (decision.replaced_task, excluded_nodes(job, state)) == (None, {})
+    state, _ = play(job, state, *registered("worker:0", "worker:1"))
+    state, decision = decide(job, state, Exited(W1, 1, 1.0, node="a:8042"))
     assert (decision.action, decision.replaced_task, state.phases[W1]) == ("restart", W1, LOST)
-    assert {node: str(why) for node, why in excluded_nodes(rules, state).items()} == {
+    assert {node: str(why) for node, why in excluded_nodes(job, state).items()} == {
         "a:8042": "2 failures, the last: worker:1 failed with exit code 1"
     }
     assert state.quick_failures[W1 if mode == "task" else None] == 0, "a failure at once is no sign for the next node"
@@ -164,16 +166,16 @@ def test_task_leaves_the_node_on_which_tasks_failed_too_often(mode):
 )
 def test_lost_worker_that_rejoins_is_replaced_alone(lost, actions):
     names = ("chief:0", "ps:0", "worker:0")
-    rules, state = start(*names, mode="task", losses=1, workers_rejoin=True)
+    job, state = start(*names, mode="task", losses=1)
     loss = Lost(TaskId.parse(lost), Reason.CONTAINER_LOST, "gone")
-    assert play(rules, state, *registered(*names), loss, *registered(*names))[1] == actions
+    assert play(job, state, *registered(*names), loss, *registered(*names))[1] == actions
 
 
 def test_evaluator_leaves_an_excluded_node_alone():
-    rules, state = start("worker:0", "evaluator:0", mode="task", restarts=9, exclude_node_after=1)
-    state, actions = play(rules, state, *registered("worker:0", "evaluator:0"), Exited(EVALUATOR, 1, 60.0, node="a:1"))
+    job, state = start("worker:0", "evaluator:0", mode="task", restarts=9, exclude_node_after=1)
+    state, actions = play(job, state, *registered("worker:0", "evaluator:0"), Exited(EVALUATOR, 1, 60.0, node="a:1"))
     assert (actions, state.phases[EVALUATOR]) == (["publish"], LOST)
-    assert play(rules, state, *registered("evaluator:0"))[1] == ["start"]
+    assert play(job, state, *registered("evaluator:0"))[1] == ["start"]
 
 
 @pytest.mark.parametrize(
@@ -186,48 +188,48 @@ def test_evaluator_leaves_an_excluded_node_alone():
     ],
 )
 def test_losses_count_for_a_node_unless_yarn_took_the_container(reason, counted):
-    rules, state = start("worker:0", losses=9, exclude_node_after=1)
-    state, _ = play(rules, state, *registered("worker:0"), Lost(W0, reason, "gone", "a:1"))
-    assert ("a:1" in excluded_nodes(rules, state)) is counted
+    job, state = start("worker:0", losses=9, exclude_node_after=1)
+    state, _ = play(job, state, *registered("worker:0"), Lost(W0, reason, "gone", "a:1"))
+    assert ("a:1" in excluded_nodes(job, state)) is counted
 
 
 def test_node_of_the_latest_failure_is_the_last_excluded_one():
-    rules, state = start("worker:0", losses=9, exclude_node_after=1)
-    state, _ = play(rules, state, *(Lost(W0, Reason.CONTAINER_LOST, "gone", node) for node in ("a:1", "b:1", "a:1")))
-    assert [*excluded_nodes(rules, state)] == ["b:1", "a:1"]
+    job, state = start("worker:0", losses=9, exclude_node_after=1)
+    state, _ = play(job, state, *(Lost(W0, Reason.CONTAINER_LOST, "gone", node) for node in ("a:1", "b:1", "a:1")))
+    assert [*excluded_nodes(job, state)] == ["b:1", "a:1"]
 
 
 def test_back_off_doubles_and_has_a_limit():
-    rules, state = start("worker:0", mode="task", restarts=20, backoff=2.0)
-    state, _ = play(rules, state, *registered("worker:0"))
+    job, state = start("worker:0", mode="task", restarts=20, backoff=2.0)
+    state, _ = play(job, state, *registered("worker:0"))
     delays = []
     for _ in range(10):
-        state, decision = decide(rules, state, Exited(W0, 1, 60.0))
+        state, decision = decide(job, state, Exited(W0, 1, 60.0))
         delays.append(decision.delay)
     assert delays == [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 300.0, 300.0]
 
 
 def test_a_job_fails_when_its_restarts_are_used_up():
-    rules, state = start("worker:0", mode="task", restarts=2)
-    state, _ = play(rules, state, *registered("worker:0"), Exited(W0, 1, 60.0), Exited(W0, 1, 60.0))
+    job, state = start("worker:0", mode="task", restarts=2)
+    state, _ = play(job, state, *registered("worker:0"), Exited(W0, 1, 60.0), Exited(W0, 1, 60.0))
     assert state.verdict is None
-    state, _ = play(rules, state, Exited(W0, 1, 60.0))
+    state, _ = play(job, state, Exited(W0, 1, 60.0))
     assert state.verdict.message == "worker:0 failed with exit code 1; no restarts are left"
 
 
 def test_quick_failures_of_several_tasks_count_separately():
     names = [f"worker:{n}" for n in range(4)]
-    rules, state = start(*names, mode="task", restarts=50)
-    state, _ = play(rules, state, *registered(*names), *(Exited(task, 1, 1.0) for task in tasks(*names)))
+    job, state = start(*names, mode="task", restarts=50)
+    state, _ = play(job, state, *registered(*names), *(Exited(task, 1, 1.0) for task in tasks(*names)))
     assert state.verdict is None
-    state, _ = play(rules, state, Exited(W0, 1, 1.0), Exited(W0, 1, 1.0))
+    state, _ = play(job, state, Exited(W0, 1, 1.0), Exited(W0, 1, 1.0))
     assert "3 times in a row" in state.verdict.message
 
 
 def test_a_cluster_restart_waits_for_every_task_again():
-    rules, state = start("worker:0", "worker:1", mode="cluster", restarts=1)
+    job, state = start("worker:0", "worker:1", mode="cluster", restarts=1)
     state, actions = play(
-        rules,
+        job,
         state,
         *registered("worker:0", "worker:1"),
         Exited(W0, 0, 60.0),
@@ -235,24 +237,24 @@ def test_a_cluster_restart_waits_for_every_task_again():
         *registered("worker:1"),
     )
     assert (actions, state.round) == (["publish", "restart"], 2)
-    state, actions = play(rules, state, *registered("worker:0"))
+    state, actions = play(job, state, *registered("worker:0"))
     assert actions == ["publish"]
 
 
 @pytest.mark.parametrize("reason", LOSSES[:4])
 def test_a_lost_container_restarts_the_cluster_until_the_budget_is_spent(reason):
-    rules, state = start("worker:0", "worker:1", losses=1)
-    state, actions = play(rules, state, *registered("worker:0", "worker:1"), Lost(W0, reason, "gone"))
+    job, state = start("worker:0", "worker:1", losses=1)
+    state, actions = play(job, state, *registered("worker:0", "worker:1"), Lost(W0, reason, "gone"))
     assert (actions, state.phases[W0], state.phases[W1]) == (["publish", "restart"], LOST, PENDING)
-    state, actions = play(rules, state, *registered("worker:0", "worker:1"), Lost(W1, reason, "gone again"))
+    state, actions = play(job, state, *registered("worker:0", "worker:1"), Lost(W1, reason, "gone again"))
     assert actions == ["publish", "finish"]
     assert (state.verdict.reason, state.verdict.task) == (reason, W1)
 
 
 def test_a_lost_evaluator_is_started_alone():
-    rules, state = start("worker:0", "evaluator:0", losses=1)
+    job, state = start("worker:0", "evaluator:0", losses=1)
     state, actions = play(
-        rules,
+        job,
         state,
         *registered("worker:0", "evaluator:0"),
         Lost(EVALUATOR, Reason.NODE_LOST, "gone"),
@@ -262,71 +264,72 @@ def test_a_lost_evaluator_is_started_alone():
 
 
 def test_containers_lost_before_they_call_use_up_the_budget_too():
-    rules, state = start("worker:0", losses=2)
+    job, state = start("worker:0", losses=2)
     gone = Lost(W0, Reason.CONTAINER_LOST, "no python")
-    state, actions = play(rules, state, gone, gone)
+    state, actions = play(job, state, gone, gone)
     assert (actions, state.losses_left) == ([], {"": 0})
-    state, actions = play(rules, state, gone)
+    state, actions = play(job, state, gone)
     assert actions == ["finish"]
 
 
 def test_a_lost_ps_may_end_a_job_that_loses_workers():
-    rules, state = start("worker:0", "ps:0", losses={"": 2, "ps": 0})
+    job, state = start("worker:0", "ps:0", losses={"": 2, "ps": 0})
     both = registered("worker:0", "ps:0")
-    state, actions = play(rules, state, *both, Lost(W0, Reason.NODE_LOST, "gone"), *both)
+    state, actions = play(job, state, *both, Lost(W0, Reason.NODE_LOST, "gone"), *both)
     assert (actions, state.losses_left) == (["publish", "restart", "publish"], {"": 1, "ps": 0})
-    state, _ = play(rules, state, Lost(PS, Reason.NODE_LOST, "gone"))
+    state, _ = play(job, state, Lost(PS, Reason.NODE_LOST, "gone"))
     assert state.verdict == (Reason.NODE_LOST, "ps:0 was lost: gone; ps may lose no more containers", PS)
 
 
 def test_a_type_with_a_budget_spends_only_its_own():
-    rules, state = start("worker:0", "ps:0", mode="task", restarts={"": 0, "worker": 1})
-    state, actions = play(rules, state, *registered("worker:0", "ps:0"), Exited(W0, 1, 60))
+    job, state = start("worker:0", "ps:0", mode="task", restarts={"": 0, "worker": 1})
+    state, actions = play(job, state, *registered("worker:0", "ps:0"), Exited(W0, 1, 60))
     assert (actions, state.restarts_left) == (["publish", "start"], {"": 0, "worker": 0})
-    over, _ = play(rules, state, Exited(W0, 1, 60))
+    over, _ = play(job, state, Exited(W0, 1, 60))
     assert over.verdict.message == "worker:0 failed with exit code 1; worker has no restarts left"
-    over, _ = play(rules, state, Exited(PS, 1, 60))
+    over, _ = play(job, state, Exited(PS, 1, 60))
     assert over.verdict.task == PS
 
 
 def test_a_type_starts_when_the_types_before_it_have_succeeded():
     names = ("prepare:0", "prepare:1", "worker:0")
-    rules, state = start(*names, after={"worker": ("prepare",)})
-    state, actions = play(rules, state, *registered(*names))
+    job, state = start(*names, after={"worker": ("prepare",)})
+    state, actions = play(job, state, *registered(*names))
     assert (actions, state.phases[W0]) == (["publish"], REGISTERED)
-    state, actions = play(rules, state, Exited(P0, 0, 60))
+    state, actions = play(job, state, Exited(P0, 0, 60))
     assert (actions, state.phases[W0]) == ([], REGISTERED)
-    state, decision = decide(rules, state, Exited(P1, 0, 60))
+    state, decision = decide(job, state, Exited(P1, 0, 60))
     assert (decision, state.phases[W0]) == (Decision("release", released=(W0,)), RUNNING)
-    state, actions = play(rules, state, Exited(W0, 0, 60))
+    state, actions = play(job, state, Exited(W0, 0, 60))
     assert (actions, state.verdict.reason) == (["finish"], Reason.SUCCEEDED)
 
 
 def test_what_comes_first_fails_the_job_and_runs_once():
     names = ("prepare:0", "worker:0")
-    rules, state = start(*names, mode="cluster", restarts=2, losses=1, after={"worker": ("prepare",)})
-    prepared, _ = play(rules, state, *registered(*names), Exited(P0, 0, 60))
-    again, actions = play(rules, prepared, Exited(W0, 1, 60), *registered(*names))
+    job, state = start(*names, mode="cluster", restarts=2, losses=1, after={"worker": ("prepare",)})
+    prepared, _ = play(job, state, *registered(*names), Exited(P0, 0, 60))
+    again, actions = play(job, prepared, Exited(W0, 1, 60), *registered(*names))
     assert (actions, again.phases) == (["restart", "publish"], {P0: SUCCEEDED, W0: RUNNING})
-    failed, actions = play(rules, state, *registered(*names), Exited(P0, 1, 60), *registered(*names))
+    failed, actions = play(job, state, *registered(*names), Exited(P0, 1, 60), *registered(*names))
     assert (actions, failed.phases) == (["publish", "restart", "publish"], {P0: RUNNING, W0: REGISTERED})
-    lost, actions = play(rules, state, *registered(*names), Lost(W0, Reason.NODE_LOST, "gone"), *registered(*names))
+    lost, actions = play(job, state, *registered(*names), Lost(W0, Reason.NODE_LOST, "gone"), *registered(*names))
     assert (actions, lost.phases) == (["publish", "restart", "publish"], {P0: RUNNING, W0: REGISTERED})
-    ended, _ = play(rules._replace(mode="never"), state, *registered(*names), Exited(P0, 1, 60))
+    job = job._replace(restart={**job.restart, "mode": "never"})
+    ended, _ = play(job, state, *registered(*names), Exited(P0, 1, 60))
     assert (ended.verdict.reason, ended.verdict.task) == (Reason.TASK_FAILED, P0)
 
 
 def test_memory_kills_are_not_retried():
-    rules, state = start("worker:0", mode="cluster", restarts=3, losses=3)
-    state, _ = play(rules, state, *registered("worker:0"), Lost(W0, Reason.OUT_OF_MEMORY, "2 GB of 1 GB"))
+    job, state = start("worker:0", mode="cluster", restarts=3, losses=3)
+    state, _ = play(job, state, *registered("worker:0"), Lost(W0, Reason.OUT_OF_MEMORY, "2 GB of 1 GB"))
     assert state.verdict.reason is Reason.OUT_OF_MEMORY
 
 
 def test_tensorboard_without_memory_fails_and_a_lost_one_is_replaced():
-    rules, state = start("worker:0", "tensorboard:0")
-    state, _ = play(rules, state, *registered("worker:0", "tensorboard:0"), Lost(BOARD, Reason.NODE_LOST, "gone"))
+    job, state = start("worker:0", "tensorboard:0")
+    state, _ = play(job, state, *registered("worker:0", "tensorboard:0"), Lost(BOARD, Reason.NODE_LOST, "gone"))
     state, actions = play(
-        rules,
+        job,
         state,
         *registered("tensorboard:0"),
         Lost(BOARD, Reason.OUT_OF_MEMORY, "2 GB of 1 GB"),
@@ -349,14 +352,14 @@ def test_tensorboard_without_memory_fails_and_a_lost_one_is_replaced():
 )  # fmt: skip
 def test_failures_that_are_not_fatal_end_no_job_and_hold_up_none(names, success, ends, message, memory):
     """Whether a program fails or YARN ends it for its memory; without any success the job fails."""
-    rules, state = start(*names, success=success, harmless=("worker", "evaluator", "chief"))
+    job, state = start(*names, success=success, harmless=("worker", "evaluator", "chief"))
     events = [
         Lost(task, Reason.OUT_OF_MEMORY, "2 GB of 1 GB") if code and memory else Exited(task, code, 60.0)
         for task, code in ends
     ]
-    state, _ = play(rules, state, *registered(*names), *events[:-1])
+    state, _ = play(job, state, *registered(*names), *events[:-1])
     assert state.verdict is None
-    state, actions = play(rules, state, events[-1])
+    state, actions = play(job, state, events[-1])
     assert actions == ["finish"]
     if message:
         assert (state.verdict.reason, message in state.verdict.message) == (Reason.SUCCEEDED, True), state.verdict
@@ -383,7 +386,7 @@ budgets = st.fixed_dictionaries({"": st.integers(0, 3)}, optional={"worker": st.
 def histories(draw):
     names = draw(jobs)
     mode = draw(modes)
-    rules, state = start(
+    job, state = start(
         *names,
         mode=mode,
         restarts=draw(budgets) if mode != "never" else 0,
@@ -410,18 +413,18 @@ def histories(draw):
             max_size=60,
         )
     )
-    return rules, state, events
+    return job, state, events
 
 
-def forgiveness_is_spent(rules, before, event):
+def forgiveness_is_spent(job, before, event):
     """Whether nothing allowed another try: not the mode, not the codes, not the budget, or three quick ones in a row."""
-    whose = event.task if rules.mode == "task" else None
+    whose = event.task if job.restart["mode"] == "task" else None
     return (
-        rules.mode == "never"
+        job.restart["mode"] == "never"
         or event.reason is Reason.OUT_OF_MEMORY
-        or event.code in rules.fatal_exit_codes
+        or event.code in job.restart["fatal_exit_codes"]
         or not before.restarts_left.get(event.task.type, before.restarts_left[""])
-        or (bool(rules.retry_exit_codes) and event.code not in rules.retry_exit_codes)
+        or (bool(job.restart["retry_exit_codes"]) and event.code not in job.restart["retry_exit_codes"])
         or (event.seconds < 10 and before.quick_failures.get(whose, 0) >= 2)
     )
 
@@ -430,16 +433,17 @@ def forgiveness_is_spent(rules, before, event):
 @settings(max_examples=500)
 @given(histories())
 def test_laws_of_every_history(history):
-    rules, state, events = history
+    job, state, events = history
+    waits = any(plan.after for plan in job.types.values())
     codes = {}  # what the commands that ran last ended with, by our own record
     finishes = 0
     for event in events:
         before = state
-        state, decision = decide(rules, state, event)
+        state, decision = decide(job, state, event)
         if isinstance(event, Exited) and before.phases.get(event.task) == RUNNING and not before.verdict:
             codes[event.task] = event.code
         if decision.action == "restart":
-            codes = {task: code for task, code in codes.items() if rules.after and task.type == "custom" and code == 0}
+            codes = {task: code for task, code in codes.items() if waits and task.type == "custom" and code == 0}
         elif decision.action == "start":
             codes.pop(decision.task, None)
         assert min(*state.restarts_left.values(), *state.losses_left.values()) >= 0, "no budget below zero"
@@ -450,32 +454,32 @@ def test_laws_of_every_history(history):
         finishes += decision.action == "finish"
         assert (decision.action == "finish") == (state.verdict is not None)
         if decision.action == "publish":
-            started = {RUNNING, SUCCEEDED, REGISTERED} if rules.after else {RUNNING}
-            assert {phase for task, phase in state.phases.items() if needed(rules, task.type)} <= started
+            started = {RUNNING, SUCCEEDED, REGISTERED} if waits else {RUNNING}
+            assert {phase for task, phase in state.phases.items() if needed(job, task.type)} <= started
         if decision.action == "start":
             assert state.phases[decision.task] == RUNNING and state.published
         if state.verdict is None:
             assert decision.action != "none" or not (
-                isinstance(event, Exited) and codes.get(event.task) and rules.roles[event.task.type].fatal
+                isinstance(event, Exited) and codes.get(event.task) and job.types[event.task.type].fatal
             ), "no failure is passed over"
             continue
-        awaited = [task for task in state.phases if rules.roles[task.type].awaited]
+        awaited = [task for task in state.phases if job.types[task.type].awaited]
         if state.verdict.reason is Reason.SUCCEEDED:
-            assert not any(code and rules.roles[task.type].fatal for task, code in codes.items()), (
+            assert not any(code and job.types[task.type].fatal for task, code in codes.items()), (
                 "no success with a failed fatal task"
             )
-            awaited = {CHIEF} if rules.success == "chief" else set(awaited)
+            awaited = {CHIEF} if job.success == "chief" else set(awaited)
             assert {state.phases[task] for task in awaited} <= {SUCCEEDED, FAILED}, "none while an awaited task runs"
             assert any(codes.get(task) == 0 for task in awaited), "no success without one of an awaited task"
         elif isinstance(event, Exited):
             assert event.code and before.phases[event.task] == RUNNING, "only a command that runs fails a job"
             assert (state.verdict.reason, state.verdict.task) == (event.reason, event.task)
-            if rules.roles[event.task.type].fatal:
-                assert forgiveness_is_spent(rules, before, event)
+            if job.types[event.task.type].fatal:
+                assert forgiveness_is_spent(job, before, event)
             else:
                 assert SUCCEEDED not in {state.phases[task] for task in awaited}, "only where none has succeeded"
         elif isinstance(event, Lost):
-            assert before.phases[event.task] not in (SUCCEEDED, FAILED) and needed(rules, event.task.type), (
+            assert before.phases[event.task] not in (SUCCEEDED, FAILED) and needed(job, event.task.type), (
                 "only the loss of what is needed fails a job"
             )
             assert (state.verdict.reason, state.verdict.task) == (event.reason, event.task)
@@ -489,34 +493,35 @@ def test_laws_of_every_history(history):
 @settings(max_examples=200)
 @given(jobs, st.randoms(use_true_random=False))
 def test_whatever_the_order_a_job_without_faults_succeeds(names, random):
-    rules, state = start(*names)
+    job, state = start(*names)
     order = registered(*names)
     random.shuffle(order)
-    state, _ = play(rules, state, *order)
+    state, _ = play(job, state, *order)
     assert state.published
-    exits = [Exited(task, 0, 60.0) for task in state.phases if rules.roles[task.type].awaited]
+    exits = [Exited(task, 0, 60.0) for task in state.phases if job.types[task.type].awaited]
     random.shuffle(exits)
-    state, actions = play(rules, state, *exits)
+    state, actions = play(job, state, *exits)
     assert state.verdict.reason is Reason.SUCCEEDED and actions == ["finish"]
 
 
 def test_failure_after_quick_seconds_is_not_quick():
-    rules, state = start("worker:0", mode="task", restarts=9)
-    state, _ = play(rules, state, *registered("worker:0"))
+    job, state = start("worker:0", mode="task", restarts=9)
+    state, _ = play(job, state, *registered("worker:0"))
     for _ in range(EARLY_FAILURES):
-        state, decision = decide(rules, state, Exited(W0, 1, EARLY_SECONDS))
+        state, decision = decide(job, state, Exited(W0, 1, EARLY_SECONDS))
     assert decision.action == "start"
 
 
-@pytest.mark.parametrize("role", [Role(True, False, False), Role(False, True, False), Role(False, False, True)])
-def test_spec_waits_for_a_task_of_one_duty(role):
-    assert needed(Rules({"worker": role}), "worker")
-    assert not needed(Rules({"worker": Role(False, False, False)}), "worker")
+@pytest.mark.parametrize("duty", ["in_cluster", "awaited", "fatal", None])
+def test_spec_waits_for_a_task_of_one_duty(duty):
+    none = JOB.types["worker"]._replace(in_cluster=False, awaited=False, fatal=False)
+    job = JOB._replace(types={"worker": none._replace(**{duty: True}) if duty else none})
+    assert needed(job, "worker") is (duty is not None)
 
 
 def test_container_of_a_failed_task_may_go():
-    rules, state = start("worker:0", "tensorboard:0", losses=0)
-    state, _ = play(rules, state, *registered("worker:0", "tensorboard:0"), Exited(BOARD, 1, 60.0))
+    job, state = start("worker:0", "tensorboard:0", losses=0)
+    state, _ = play(job, state, *registered("worker:0", "tensorboard:0"), Exited(BOARD, 1, 60.0))
     assert state.phases[BOARD] == FAILED
-    state, _ = play(rules, state, Lost(BOARD, Reason.CONTAINER_LOST, "gone"))
+    state, _ = play(job, state, Lost(BOARD, Reason.CONTAINER_LOST, "gone"))
     assert state.phases[BOARD] == FAILED

@@ -74,7 +74,9 @@ class AgentServer:
             if message["type"] != "register":
                 raise Refused("the first message is not a registration")
             # A container that was known before it ran has no node yet, without which no failure of it would count.
-            if container not in state.known or (state.rules.exclude_node_after and not state.node_of(container)):
+            if container not in state.known or (
+                state.job.restart["exclude_node_after"] and not state.node_of(container)
+            ):
                 await self._poll()
             if container not in state.known or state.known[container].state in FINISHED:
                 raise Refused(f"Skein knows no live container {container!r}")

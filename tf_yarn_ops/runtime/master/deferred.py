@@ -8,7 +8,7 @@ drops what still waits.
 from typing import Any, Collection, Iterator, List, Mapping, NamedTuple
 
 from ..common.contract import Job
-from .lifecycle import Exited, Rules, starts_alone
+from .lifecycle import Exited, starts_alone
 from .registry import Peer
 
 #: Seconds for an answer where no other deadline bounds the wait. Of Skein: why a container ended, after its agent
@@ -32,16 +32,15 @@ class DeferredFailures:
     Parameters
     ----------
     job : Job
-    rules : Rules
 
     Attributes
     ----------
     waiting : list of Deferred
     """
 
-    def __init__(self, job: Job, rules: Rules):
+    def __init__(self, job: Job):
         self.waiting: List[Deferred] = []
-        self._heartbeat, self._rules = job.deadlines["heartbeat"], rules
+        self._job = job
         self._pinged_at = 0.0
 
     def defer(self, failure: Deferred, now: float) -> bool:
@@ -68,10 +67,10 @@ class DeferredFailures:
         The heartbeat's deadline bounds the wait; where there is none, `ANSWER_SECONDS` do. An agent whose container
         YARN ends (``terminated``) is awaited until it is lost.
         """
-        may_answer = self._heartbeat or now - self._pinged_at <= ANSWER_SECONDS
+        may_answer = self._job.deadlines["heartbeat"] or now - self._pinged_at <= ANSWER_SECONDS
         return any(
             peer.running
-            and not starts_alone(self._rules, peer.task)
+            and not starts_alone(self._job, peer.task)
             and (peer.terminated or (may_answer and (peer.connection is None or peer.last_pong_at < self._pinged_at)))
             for peer in peers
         )

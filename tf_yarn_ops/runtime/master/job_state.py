@@ -100,13 +100,13 @@ class JobState:
     """
 
     def __init__(self, job: Job, application_id: str, now: float):
-        self.job, self.application_id, self.rules = job, application_id, lifecycle.rules_of(job)
+        self.job, self.application_id = job, application_id
         self.lifecycle = lifecycle.initial_state(job)
         self.registry = Registry(job)
         self.known: Dict[str, Container] = {}
         self.to_replace: List[Container] = []
         self.given_up: Set[str] = set()
-        self.deferred = DeferredFailures(job, self.rules)
+        self.deferred = DeferredFailures(job)
         self.began, self.started_at = now, time.time()
         self.finished_at: Optional[float] = None
         self.published_at: Optional[float] = None
@@ -147,12 +147,12 @@ class JobState:
     @property
     def excluded(self) -> Dict[str, NodeFailures]:
         """The nodes of which no new container is taken, by their addresses."""
-        return lifecycle.excluded_nodes(self.rules, self.lifecycle)
+        return lifecycle.excluded_nodes(self.job, self.lifecycle)
 
     @property
     def progress(self) -> float:
         """The share of the awaited tasks that have succeeded, 0 to 1."""
-        awaited = [phase for task, phase in self.lifecycle.phases.items() if self.rules.roles[task.type].awaited]
+        awaited = [phase for task, phase in self.lifecycle.phases.items() if self.job.types[task.type].awaited]
         return awaited.count(SUCCEEDED) / len(awaited) if awaited else 0.0
 
     def idle_seconds(self, now: float) -> float:
@@ -174,7 +174,7 @@ class JobState:
 
     def missing(self) -> List[TaskId]:
         """Return the tasks that are missing, as `lifecycle.missing` names them."""
-        return lifecycle.missing(self.rules, self.lifecycle)
+        return lifecycle.missing(self.job, self.lifecycle)
 
     def node_of(self, container: str) -> str:
         """Return the node of a container, as in `Container.node`."""
@@ -300,7 +300,7 @@ class JobState:
         """
         if self.has_succeeded and self.job.deadlines["success_grace"]:
             peers = self.registry.peers.values()
-            self.lingering = [peer for peer in peers if peer.running and self.rules.roles[peer.task.type].awaited]
+            self.lingering = [peer for peer in peers if peer.running and self.job.types[peer.task.type].awaited]
         return self.lingering
 
     def begin_shutdown(self) -> Effects:
@@ -429,7 +429,7 @@ class JobState:
             return
         if peer.task.type == TENSORBOARD:
             logger.warning("TensorBoard %s; the training goes on", event.cause)
-        if not lifecycle.may_be_a_consequence(self.rules, self.lifecycle, event):
+        if not lifecycle.may_be_a_consequence(self.job, self.lifecycle, event):
             self._decide(event, now)
             return
         if self.deferred.defer(Deferred(now - message["late"], peer, message, event), now):
@@ -442,7 +442,7 @@ class JobState:
     def _decide(self, event: Event, now: float) -> None:
         """Let `lifecycle` decide on an event, and act on the decision."""
         excluded = self.excluded
-        self.lifecycle, decision = lifecycle.decide(self.rules, self.lifecycle, event)
+        self.lifecycle, decision = lifecycle.decide(self.job, self.lifecycle, event)
         for node in self.excluded.keys() - excluded:
             logger.warning("Node %s is excluded: %s", node, self.excluded[node])
         if decision.replaced_task is not None:  # its container is given back like any other on an excluded node

@@ -9,7 +9,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 from ..common.contract import Job, TaskId
 from ..common.reasons import Reason
-from ..common.roles import CHIEF, Role
+from ..common.roles import CHIEF
 from ..common.status import FAILED, LOST, PENDING, REGISTERED, RUNNING, SUCCEEDED
 
 #: A command that fails within so many seconds of its start is a quick failure.
@@ -20,25 +20,6 @@ SHARED = ""
 #: node starts the count again.
 EARLY_FAILURES = 3
 MAX_RESTART_BACKOFF = 300.0
-
-
-class Rules(NamedTuple):
-    """The settings of a job that `decide` uses; they never change.
-
-    ``success`` and ``mode`` (``never``, ``task``, ``cluster``) are ``success`` and ``restart.mode`` of `job.spec`. The
-    mode is that of failures: the loss of a `needed` task restarts a published cluster in each, unless the task
-    `starts_alone`.
-    """
-
-    roles: Mapping[str, Role]
-    success: str = "all_workers"
-    mode: str = "never"
-    retry_exit_codes: Tuple[int, ...] = ()
-    fatal_exit_codes: Tuple[int, ...] = ()
-    backoff: float = 1.0
-    exclude_node_after: int = 0
-    workers_rejoin: bool = False
-    after: Mapping[str, Tuple[str, ...]] = {}
 
 
 class NodeFailures(NamedTuple):
@@ -174,21 +155,6 @@ class Decision(NamedTuple):
 NOTHING = Decision("none")
 
 
-def rules_of(job: Job) -> Rules:
-    """Return the rules of a job file."""
-    return Rules(
-        roles={name: Role(plan.in_cluster, plan.awaited, plan.fatal) for name, plan in job.types.items()},
-        success=job.success,
-        mode=job.restart["mode"],
-        retry_exit_codes=tuple(job.restart["retry_exit_codes"]),
-        fatal_exit_codes=tuple(job.restart["fatal_exit_codes"]),
-        backoff=job.restart["backoff"],
-        exclude_node_after=job.restart["exclude_node_after"],
-        workers_rejoin=job.workers_rejoin,
-        after={name: tuple(plan.after) for name, plan in job.types.items()},
-    )
-
-
 def initial_state(job: Job) -> State:
     """Return the state before the first event."""
     return State(
@@ -210,45 +176,49 @@ def _spend(budget: Mapping[str, int], task: TaskId) -> Optional[Dict[str, int]]:
     return {**budget, whose: budget[whose] - 1} if budget[whose] > 0 else None
 
 
-def needed(rules: Rules, task_type: str) -> bool:
+def needed(job: Job, task_type: str) -> bool:
     """Return whether the cluster spec waits for tasks of a type: they are in the cluster spec, awaited or fatal."""
-    role = rules.roles[task_type]
-    return role.in_cluster or role.awaited or role.fatal
+    plan = job.types[task_type]
+    return plan.in_cluster or plan.awaited or plan.fatal
 
 
-def missing(rules: Rules, state: State) -> List[TaskId]:
+def missing(job: Job, state: State) -> List[TaskId]:
     """Return the tasks without an agent that waits or a command; the publication of the cluster spec needs them."""
-    return [task for task, phase in state.phases.items() if phase in (PENDING, LOST) and needed(rules, task.type)]
+    return [task for task, phase in state.phases.items() if phase in (PENDING, LOST) and needed(job, task.type)]
 
 
-def _may_start(rules: Rules, state: State, task: TaskId) -> bool:
+def _may_start(job: Job, state: State, task: TaskId) -> bool:
     """Return whether all tasks have succeeded after which a task starts."""
-    before = rules.after.get(task.type, ())
+    before = job.types[task.type].after
     return all(phase == SUCCEEDED for other, phase in state.phases.items() if other.type in before)
 
 
-def may_be_a_consequence(rules: Rules, state: State, event: Exited) -> bool:
+def may_be_a_consequence(job: Job, state: State, event: Exited) -> bool:
     """Return whether an exit may follow from the end of another task; one with a fatal code never does, nor a kill."""
-    fails = event.code != 0 and event.code not in rules.fatal_exit_codes and event.reason is Reason.TASK_FAILED
-    return fails and rules.roles[event.task.type].fatal and state.phases[event.task] == RUNNING
+    fails = event.code != 0 and event.code not in job.restart["fatal_exit_codes"] and event.reason is Reason.TASK_FAILED
+    return fails and job.types[event.task.type].fatal and state.phases[event.task] == RUNNING
 
 
-def excluded_nodes(rules: Rules, state: State) -> Dict[str, NodeFailures]:
+def excluded_nodes(job: Job, state: State) -> Dict[str, NodeFailures]:
     """Return the nodes of which no new container is taken, by their addresses.
 
     An agent that is there goes on until its command fails.
     """
     return {
-        node: failures for node, failures in state.failures.items() if 0 < rules.exclude_node_after <= failures.number
+        node: failures
+        for node, failures in state.failures.items()
+        if 0 < job.restart["exclude_node_after"] <= failures.number
     }
 
 
-def decide(rules: Rules, state: State, event: Event) -> Tuple[State, Decision]:
+def decide(job: Job, state: State, event: Event) -> Tuple[State, Decision]:
     """Return the state after an event, and the next action.
 
     Parameters
     ----------
-    rules : Rules
+    job : Job
+        Its ``restart["mode"]`` (``never``, ``task``, ``cluster``) is that of failures: the loss of a `needed` task
+        restarts a published cluster in each, unless the task `starts_alone`.
     state : State
     event : Registered, Prepared, Exited, Lost or Verdict
         Late, repeated and impossible events change nothing.
@@ -263,58 +233,58 @@ def decide(rules: Rules, state: State, event: Event) -> Tuple[State, Decision]:
     if isinstance(event, Verdict):
         return _finish(state, event)
     if isinstance(event, Prepared):
-        return _publish(rules, state._replace(preparing=False))
+        return _publish(job, state._replace(preparing=False))
     if event.task not in state.phases:
         return state, NOTHING
     if isinstance(event, Registered):
-        return _registered(rules, state, event)
+        return _registered(job, state, event)
     if isinstance(event, Exited):
-        return _exited(rules, state, event)
-    return _lost(rules, state, event)
+        return _exited(job, state, event)
+    return _lost(job, state, event)
 
 
-def _registered(rules: Rules, state: State, event: Registered) -> Tuple[State, Decision]:
+def _registered(job: Job, state: State, event: Registered) -> Tuple[State, Decision]:
     if state.phases[event.task] not in (PENDING, LOST):
         return state, NOTHING
-    if state.published and _may_start(rules, state, event.task):
+    if state.published and _may_start(job, state, event.task):
         return _with(state, event.task, RUNNING), Decision(
             "start", event.task, cause="its agent registered after the others"
         )
-    return _publish(rules, _with(state, event.task, REGISTERED))
+    return _publish(job, _with(state, event.task, REGISTERED))
 
 
-def _publish(rules: Rules, state: State) -> Tuple[State, Decision]:
+def _publish(job: Job, state: State) -> Tuple[State, Decision]:
     """Publish the cluster spec, if nothing is missing for it."""
-    if state.published or state.preparing or missing(rules, state):
+    if state.published or state.preparing or missing(job, state):
         return state, NOTHING
-    return _release(rules, state)[0]._replace(published=True), Decision("publish")
+    return _release(job, state)[0]._replace(published=True), Decision("publish")
 
 
-def _release(rules: Rules, state: State) -> Tuple[State, Decision]:
+def _release(job: Job, state: State) -> Tuple[State, Decision]:
     """Start the registered tasks for which nothing has to end first."""
     released = tuple(
-        task for task, phase in state.phases.items() if phase == REGISTERED and _may_start(rules, state, task)
+        task for task, phase in state.phases.items() if phase == REGISTERED and _may_start(job, state, task)
     )
     state = state._replace(phases={**state.phases, **dict.fromkeys(released, RUNNING)})
     return state, Decision("release", released=released) if released else NOTHING
 
 
-def _exited(rules: Rules, state: State, event: Exited) -> Tuple[State, Decision]:
+def _exited(job: Job, state: State, event: Exited) -> Tuple[State, Decision]:
     if state.phases[event.task] != RUNNING:
         return state, NOTHING
     if event.code == 0:
-        return _go_on(rules, _with(state, event.task, SUCCEEDED))
+        return _go_on(job, _with(state, event.task, SUCCEEDED))
     what = "%s %s" % (event.task, event.cause or "failed with exit code %d" % event.code)
     state = _with(state, event.task, FAILED)
-    if not rules.roles[event.task.type].fatal:
-        return _go_on(rules, state, Verdict(event.reason, what, event.task))
+    if not job.types[event.task.type].fatal:
+        return _go_on(job, state, Verdict(event.reason, what, event.task))
     state = _count(state, event, what)
-    leaves = event.node in excluded_nodes(rules, state)
-    whose = event.task if rules.mode == "task" else None
+    leaves = event.node in excluded_nodes(job, state)
+    whose = event.task if job.restart["mode"] == "task" else None
     quick = state.quick_failures.get(whose, 0) + 1 if event.seconds < EARLY_SECONDS and not leaves else 0
     state = state._replace(quick_failures={**state.quick_failures, whose: quick})
     verdict = Verdict(event.reason, what, event.task)
-    if event.reason is Reason.OUT_OF_MEMORY or not _is_retryable(rules, event.code):
+    if event.reason is Reason.OUT_OF_MEMORY or not _is_retryable(job, event.code):
         return _finish(state, verdict)
     if quick >= EARLY_FAILURES:
         late = "%s; a task failed within %g seconds of its start %d times in a row" % (what, EARLY_SECONDS, quick)
@@ -325,30 +295,30 @@ def _exited(rules: Rules, state: State, event: Exited) -> Tuple[State, Decision]
         if event.task.type in state.restarts_left:
             spent = "; %s has no restarts left" % event.task.type
         return _finish(state, verdict._replace(message=what + spent))
-    delay = min(MAX_RESTART_BACKOFF, rules.backoff * 2.0**state.restarts)
+    delay = min(MAX_RESTART_BACKOFF, job.restart["backoff"] * 2.0**state.restarts)
     state = state._replace(restarts_left=left, restarts=state.restarts + 1)
     if not leaves:
-        if rules.mode == "task":
+        if job.restart["mode"] == "task":
             return _with(state, event.task, RUNNING), Decision("start", event.task, delay, what)
-        return _restart(rules, state, what, delay)
+        return _restart(job, state, what, delay)
     state = _with(state, event.task, LOST)
-    state, decision = (state, NOTHING) if starts_alone(rules, event.task) else _restart(rules, state, what, delay)
+    state, decision = (state, NOTHING) if starts_alone(job, event.task) else _restart(job, state, what, delay)
     return state, decision._replace(replaced_task=event.task)
 
 
-def _go_on(rules: Rules, state: State, failure: Optional[Verdict] = None) -> Tuple[State, Decision]:
+def _go_on(job: Job, state: State, failure: Optional[Verdict] = None) -> Tuple[State, Decision]:
     """Finish after an end that fails no job if it was the last awaited one; else start what has waited for it.
 
     FAILED are only tasks that are not fatal. One success is enough; without any the job ends with the last failure.
     """
-    by_chief = rules.success == "chief"
+    by_chief = job.success == "chief"
     awaited = [
         phase
         for task, phase in state.phases.items()
-        if (task.type == CHIEF if by_chief else rules.roles[task.type].awaited)
+        if (task.type == CHIEF if by_chief else job.types[task.type].awaited)
     ]
     if not all(phase in (SUCCEEDED, FAILED) for phase in awaited):
-        return _release(rules, state) if state.published else (state, NOTHING)
+        return _release(job, state) if state.published else (state, NOTHING)
     failed = awaited.count(FAILED)
     if failure and SUCCEEDED not in awaited:
         return _finish(state, failure._replace(message=failure.message + "; no awaited task has succeeded"))
@@ -358,16 +328,16 @@ def _go_on(rules: Rules, state: State, failure: Optional[Verdict] = None) -> Tup
     return _finish(state, Verdict(Reason.SUCCEEDED, message))
 
 
-def _lost(rules: Rules, state: State, event: Lost) -> Tuple[State, Decision]:
+def _lost(job: Job, state: State, event: Lost) -> Tuple[State, Decision]:
     if state.phases[event.task] in (SUCCEEDED, FAILED):
         return state, NOTHING
     what = "%s was lost: %s" % (event.task, event.cause)
     # Another container of the same size would be ended, too.
-    harmless = state.published and not rules.roles[event.task.type].fatal
-    if event.reason is Reason.OUT_OF_MEMORY and (harmless or not needed(rules, event.task.type)):
-        return _go_on(rules, _with(state, event.task, FAILED), Verdict(event.reason, what, event.task))
+    harmless = state.published and not job.types[event.task.type].fatal
+    if event.reason is Reason.OUT_OF_MEMORY and (harmless or not needed(job, event.task.type)):
+        return _go_on(job, _with(state, event.task, FAILED), Verdict(event.reason, what, event.task))
     state = _with(state, event.task, LOST)
-    if not needed(rules, event.task.type):
+    if not needed(job, event.task.type):
         return state, NOTHING
     if event.reason in (Reason.CONTAINER_LOST, Reason.HEARTBEAT_LOST):  # the others say nothing about the node
         state = _count(state, event, what)
@@ -377,14 +347,14 @@ def _lost(rules: Rules, state: State, event: Lost) -> Tuple[State, Decision]:
         spent = "; %s may lose no more containers" % event.task.type if own else ""
         return _finish(state, Verdict(event.reason, what + spent, event.task))
     state = state._replace(losses_left=left)
-    if not state.published or starts_alone(rules, event.task):
+    if not state.published or starts_alone(job, event.task):
         return state, NOTHING
-    return _restart(rules, state, what, 0.0)
+    return _restart(job, state, what, 0.0)
 
 
-def starts_alone(rules: Rules, task: TaskId) -> bool:
+def starts_alone(job: Job, task: TaskId) -> bool:
     """Return whether the others go on while a task gets another container, whatever the mode."""
-    return not rules.roles[task.type].in_cluster or (rules.workers_rejoin and task.type == "worker")
+    return not job.types[task.type].in_cluster or (job.workers_rejoin and task.type == "worker")
 
 
 def _count(state: State, event: Union[Exited, Lost], what: str) -> State:
@@ -397,14 +367,14 @@ def _count(state: State, event: Union[Exited, Lost], what: str) -> State:
     return state._replace(failures={**others, event.node: NodeFailures(number, event.reason, what, event.task)})
 
 
-def _is_retryable(rules: Rules, code: int) -> bool:
-    listed = not rules.retry_exit_codes or code in rules.retry_exit_codes
-    return rules.mode != "never" and listed and code not in rules.fatal_exit_codes
+def _is_retryable(job: Job, code: int) -> bool:
+    listed = not job.restart["retry_exit_codes"] or code in job.restart["retry_exit_codes"]
+    return job.restart["mode"] != "never" and listed and code not in job.restart["fatal_exit_codes"]
 
 
-def _restart(rules: Rules, state: State, cause: str, delay: float) -> Tuple[State, Decision]:
+def _restart(job: Job, state: State, cause: str, delay: float) -> Tuple[State, Decision]:
     """Begin a new round, in which ended tasks run again, except succeeded ones that others come after."""
-    once = {name for before in rules.after.values() for name in before}  # what others come after succeeds only once
+    once = {name for plan in job.types.values() for name in plan.after}  # what others come after succeeds only once
     phases: Dict[TaskId, str] = {
         task: phase if phase == LOST or (phase == SUCCEEDED and task.type in once) else PENDING
         for task, phase in state.phases.items()

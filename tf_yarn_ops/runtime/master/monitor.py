@@ -126,8 +126,8 @@ class ContainerChecks:
 
     def check_missing(self, now: float) -> Optional[Verdict]:
         """Return the end of the job if containers or registrations are missing for too long."""
-        rules, services = self._state.rules, self._job.services
-        wanted = [one for one in self._state.known.values() if needed(rules, services[one.service].type)]
+        job = self._job
+        wanted = [one for one in self._state.known.values() if needed(job, job.services[one.service].type)]
         requested = [container for container in wanted if container.state in ("WAITING", "REQUESTED")]
         running = [container for container in wanted if container.state == "RUNNING"]
         self._requested_since = {one.id: self._requested_since.get(one.id, self._checked_at) for one in requested}
@@ -141,7 +141,7 @@ class ContainerChecks:
         if not pending:
             return None
         trains = self._state.lifecycle.published and any(
-            phase == RUNNING and rules.roles[task.type].awaited for task, phase in self._state.lifecycle.phases.items()
+            phase == RUNNING and job.types[task.type].awaited for task, phase in self._state.lifecycle.phases.items()
         )
         return (
             (None if trains else self._unallocated(requested, now))
