@@ -193,6 +193,14 @@ def test_losses_count_for_a_node_unless_yarn_took_the_container(reason, counted)
     assert ("a:1" in excluded_nodes(job, state)) is counted
 
 
+@pytest.mark.parametrize("reason", [Reason.TASK_FAILED, Reason.OUT_OF_MEMORY])
+def test_excluded_node_keeps_the_reason_of_its_failure(reason):
+    """It ends the job if no other node is left, and ``memory_growth`` needs to know it."""
+    job, state = start("worker:0", mode="cluster", restarts=9, exclude_node_after=1)
+    state, _ = play(job, state, *registered("worker:0"), Exited(W0, 137, 60.0, "killed", "a:1", reason))
+    assert excluded_nodes(job, state)["a:1"].reason is reason
+
+
 def test_node_of_the_latest_failure_is_the_last_excluded_one():
     job, state = start("worker:0", losses=9, exclude_node_after=1)
     state, _ = play(job, state, *(Lost(W0, Reason.CONTAINER_LOST, "gone", node) for node in ("a:1", "b:1", "a:1")))

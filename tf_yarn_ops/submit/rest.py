@@ -57,7 +57,6 @@ _NEXT_LINE = 60.0
 class RestSubmitter:
     """Submits one application to a cluster over HTTP.
 
-
     Parameters
     ----------
     session : Session
