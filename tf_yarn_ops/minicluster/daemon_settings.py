@@ -147,11 +147,12 @@ class Settings:
     @property
     def port_names(self) -> tuple[str, ...]:
         """The names of all ports on which the daemons listen."""
-        resourcemanagers = [f"{name}{end}" for name in self.resourcemanagers for end in RESOURCEMANAGER_PORTS]
-        namenodes = [f"{name}{end}" for name in self.namenodes for end in ("", "-web")]
-        datanode = [] if self.light else ["dn", "dn-web", "dn-ipc"]
-        nodemanagers = [f"{node}{end}" for node in node_names(self.nodes) for end in _NODE_PORTS]
-        return (*resourcemanagers, *namenodes, *datanode, *nodemanagers)
+        return (
+            *(f"{name}{end}" for name in self.resourcemanagers for end in RESOURCEMANAGER_PORTS),
+            *(f"{name}{end}" for name in self.namenodes for end in ("", "-web")),
+            *(() if self.light else ("dn", "dn-web", "dn-ipc")),
+            *(f"{node}{end}" for node in node_names(self.nodes) for end in _NODE_PORTS),
+        )
 
     def address(self, name: str) -> str:
         """Return the ``host:port`` of a port."""
@@ -174,18 +175,15 @@ class Settings:
         """Return the daemons in the order of their start."""
         hdfs, yarn = _SERVER.format("hdfs"), _SERVER.format("yarn")
         audit = ("-Dhdfs.audit.logger=INFO,audit",)
-        namenodes = [Daemon(name, "NameNode", f"{hdfs}.namenode.NameNode", 256, audit) for name in self.namenodes]
-        datanode = [] if self.light else [Daemon("dn", "DataNode", f"{hdfs}.datanode.DataNode", 192)]
-        resourcemanagers = [
-            Daemon(name, "ResourceManager", f"{yarn}.resourcemanager.ResourceManager", 384, (OPENS,))
-            for name in self.resourcemanagers
-        ]
-        nodes = [
-            Daemon(name, "NodeManager", f"{yarn}.nodemanager.NodeManager", 384, (OPENS,),
-                   tuple(f"-D{key}={value}" for key, value in self.build_node_properties(name).items()))
-            for name in node_names(self.nodes)
-        ]  # fmt: skip
-        return (*namenodes, *datanode, *resourcemanagers, *nodes)
+        return (
+            *(Daemon(name, "NameNode", f"{hdfs}.namenode.NameNode", 256, audit) for name in self.namenodes),
+            *([] if self.light else [Daemon("dn", "DataNode", f"{hdfs}.datanode.DataNode", 192)]),
+            *(Daemon(name, "ResourceManager", f"{yarn}.resourcemanager.ResourceManager", 384, (OPENS,))
+              for name in self.resourcemanagers),
+            *(Daemon(name, "NodeManager", f"{yarn}.nodemanager.NodeManager", 384, (OPENS,),
+                     tuple(f"-D{key}={value}" for key, value in self.build_node_properties(name).items()))
+              for name in node_names(self.nodes)),
+        )  # fmt: skip
 
     def class_path(self, daemon: Daemon) -> tuple[str, ...]:
         """Return the class path of a daemon."""
@@ -245,8 +243,8 @@ class Settings:
     def build_node_properties(self, node: str) -> dict[str, str]:
         """Return the properties of one NodeManager, which are passed as ``-D`` arguments after the main class."""
         folder = self.directory / node
-        addresses = {f"yarn.nodemanager.{key}": self.address(node + end) for end, key in _NODE_PORTS.items()}
-        return addresses | {
+        return {
+            **{f"yarn.nodemanager.{key}": self.address(node + end) for end, key in _NODE_PORTS.items()},
             "yarn.nodemanager.local-dirs": str(folder / "local"),
             "yarn.nodemanager.log-dirs": str(folder / "logs"),
             "yarn.nodemanager.recovery.dir": str(folder / "recovery"),
@@ -260,11 +258,18 @@ def node_names(nodes: int) -> tuple[str, ...]:
 
 def render_xml(values: Mapping[str, str]) -> str:
     """Return the text of a Hadoop configuration file."""
-    lines = (
-        f"  <property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
-        for name, value in values.items()
+    return "\n".join(
+        [
+            '<?xml version="1.0" encoding="UTF-8"?>',
+            "<configuration>",
+            *(
+                f"  <property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
+                for name, value in values.items()
+            ),
+            "</configuration>",
+            "",
+        ]
     )
-    return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', "<configuration>", *lines, "</configuration>", ""])
 
 
 def file_of(name: str) -> str:
@@ -273,14 +278,13 @@ def file_of(name: str) -> str:
 
 
 def _core(settings: Settings) -> dict[str, str]:
-    values = {
+    # Skein fails with file:/// as the default file system.
+    viewfs = {"fs.viewfs.mounttable.minicluster.linkMergeSlash": f"file://{settings.directory}/files"}
+    return {
         "fs.defaultFS": settings.default_filesystem,
         "hadoop.tmp.dir": str(settings.directory / "tmp"),
+        **(viewfs if settings.light else {}),
     }
-    if settings.light:
-        # Skein fails with file:/// as the default file system.
-        values["fs.viewfs.mounttable.minicluster.linkMergeSlash"] = f"file://{settings.directory}/files"
-    return values
 
 
 def _hdfs(settings: Settings) -> dict[str, str]:
@@ -363,11 +367,13 @@ def _scheduler() -> dict[str, str]:
         f"{prefix}.per-node-heartbeat.maximum-offswitch-assignments": "100",
     }
     for queue, capacity in (("default", 80), ("low", 20)):
-        values[f"{prefix}.root.{queue}.capacity"] = str(capacity)
-        values[f"{prefix}.root.{queue}.maximum-capacity"] = "100"
-        # One user may fill the queue up to its maximum.
-        values[f"{prefix}.root.{queue}.user-limit-factor"] = "10"
-        values[f"{prefix}.root.{queue}.state"] = "RUNNING"
+        values |= {
+            f"{prefix}.root.{queue}.capacity": str(capacity),
+            f"{prefix}.root.{queue}.maximum-capacity": "100",
+            # One user may fill the queue up to its maximum.
+            f"{prefix}.root.{queue}.user-limit-factor": "10",
+            f"{prefix}.root.{queue}.state": "RUNNING",
+        }
     return values
 
 

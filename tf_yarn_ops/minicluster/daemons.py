@@ -29,8 +29,12 @@ def build_environment(settings: Settings, environ: Mapping[str, str]) -> dict[st
     """Return the environment of the daemons: the caller's without variables of another Hadoop or for every JVM."""
     foreign = ("KRB5", "HADOOP_", "YARN_", "HDFS_", "CLASSPATH", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS",
                "_JAVA_OPTIONS")  # fmt: skip
-    kept = {name: value for name, value in environ.items() if not name.startswith(foreign)}
-    return {"LANG": "C.UTF-8", **kept, **settings.variables, **settings.container_variables}
+    return {
+        "LANG": "C.UTF-8",
+        **{name: value for name, value in environ.items() if not name.startswith(foreign)},
+        **settings.variables,
+        **settings.container_variables,
+    }
 
 
 def start(settings: Settings, daemon: Daemon, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:

@@ -31,26 +31,15 @@ def prepare_folder(settings: _S) -> _S:
         A path has characters that Hadoop misreads, or the disk is full.
     """
     directory = settings.directory
-    check_paths(directory, settings.hadoop, settings.java_home)
+    for path in (directory, settings.hadoop, settings.java_home):
+        if not _PATH.fullmatch(str(path)):
+            raise MiniClusterError(f"Hadoop cannot work in {str(path)!r}: use a path of letters, digits and /._+@=~-")
     check_disk(directory)
     before = state.load(directory, type(settings))
     settings = replace(settings, ports=choose_ports(settings.port_names, before.ports if before else {}))
     _write(settings)
     state.save(settings)
     return settings
-
-
-def check_paths(*paths: Path) -> None:
-    """Refuse paths that Hadoop misreads.
-
-    Raises
-    ------
-    MiniClusterError
-        A path has other characters than letters, digits and ``/._+@=~-``.
-    """
-    for path in paths:
-        if not _PATH.fullmatch(str(path)):
-            raise MiniClusterError(f"Hadoop cannot work in {str(path)!r}: use a path of letters, digits and /._+@=~-")
 
 
 def check_disk(directory: Path) -> None:
