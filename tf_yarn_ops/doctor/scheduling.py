@@ -47,12 +47,15 @@ class Right(enum.Enum):
 def check_submission(known: KnownFacts) -> Finding:
     """Reserve an application id over HTTP, which costs nothing; look for Skein's Java client where it is needed."""
     way = known.session.cluster.site.submit_with
-    if way == "skein":
-        return _with_skein(known, "submit_with is skein")
-    if not known.http_storage:
-        return _with_skein(known, "the file system is closed over HTTP")
-    if not known.tokens:
-        return _with_skein(known, "the cluster gives no tokens over HTTP")
+    causes = {
+        "submit_with is skein": way == "skein",
+        "the file system is closed over HTTP": not known.http_storage,
+        "the cluster gives no tokens over HTTP": not known.tokens,
+    }
+    if why := next((cause for cause, holds in causes.items() if holds), ""):
+        if missing := known.missing_for_skein:
+            return ill(Symptom.SKEIN_UNUSABLE, why=why, missing=missing)
+        return well(f"with Skein's Java client, because {why}", way="skein")
     try:
         _, maximum = known.session.yarn.new_application()
     except RestUnavailable as error:
@@ -66,12 +69,6 @@ def check_submission(known: KnownFacts) -> Finding:
         way="rest",
         maximum={"memory": maximum.memory, "vcores": maximum.vcores, "gpus": maximum.gpus},
     )
-
-
-def _with_skein(known: KnownFacts, why: str) -> Finding:
-    if missing := known.missing_for_skein:
-        return ill(Symptom.SKEIN_UNUSABLE, why=why, missing=missing)
-    return well(f"with Skein's Java client, because {why}", way="skein")
 
 
 def check_queue(known: KnownFacts) -> Finding:
