@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from ..errors import SpecInvalid
 from ..runtime.common.reasons import Reason
 from ..runtime.common.record import day_folder
 
@@ -59,9 +60,9 @@ class Query:
 
 
 def parse_states(words: Iterable[str]) -> tuple[str, ...]:
-    """Return the states of some texts, in which commas may separate several; raise ValueError for an unknown one."""
+    """Return the states of some texts, in which commas may separate several; raise SpecInvalid for an unknown one."""
     states = tuple(part.strip().upper() for word in words for part in word.split(",") if part.strip())
     unknown = [state for state in states if state not in STATES]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is no state; give one of {', '.join(STATES)}")
+        raise SpecInvalid(f"{unknown[0]!r} is no state; give one of {', '.join(STATES)}")
     return states

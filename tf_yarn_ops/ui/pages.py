@@ -23,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from ..errors import TfYarnError
+from ..errors import SpecInvalid, TfYarnError
 from ..follow.live_report import LOG, STACK
 from ..history.local_board import event_files
 from ..history.query import STATES, Query, parse_states
@@ -70,10 +70,6 @@ _Answer = Callable[[Request], Awaitable[Response]]
 
 #: One user, perhaps with a realm.
 _READER = re.compile(r"[^\s,;@]+(@[^\s,;@]+)?")
-
-
-class _InvalidQuery(ValueError):
-    """A value in the address that can't be used."""
 
 
 #: The folder of the pages in the addresses of this request.
@@ -192,10 +188,8 @@ def _page(store: JobStore, build: Callable[[JobStore, Request], Response]) -> _A
     async def answer(request: Request) -> Response:
         try:
             return await run_in_threadpool(build, store.seen_by(request.scope.get("reader", "")), request)
-        except _InvalidQuery as error:
-            return _render("error.html", 400, text=str(error))
         except TfYarnError as error:
-            return _render("error.html", 503, text=str(error))
+            return _render("error.html", 400 if isinstance(error, SpecInvalid) else 503, text=str(error))
 
     return answer
 
@@ -248,20 +242,17 @@ def _render(template: str, status: int = 200, **values: Any) -> Response:
 def _query(request: Request) -> tuple[Query, dict[str, str]]:
     """Return the query of an address, and the values of the form that shows it."""
     form = {name: request.query_params.get(name, "").strip() for name in ("name", "since", "state", "user")}
-    try:
-        since = parse_since(form["since"], time.time(), timezone.utc) if form["since"] else 0.0
-        states = parse_states([form["state"]])
-    except ValueError as error:
-        raise _InvalidQuery(str(error)) from error
+    since = parse_since(form["since"], time.time(), timezone.utc) if form["since"] else 0.0
+    states = parse_states([form["state"]])
     if since and since < time.time() - LONGEST_PERIOD:
-        raise _InvalidQuery(f"since={form['since']!r} reaches back more than 5 years")
+        raise SpecInvalid(f"since={form['since']!r} reaches back more than 5 years")
     return Query("*", since, states, form["user"] or "*", form["name"]), form
 
 
 def _skip(request: Request) -> int:
     text = request.query_params.get("skip", "0")
     if not (text.isdecimal() and len(text) < 9):
-        raise _InvalidQuery(f"skip={text!r} is no number")
+        raise SpecInvalid(f"skip={text!r} is no number")
     return int(text)
 
 
@@ -337,7 +328,7 @@ def _start_board(store: JobStore, request: Request) -> Response:
     application_id = request.path_params["application_id"]
     document = store.document(application_id)
     if document is None or not (path := _board(document, request)) or _is_live(document):
-        raise _InvalidQuery(f"{application_id} is no ended job with an output path")
+        raise SpecInvalid(f"{application_id} is no ended job with an output path")
     request.app.state.boards.start(application_id, str(document.get("user")), event_files(document), path)
     return RedirectResponse(f"{path}/", 303)
 
