@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,9 +72,10 @@ class LocalBoard:
     ):
         self.port = port or _free_port()
         self._shown, self._open_path, self._arguments, self._plugins = shown, open_path, arguments, plugins
-        self._folder = Path(tempfile.mkdtemp(prefix="ytf-tensorboard-"))
+        self._resources = ExitStack()
+        folder = tempfile.TemporaryDirectory(prefix="ytf-tensorboard-", ignore_cleanup_errors=True)
+        self._folder = Path(self._resources.enter_context(folder))
         self._copies: list[EventCopies] = []
-        self._opened: list[FileSystem] = []
         self._process: subprocess.Popen[bytes] | None = None
         self._starting, self._ended, self._fault = threading.Lock(), False, ""
 
@@ -138,7 +139,7 @@ class LocalBoard:
 
     def _copy(self, place: str, folder: Path) -> None:
         files, path = self._open_path(place)
-        self._opened.append(files)
+        self._resources.callback(files.close)
         if files.status(path) is None:
             raise SpecInvalid(f"{place} does not exist")
         copies = EventCopies(files, path, str(folder), self._plugins)
@@ -175,9 +176,7 @@ class LocalBoard:
                 with suppress(ProcessLookupError):
                     os.killpg(self._process.pid, number)
                 self.wait(_GRACE)
-        for files in self._opened:
-            files.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._resources.close()
 
 
 def event_files(job: Mapping[str, Any]) -> str:

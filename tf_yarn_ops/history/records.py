@@ -12,6 +12,7 @@ import threading
 import time
 import uuid
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -108,7 +109,7 @@ class Records:
         self.filesystem, self.folder, self.owner, self.owned = filesystem, folder, owner, owned
         self._trusted = trusted
         self._most = MAX_UNPACKED if owned else MAX_JSON
-        self._read: dict[str, tuple[int, dict[str, Any]]] = {}
+        self._read: defaultdict[str, dict[str, tuple[int, dict[str, Any]]]] = defaultdict(dict)  # by day and name
         self._warned: dict[tuple[str, str], object] = {}  # folders and causes
         self._closed = False  # a file that only its owner may read was refused
 
@@ -158,13 +159,11 @@ class Records:
         indexes = sorted((one for one in entries if _INDEX.match(one.name)), key=lambda one: one.modified)
         counted = [one for one in indexes if self._counts(f"{self.folder}/{day}/{one.name}", one)]
         known = self._read_index(day, counted[-1]) if counted else {}
-        files = [one for one in entries if _RECORD.match(one.name)]
-        files = [one for one in files if self._counts(f"{self.folder}/{day}/{one.name}", one)]
+        files = [
+            one for one in entries if _RECORD.match(one.name) and self._counts(f"{self.folder}/{day}/{one.name}", one)
+        ]
         files.sort(key=lambda one: one.modified, reverse=True)
-        for status in files:
-            cached = self._read.get(f"{day}/{status.name}")
-            if cached:
-                known[status.name] = cached
+        known |= self._read[day]
         if self.owned:
             if self._read_loose(day, files, known) > LOOSE:
                 self._write_index(day, {status.name: known[status.name] for status in files}, indexes)
@@ -200,7 +199,7 @@ class Records:
         del loose[limit.take(len(loose)) if limit else len(loose) :]
         with ThreadPoolExecutor(THREADS) as pool:
             for status, summary in zip(loose, pool.map(lambda one: self._summary(day, one), loose), strict=True):
-                known[status.name] = self._read[f"{day}/{status.name}"] = (status.modified, summary)
+                known[status.name] = self._read[day][status.name] = (status.modified, summary)
         return len(loose)
 
     def _summary(self, day: str, status: FileStatus) -> dict[str, Any]:
