@@ -37,7 +37,7 @@ def begin(tmp_path, monkeypatch):
 
     yield begin
     for task in made:
-        task.end()
+        task.close()
 
 
 def new_round(task, number):
@@ -52,7 +52,7 @@ def test_a_local_command_without_grace_is_killed(begin, tmp_path):
     """0 is no time, not any time."""
     task = begin(f"trap '' TERM; touch {tmp_path}/ready; while :; do sleep 0.05; done", stop_grace="0")
     until((tmp_path / "ready").exists)
-    task.end()
+    task.close()
     assert not task.running
 
 
@@ -95,7 +95,7 @@ def test_client_works_in_a_folder_like_a_container_that_is_deleted(begin, tmp_pa
         archive=[f"lib={tmp_path}/env.tar.gz"],
     )
     until((tmp_path / "seen").exists)
-    task.end()
+    task.close()
     folder, *lines = (tmp_path / "seen").read_text().splitlines()
     assert lines == [
         "1,2",
@@ -140,7 +140,7 @@ def test_client_starts_again_with_each_round_after_its_end(begin, tmp_path):
     new_round(task, 1)
     new_round(task, 2)
     until(lambda: "start n:2" in log.read_text())
-    task.end()
+    task.close()
     assert log.read_text().splitlines() == ["start n:1", "end 1", "start n:2", "end 2"]
 
 
@@ -166,7 +166,7 @@ def test_client_waits_for_a_cluster_spec(begin, tmp_path):
 def test_end_of_the_client_ends_what_its_command_has_started(begin, tmp_path):
     task = begin(f"(trap '' TERM; echo $BASHPID > {tmp_path}/pid; while :; do sleep 0.05; done) & wait", stop_grace="0")
     left = read_pid(tmp_path / "pid")
-    task.end()
+    task.close()
     assert not lives(left)
 
 

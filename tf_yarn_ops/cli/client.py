@@ -108,7 +108,7 @@ class LocalTask:
         del env["YTF_RESULT_FILE"]  # the report's metrics come from the chief
         return {**env, "DTF_TASK_PROGRAM": self._command, "YTF_PYTHON": self._interpreter, "OLDPWD": os.getcwd()}
 
-    def end(self) -> None:
+    def close(self) -> None:
         """End the command if it still runs, say how it ended, and delete the working directory."""
         if self.running:
             echo("client: the job has ended, ending the local command")

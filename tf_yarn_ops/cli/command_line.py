@@ -112,8 +112,12 @@ def _dashed(word: str) -> str:
 
 def _options_of(ctx: click.Context) -> dict[str, click.Option]:
     """Return the options of a command by each of their names, with dashes."""
-    options = [option for option in ctx.command.get_params(ctx) if isinstance(option, click.Option)]
-    return {name.replace("_", "-"): option for option in options for name in (*option.opts, *option.secondary_opts)}
+    return {
+        name.replace("_", "-"): option
+        for option in ctx.command.get_params(ctx)
+        if isinstance(option, click.Option)
+        for name in (*option.opts, *option.secondary_opts)
+    }
 
 
 def _minicluster() -> str:

@@ -107,8 +107,8 @@ def result_lines(result: Mapping[str, Any], width: int = 100) -> Iterator[str]:
     """
     outcome = str(result["outcome"])
     word = click.style(f"{outcome:<{_OUTCOME}}", fg=_COLOURS.get(outcome))
-    text = escape_controls("; ".join(str(result["message"]).splitlines()))
-    first, *rest = _wrap(text, width - _OUTCOME - _CHECK) or [""]
+    message = "; ".join(str(result["message"]).splitlines())
+    first, *rest = _wrap(escape_controls(message), width - _OUTCOME - _CHECK) or [""]
     yield f"{word}{result['check']:<{_CHECK}}{first}"
     yield from (" " * (_OUTCOME + _CHECK) + line for line in rest)
     if result["advice"]:
@@ -125,9 +125,9 @@ def show_result(result: Mapping[str, Any]) -> None:
 
 def summary_line(diagnosis: Mapping[str, Any]) -> str:
     """Return the line that counts the outcomes of a diagnosis."""
-    counts = {name: number for name, number in diagnosis["counts"].items() if number}
+    counts = diagnosis["counts"].items()
     plural = {"warning": "warnings", "fault": "faults"}
-    return ", ".join(f"{number} {plural.get(name, name) if number > 1 else name}" for name, number in counts.items())
+    return ", ".join(f"{number} {plural.get(name, name) if number > 1 else name}" for name, number in counts if number)
 
 
 def leave(code: int, hanging: bool) -> int:

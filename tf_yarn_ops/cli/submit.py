@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -75,10 +76,9 @@ class ManualCommand(click.Command):
 
 
 def _submit(**values: Any) -> int:
-    interruption = click.get_current_context().obj
     settings = {option.name: values.pop(option.name) for option in SUBMISSION}
     configure_logging(bool(settings["verbose"]))
-    submission = CommandLineRun(settings, interruption)
+    submission = CommandLineRun(settings, click.get_current_context().obj)
     try:
         return submission.run(values)
     except TfYarnError as error:
@@ -120,10 +120,9 @@ class CommandLineRun:
         waits = wants_client or bool(self.settings["wait"])
         check_settings(self.settings, job, waits)
         self._log_tasks = () if wants_client or not waits else read_log_tasks(self.settings, job)
-        ways = OPTIONS["submit_with"].kind.choices
-        if self.settings["submit_with"] not in (None, *ways):
-            given = self.settings["submit_with"]
-            raise SpecInvalid(Fault("submit_with", GeneralFault.NOT_A_CHOICE, {"given": given, "allowed": ways}))
+        way, ways = self.settings["submit_with"], OPTIONS["submit_with"].kind.choices
+        if way not in (None, *ways):
+            raise SpecInvalid(Fault("submit_with", GeneralFault.NOT_A_CHOICE, {"given": way, "allowed": ways}))
         for doubt in find_job_warnings(job):
             echo(f"warning: {doubt}")
         from ..submit.preflight import check_environment, file_faults, find_file_warnings
@@ -143,7 +142,7 @@ class CommandLineRun:
         self._user = job.user
         launcher = Launcher(
             discover(self.settings["resourcemanager"], user=job.user),
-            submit_with=self.settings["submit_with"],
+            submit_with=way,
             strict_placement=bool(self.settings["strict_placement"]),
             holder="ytf-submit",
         )
@@ -152,8 +151,11 @@ class CommandLineRun:
 
         def cancel() -> None:
             # This runs in a signal handler: sys.stderr may be in the middle of a line.
-            does = f"killing {self.engine_run.application_id or 'the submission'}"
-            does = f"{self._ended} has ended; the rest of its log is not shown" if self._ended else does
+            does = (
+                f"{self._ended} has ended; the rest of its log is not shown"
+                if self._ended
+                else f"killing {self.engine_run.application_id or 'the submission'}"
+            )
             os.write(2, f"\nytf-submit: {does}\n".encode())
             launcher.cancel()
 
@@ -162,13 +164,9 @@ class CommandLineRun:
             if wants_client:
                 from .client import LocalTask
 
-                client = LocalTask(job, client_command)
-                try:
-                    return self._end(
-                        launcher, self.engine_run.settle(lambda: self._follow(launcher, job, identity, client))
-                    )
-                finally:
-                    client.end()
+                with closing(LocalTask(job, client_command)) as client:
+                    outcome = self.engine_run.settle(lambda: self._follow(launcher, job, identity, client))
+                    return self._end(launcher, outcome)
             if self.settings["wait"]:
                 return self._end(launcher, self.engine_run.settle(lambda: self._follow(launcher, job, identity)))
             outcome = self.engine_run.settle(lambda: self._submit(launcher, job, identity))
@@ -333,10 +331,8 @@ def read_command_line(values: dict[str, Any], offline: bool = False) -> JobSpec:
     """
     words = values.pop("words")
     if len(words) > 1:
-        quoted = shlex.quote(" ".join(words))
-        raise SpecInvalid(
-            Fault("task_command", CommandLineFault.SEVERAL_ARGUMENTS, {"given": len(words), "quoted": quoted})
-        )
+        shown = {"given": len(words), "quoted": shlex.quote(" ".join(words))}
+        raise SpecInvalid(Fault("task_command", CommandLineFault.SEVERAL_ARGUMENTS, shown))
     path = values.pop("spec")
     options = {name: value for name, value in values.items() if value not in (None, ())}
     faults: list[Fault] = []
