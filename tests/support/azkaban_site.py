@@ -64,7 +64,7 @@ def fetch_jars():
             [find_maven("Azkaban", os.environ), "--quiet", "--batch-mode", "--file", HERE / "pom.xml", "dependency:copy-dependencies",
              "-DincludeScope=runtime", f"-DoutputDirectory={folder}"],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=FETCH_SECONDS,
-            env={**os.environ, "JAVA_HOME": str(find_java(os.environ).home)}, text=True,
+            env={**os.environ, "JAVA_HOME": str(find_java(os.environ))}, text=True,
         )  # fmt: skip
         assert ran.returncode == 0, ran.stdout
 
@@ -79,13 +79,13 @@ def plugin_jars():
 def compile_server():
     """Compile the Java program; return the class path to run it with."""
     jars = [str(jar) for jar in sorted(fetch_jars().glob("*.jar")) if jar not in plugin_jars()]
-    java = find_java(os.environ)
+    java_home = find_java(os.environ)
     sources = sorted(HERE.rglob("*.java"))
 
     def compile_into(folder):
         subprocess.run(
             [
-                java.home / "bin" / "javac",
+                java_home / "bin" / "javac",
                 "-nowarn",
                 "-Xlint:none",
                 "-cp",
@@ -99,7 +99,7 @@ def compile_server():
             capture_output=True,
         )
 
-    name = f"azkaban-server-{VERSION}-java{java.version}"
+    name = f"azkaban-server-{VERSION}-{java_home.name}"
     return os.pathsep.join([*jars, str(made_once(name, [HERE / "pom.xml", *sources], compile_into))])
 
 
@@ -125,7 +125,7 @@ class AzkabanServer:
         self.executions = {}
         with open(self.folder / "server.log", "ab") as log:
             self.process = subprocess.Popen(
-                [f"{find_java(os.environ).home}/bin/java", "--add-opens", "java.base/java.lang=ALL-UNNAMED", "-XX:+UseSerialGC",
+                [f"{find_java(os.environ)}/bin/java", "--add-opens", "java.base/java.lang=ALL-UNNAMED", "-XX:+UseSerialGC",
                  "-XX:TieredStopAtLevel=1", "-Xmx128m", "-cp", classpath, "AzkabanServer"],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, encoding="utf-8",
                 env=dict(environ), cwd=self.folder,

@@ -72,12 +72,12 @@ def fetch():
     """Return the folder with Oozie's ``jars`` and the folder ``root`` around its web pages, which Maven fetches once."""
 
     def make(folder):
-        java = find_java(os.environ)
+        java_home = find_java(os.environ)
         ran = subprocess.run(
             [find_maven("Oozie", os.environ), "--quiet", "--batch-mode", "--file", HERE / "pom.xml", "dependency:copy-dependencies",
              "-DincludeScope=runtime", f"-DoutputDirectory={folder}/jars"],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=FETCH_SECONDS,
-            env={**os.environ, "JAVA_HOME": str(java.home)}, text=True,
+            env={**os.environ, "JAVA_HOME": str(java_home)}, text=True,
         )  # fmt: skip
         assert ran.returncode == 0, ran.stdout
         war = next((folder / "jars").glob("oozie-webapp-*.war"))
@@ -181,8 +181,8 @@ class OozieServer:
 
     def start(self):
         """Start the server, and return when it is in normal mode."""
-        java = find_java(os.environ)
-        words = [f"{java.home}/bin/java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        java_home = find_java(os.environ)
+        words = [f"{java_home}/bin/java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         words += [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("lang", "util", "net")]
         words += self.cluster.settings.kerberos_flags
         words += [

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from .. import programs
 from ..errors import MiniClusterError
-from .java import Java
 
 #: The version of Hadoop, and the size of its jars, MB.
 VERSION, SIZE = "3.4.3", 90
@@ -43,7 +42,7 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
 
 def fetch_hadoop(
     environ: Mapping[str, str],
-    java: Java,
+    java_home: Path,
     progress: Callable[[str], None],
     version: str = VERSION,
     size: int = SIZE,
@@ -78,7 +77,7 @@ def fetch_hadoop(
         with resources.as_file(resources.files(__package__) / "pom.xml") as pom:
             goal = ["--file", str(pom), "dependency:copy-dependencies", f"-Dhadoop.version={version}",
                     "-DincludeScope=runtime", f"-DoutputDirectory={staging}/jars", *options]  # fmt: skip
-            run_maven(maven, goal, staging / "jars", {**environ, "JAVA_HOME": str(java.home)})
+            run_maven(maven, goal, staging / "jars", {**environ, "JAVA_HOME": str(java_home)})
         staging.chmod(0o755)
         publish(staging, target)
     finally:

@@ -248,9 +248,9 @@ class MiniCluster:
                 f"the user id {os.getuid()} of this process has no name, without which Hadoop does not start; add a "
                 "line with it to /etc/passwd"
             ) from None
-        java = find_java(os.environ)
-        hadoop = fetch_hadoop(os.environ, java, self._progress)
-        return prepare_folder(Settings(self.directory, hadoop, java.home, user, node_memory(), **self._wanted))
+        java_home = find_java(os.environ)
+        hadoop = fetch_hadoop(os.environ, java_home, self._progress)
+        return prepare_folder(Settings(self.directory, hadoop, java_home, user, node_memory(), **self._wanted))
 
     def _decide(self) -> Settings:
         settings = state.load(self.directory, self.settings_type)

@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import MiniClusterError
@@ -18,24 +17,8 @@ _REMEDY = (
 )
 
 
-@dataclass(frozen=True)
-class Java:
-    """A Java that can run Hadoop.
-
-    Attributes
-    ----------
-    home : Path
-        The value for JAVA_HOME.
-    version : int
-        Feature release, such as 17.
-    """
-
-    home: Path
-    version: int
-
-
-def find_java(environ: Mapping[str, str], oldest: int = _OLDEST, newest: int = _NEWEST) -> Java:
-    """Return the Java of an environment.
+def find_java(environ: Mapping[str, str], oldest: int = _OLDEST, newest: int = _NEWEST) -> Path:
+    """Return the value for JAVA_HOME: the Java of an environment, which can run Hadoop.
 
     Parameters
     ----------
@@ -67,7 +50,7 @@ def find_java(environ: Mapping[str, str], oldest: int = _OLDEST, newest: int = _
         fault = f"old, Hadoop needs {oldest}" if version < oldest else f"new, Hadoop is known to run up to {newest}"
         named = f" (JAVA_HOME={environ['JAVA_HOME']})" if environ.get("JAVA_HOME") else ""
         raise MiniClusterError(f"Java {properties['java.version']} at {executable}{named} is too {fault}: {_REMEDY}")
-    return Java(Path(properties["java.home"]), version)
+    return Path(properties["java.home"])
 
 
 def parse_feature_release(version: str) -> int:

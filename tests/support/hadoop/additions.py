@@ -12,7 +12,6 @@ from pathlib import Path
 
 from tf_yarn_ops.errors import MiniClusterError
 from tf_yarn_ops.minicluster.artefacts import find_maven, publish, run_maven
-from tf_yarn_ops.minicluster.java import Java
 
 #: The file system of `prepare_local_files`, by the property of Hadoop that names it.
 LOCAL_FILES = {
@@ -30,7 +29,7 @@ _COMPILE_SECONDS = 120.0
 
 
 def prepare_security(
-    hadoop: Path, version: str, environ: Mapping[str, str], java: Java, progress: Callable[[str], None]
+    hadoop: Path, version: str, environ: Mapping[str, str], java_home: Path, progress: Callable[[str], None]
 ) -> Path:
     """Return the folder with what a secured cluster needs; make it if it is missing.
 
@@ -45,7 +44,7 @@ def prepare_security(
     target = hadoop.with_name(f"{hadoop.name}-secured")
     if target.is_dir():
         return target
-    maven, compiler = find_maven(version, environ), find_compiler(java)
+    maven, compiler = find_maven(version, environ), find_compiler(java_home)
     if not compiler.is_file():
         raise MiniClusterError(
             f"{compiler} is missing, which compiles a class for secured clusters once: install a JDK"
@@ -56,7 +55,7 @@ def prepare_security(
     try:
         goal = [_PLUGIN, f"-Dartifact=org.apache.hadoop:hadoop-mapreduce-client-core:{version}",
                 f"-DoutputDirectory={staging}/jars"]  # fmt: skip
-        run_maven(maven, goal, staging / "jars", {**environ, "JAVA_HOME": str(java.home)})
+        run_maven(maven, goal, staging / "jars", {**environ, "JAVA_HOME": str(java_home)})
         compile_classes(compiler, ["SecureIOUtils.java"], hadoop / "jars", staging / "classes")
         staging.chmod(0o755)
         publish(staging, target)
@@ -67,12 +66,12 @@ def prepare_security(
     return target
 
 
-def prepare_local_files(hadoop: Path, java: Java, progress: Callable[[str], None]) -> Path | None:
+def prepare_local_files(hadoop: Path, java_home: Path, progress: Callable[[str], None]) -> Path | None:
     """Return the folder with the daemons' local file system and localizer (`_LOCAL_SOURCES`); make it if it is missing.
 
     Without a Java compiler, or if it fails, return None: the daemons use Hadoop's own, which take more CPU.
     """
-    compiler = find_compiler(java)
+    compiler = find_compiler(java_home)
     sources = b"".join((resources.files(__package__) / name).read_bytes() for name in _LOCAL_SOURCES)
     target = hadoop / f"local-files-{hashlib.sha256(sources).hexdigest()[:12]}"
     if target.is_dir():
@@ -97,9 +96,9 @@ def prepare_local_files(hadoop: Path, java: Java, progress: Callable[[str], None
     return target
 
 
-def find_compiler(java: Java) -> Path:
+def find_compiler(java_home: Path) -> Path:
     """Return the path of the Java compiler, which a JRE does not have."""
-    return java.home / "bin" / "javac"
+    return java_home / "bin" / "javac"
 
 
 def compile_classes(compiler: Path, names: Iterable[str], jars: Path, classes: Path) -> None:

@@ -25,7 +25,6 @@ from importlib import resources
 from pathlib import Path
 
 from tf_yarn_ops.errors import MiniClusterError
-from tf_yarn_ops.minicluster.java import Java
 
 from .additions import compile_classes, find_compiler
 
@@ -71,20 +70,20 @@ def use_archive(folder: Path | None, name: str) -> tuple[str, ...]:
     )
 
 
-def prepare(hadoop: Path, java: Java, progress: Callable[[str], None]) -> Path | None:
+def prepare(hadoop: Path, java_home: Path, progress: Callable[[str], None]) -> Path | None:
     """Return the folder of the archives for a Java; make them if they are missing, and return None if that fails.
 
     If two processes make them at once, the second waits for the first. A failure leaves its log in the folder, and no
     later call tries again.
     """
     try:
-        _make_own_jar(hadoop, java, progress)
-        folder = hadoop / f"classes-{_identify(hadoop, java)}"
+        _make_own_jar(hadoop, java_home, progress)
+        folder = hadoop / f"classes-{_identify(hadoop, java_home)}"
         if not folder.is_dir():
             with _alone(hadoop):
                 if not folder.is_dir():
                     progress("archiving Hadoop's classes (once for this Java, half a minute, 200 MB)")
-                    _make(hadoop, java, folder)
+                    _make(hadoop, java_home, folder)
         return folder if (folder / f"{DAEMONS}.jsa").is_file() else None
     except OSError as error:
         progress(f"Hadoop starts without an archive of its classes ({error})")
@@ -99,19 +98,19 @@ def _alone(hadoop: Path) -> Iterator[None]:
         yield
 
 
-def _identify(hadoop: Path, java: Java) -> str:
+def _identify(hadoop: Path, java_home: Path) -> str:
     """Return a hash of the Java, Skein's jar, the class path and the lists of classes, on which the archives depend."""
-    modules, skein = (java.home / "lib" / "modules").stat(), _find_skein_jar()
+    modules, skein = (java_home / "lib" / "modules").stat(), _find_skein_jar()
     # A JDK may make our jar after a Java without a compiler has made archives. They do not fit a class path with it.
     paths = f"{_RUNTIME}:{':'.join(class_path(hadoop, hadoop))} {own_jar(hadoop).is_file()}"
-    about = hashlib.sha256(f"{java.home} {modules.st_size} {modules.st_mtime_ns} {paths}".encode())
+    about = hashlib.sha256(f"{java_home} {modules.st_size} {modules.st_mtime_ns} {paths}".encode())
     # Each virtual environment has a Skein of its own: the same content, installed at another time.
     for content in (skein.read_bytes() if skein else b"", _read(_LIST % DAEMONS), _read(_LIST % MASTER)):
         about.update(hashlib.sha256(content).digest())
     return about.hexdigest()[:12]
 
 
-def _make(hadoop: Path, java: Java, folder: Path) -> None:
+def _make(hadoop: Path, java_home: Path, folder: Path) -> None:
     jars = hadoop / "jars"
     # This process holds the lock, so these folders are left from killed starts.
     for abandoned in folder.parent.glob(".classes-*"):
@@ -132,7 +131,7 @@ def _make(hadoop: Path, java: Java, folder: Path) -> None:
             os.utime(jar, (0, 0))
             class_paths[MASTER] = f"./{runtime.name}:./{jar.name}:{ours}"
         for name, class_path in class_paths.items():
-            dumps.append(_start_dump(staging, java, name, class_path))
+            dumps.append(_start_dump(staging, java_home, name, class_path))
         ended = [_ended_well(dump) for dump in dumps]
         if all(ended):
             for file in staging.iterdir():
@@ -172,14 +171,14 @@ def _copy_unsigned(jars: Path, staging: Path, target: Path) -> None:
     os.rename(staging, target)
 
 
-def _make_own_jar(hadoop: Path, java: Java, progress: Callable[[str], None]) -> None:
+def _make_own_jar(hadoop: Path, java_home: Path, progress: Callable[[str], None]) -> None:
     """Make the jar with our classes, if there is a Java compiler.
 
     A failure of a Java's compiler leaves its log, and no later call with this Java tries again. The jar stands first
     on class paths, because Java asks each jar for providers until it has found ours, and Bouncy Castle's is slow.
     """
-    compiler, target = find_compiler(java), own_jar(hadoop)
-    failure = target.with_name(f"{target.stem}-{hashlib.sha256(bytes(java.home)).hexdigest()[:8]}.log")
+    compiler, target = find_compiler(java_home), own_jar(hadoop)
+    failure = target.with_name(f"{target.stem}-{hashlib.sha256(bytes(java_home)).hexdigest()[:8]}.log")
     if target.exists() or failure.exists() or not compiler.is_file():
         return
     try:
@@ -201,10 +200,10 @@ def _make_own_jar(hadoop: Path, java: Java, progress: Callable[[str], None]) -> 
         progress(f"Java makes all RSA keys itself ({error})")
 
 
-def _start_dump(staging: Path, java: Java, name: str, class_path: str) -> subprocess.Popen[bytes]:
+def _start_dump(staging: Path, java_home: Path, name: str, class_path: str) -> subprocess.Popen[bytes]:
     (staging / f"{name}.txt").write_bytes(gzip.decompress(_read(_LIST % name)))
     command = [
-        f"{java.home}/bin/java", "-Xshare:dump", f"-XX:SharedClassListFile={name}.txt", f"-XX:SharedArchiveFile={name}.jsa",
+        f"{java_home}/bin/java", "-Xshare:dump", f"-XX:SharedClassListFile={name}.txt", f"-XX:SharedArchiveFile={name}.jsa",
         "-cp", class_path,
     ]  # fmt: skip
     with (staging / f"{name}.log").open("wb") as log:

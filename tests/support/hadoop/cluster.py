@@ -252,15 +252,15 @@ class HadoopCluster(MiniCluster):
             )
         self._check_security()
         check_labels(wanted.get("labels", {}), wanted.get("nodes", 1))
-        java = find_java(os.environ, version.oldest_java, version.newest_java)
-        hadoop, kerberos = self._fetch(java, version), wanted.get("kerberos", False)
+        java_home = find_java(os.environ, version.oldest_java, version.newest_java)
+        hadoop, kerberos = self._fetch(java_home, version), wanted.get("kerberos", False)
         default = version.number == artefacts.VERSION  # the lists of classes were recorded with it
         settings = self.settings_type(
-            self.directory, hadoop, java.home, pwd.getpwuid(os.getuid()).pw_name, node_memory(),
+            self.directory, hadoop, java_home, pwd.getpwuid(os.getuid()).pw_name, node_memory(),
             **{**wanted, "version": version.number, "ha": ha},
-            classes=class_archive.prepare(hadoop, java, self._progress) if default else None,
-            local_files=additions.prepare_local_files(hadoop, java, self._progress) if default else None,
-            additions=(additions.prepare_security(hadoop, version.number, os.environ, java, self._progress)
+            classes=class_archive.prepare(hadoop, java_home, self._progress) if default else None,
+            local_files=additions.prepare_local_files(hadoop, java_home, self._progress) if default else None,
+            additions=(additions.prepare_security(hadoop, version.number, os.environ, java_home, self._progress)
                        if kerberos else None),
         )  # fmt: skip
         settings = prepare_folder(settings)
@@ -291,9 +291,9 @@ class HadoopCluster(MiniCluster):
             )
         return settings
 
-    def _fetch(self, java: Any, version: HadoopVersion) -> Path:
+    def _fetch(self, java_home: Path, version: HadoopVersion) -> Path:
         options = [f"-DexcludeGroupIds={version.left_out}"] if version.left_out else []
-        return artefacts.fetch_hadoop(os.environ, java, self._progress, version.number, version.size, options)
+        return artefacts.fetch_hadoop(os.environ, java_home, self._progress, version.number, version.size, options)
 
     def _check_security(self) -> None:
         kerberos, lifetime = self._wanted.get("kerberos", False), self._wanted.get("ticket_lifetime")
