@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
@@ -76,17 +77,14 @@ class Diagnosis:
         first = self.first_fault
         return (first.finding.reason or Reason.CLUSTER_UNREACHABLE).exit_code if first else 0
 
-    def count(self, outcome: CheckOutcome) -> int:
-        """Return the number of checks that ended so."""
-        return sum(result.finding.outcome is outcome for result in self.results)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the diagnosis as plain values."""
+        counts = Counter(result.finding.outcome for result in self.results)
         return {
             "schema": EXAMINATION_SCHEMA,
             "tf_yarn_ops": __version__,
             "exit_code": self.exit_code,
-            "counts": {outcome.value: self.count(outcome) for outcome in CheckOutcome},
+            "counts": {outcome.value: counts[outcome] for outcome in CheckOutcome},
             "checks": [result.to_dict() for result in self.results],
         }
 

@@ -99,11 +99,10 @@ def check_resourcemanagers(known: KnownFacts) -> Finding:
     learned = {"wants_ticket": wants_ticket, "clocks": clocks}
     facts = {"states": states, "versions": sorted(versions)}
     shown = ", ".join(f"{url} {state}" for url, state in states.items())
-    url = known.urls[0]
     lost = [answer for answer in answers if not (_info(answer) or answer.wants_ticket or _is_standby(answer))]
     if len(lost) == len(answers):
         silent = all(answer.status is None for answer in answers)
-        return ill(Symptom.RM_SILENT if silent else Symptom.RM_OTHER, facts=facts, states=shown, url=url)
+        return ill(Symptom.RM_SILENT if silent else Symptom.RM_OTHER, facts=facts, states=shown, url=known.urls[0])
     if not wants_ticket and "ACTIVE" not in states.values():
         return ill(Symptom.RM_NOT_ACTIVE, learned, facts=facts, states=shown)
     if all(state == "STANDBY" for state in states.values()):

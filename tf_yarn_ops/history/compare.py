@@ -1,6 +1,7 @@
 """`compare`: several ended jobs side by side, what differs first; pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..runtime.common.report import COSTS, flatten, run_seconds
@@ -42,33 +43,29 @@ def compare(records: Sequence[Mapping[str, Any]]) -> list[ComparedRow]:
     records : sequence of mapping
         At least one.
     """
-    sides = [dict(_values(record)) for record in records]
-    names = dict.fromkeys(name for side in sides for name in side)
-    rows = [_row(section, name, tuple(side.get((section, name)) for side in sides)) for section, name in names]
+    sides = [_values(record) for record in records]
+    found = {key: tuple(side.get(key) for side in sides) for key in itertools.chain(*sides)}
+    rows = [ComparedRow(*key, values, any(value != values[0] for value in values)) for key, values in found.items()]
     order = (RESULT, METRICS, OPTIONS, ENVIRONMENT)
     return sorted(rows, key=lambda row: (not row.differs, order.index(row.section)))
 
 
-def _row(section: str, name: str, values: tuple[Any, ...]) -> ComparedRow:
-    return ComparedRow(section, name, values, any(value != values[0] for value in values))
-
-
-def _values(record: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], Any]]:
-    for name in _RESULT:
-        yield (RESULT, name), record.get(name)
-    seconds = run_seconds(record)
-    if seconds is not None:
-        yield (RESULT, "seconds"), round(seconds, 1)
-    yield (RESULT, "queue_seconds"), record.get("queue_seconds")
-    yield (RESULT, "tasks"), len(record.get("tasks") or ())
-    yield (RESULT, "rounds"), len(record.get("rounds") or ())
-    peaks = [task.get("peak_memory_mib") or 0.0 for task in record.get("tasks") or ()]
-    yield (RESULT, "peak_memory_mib"), round(max(peaks, default=0.0), 1) or None
-    for name, value in last_metrics(record, _METRICS).items():
-        yield (METRICS, name), value
+def _values(record: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
+    """Return the values of a job by section and name."""
+    tasks, seconds = record.get("tasks") or (), run_seconds(record)
+    peak = max((task.get("peak_memory_mib") or 0.0 for task in tasks), default=0.0)
     options = dict(record.get("options") or {})
-    yield (ENVIRONMENT, "environment"), options.pop("environment", None)
-    for name, value in flatten(options):
-        yield (OPTIONS, name), tuple(value) if isinstance(value, list) else value
-    for name, value in (record.get("versions") or {}).items():
-        yield (ENVIRONMENT, str(name)), value
+    sections: dict[str, Mapping[str, Any]] = {
+        RESULT: {
+            **{name: record.get(name) for name in _RESULT},
+            **({} if seconds is None else {"seconds": round(seconds, 1)}),
+            "queue_seconds": record.get("queue_seconds"),
+            "tasks": len(tasks),
+            "rounds": len(record.get("rounds") or ()),
+            "peak_memory_mib": round(peak, 1) or None,
+        },
+        METRICS: last_metrics(record, _METRICS),
+        ENVIRONMENT: {"environment": options.pop("environment", None), **(record.get("versions") or {})},
+        OPTIONS: {name: tuple(value) if isinstance(value, list) else value for name, value in flatten(options)},
+    }
+    return {(section, name): value for section, values in sections.items() for name, value in values.items()}

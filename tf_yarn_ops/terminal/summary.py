@@ -204,9 +204,7 @@ def failure(
         where = f" on {_one_line(first.host)}" if first.host else ""
         yield f"{first.task} failed first: {ending(first) or first.state}{where}"
         if lines := first.log_tail.splitlines()[-log_lines:] if log_lines else []:
-            yield f"--- last lines of {first.task}"
-            yield from (f"    {line}" for line in lines)
-            yield "---"
+            yield from (f"--- last lines of {first.task}", *(f"    {line}" for line in lines), "---")
     if not (interrupted and reason is Reason.KILLED):
         yield reason.hint
     if submitter or (report.application_id and reason not in AFTER_REFUSAL):

@@ -64,11 +64,11 @@ def ui(resourcemanager: str | None, user: str, port: int, host: str, user_header
             + (f", and everybody who reaches {host} can name any user in {user_header}" if user_header else "")
             + ": listen on 127.0.0.1 behind a reverse proxy with TLS"
         )
-    application = build_application(store, key, user_header, boards, cluster.site.ui_realms)
+    server = build_server(build_application(store, key, user_header, boards, cluster.site.ui_realms))
     echo(f"serving {url} until Ctrl-C")
     opening = open_browser(url) if browser and not user_header else nullcontext()
     with closing(store), closing(boards), closing(listener), opening:
-        build_server(application).run(sockets=[listener])
+        server.run(sockets=[listener])
 
 
 def listen_at(host: str, port: int) -> socket.socket:
