@@ -42,8 +42,7 @@ def connect(host: str, ports: Sequence[int], context: ssl.SSLContext) -> "Link":
         No port answered within `CONTACT_SECONDS`. The message names the host, the ports, and why each address failed.
     """
     deadline = time.monotonic() + protocol.CONTACT_SECONDS
-    tries: Dict[int, socket.socket] = {}
-    sockets: Dict[socket.socket, str] = {}
+    tries: Dict[int, Tuple[socket.socket, str]] = {}
     whys: Dict[str, str] = {}
     poll = select.poll()
     try:
@@ -57,16 +56,15 @@ def connect(host: str, ports: Sequence[int], context: ssl.SSLContext) -> "Link":
                     break
                 sock.setblocking(False)
                 sock.connect_ex((address[0], port, *address[2:]))
-                tries[sock.fileno()] = sock
+                tries[sock.fileno()] = sock, address[0]
                 poll.register(sock, select.POLLOUT)
-                sockets[sock] = address[0]
         while tries and time.monotonic() < deadline:
             for number, _ in poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
                 poll.unregister(number)
-                sock = tries.pop(number)
+                sock, where = tries.pop(number)
                 failed = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
                 if failed:
-                    whys[sockets[sock]] = os.strerror(failed)
+                    whys[where] = os.strerror(failed)
                     sock.close()
                     continue
                 try:
@@ -74,10 +72,10 @@ def connect(host: str, ports: Sequence[int], context: ssl.SSLContext) -> "Link":
                     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     return Link(context.wrap_socket(sock))
                 except OSError as error:
-                    whys[sockets[sock]] = "another program answers: %s" % error
+                    whys[where] = "another program answers: %s" % error
                     sock.close()
     finally:
-        for sock in tries.values():
+        for sock, _ in tries.values():
             sock.close()
     faults = "; ".join("%s: %s" % why for why in whys.items())
     raise LinkLost("no coordinator on %s, ports %d to %d: %s" % (host, ports[0], ports[-1], faults))

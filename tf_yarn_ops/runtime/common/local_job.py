@@ -12,6 +12,7 @@
     The working directory and the log directory of each container.
 """
 
+import contextlib
 import json
 import os
 from typing import Any, Dict, Mapping, Optional
@@ -54,12 +55,9 @@ def running_coordinator(folder: str) -> Optional[int]:
     """Return the process id of a job's coordinator; None if it has ended."""
     import fcntl  # Windows, from where jobs go to YARN, has none
 
-    try:
-        with open(os.path.join(folder, LOCK_FILE), "rb") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return int(lock.read() or 0)
-    except FileNotFoundError:
-        pass
+    with contextlib.suppress(FileNotFoundError), open(os.path.join(folder, LOCK_FILE), "rb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return int(lock.read() or 0)
     return None

@@ -38,10 +38,9 @@ def end_with_parent(parent: int, number: int = signal.SIGKILL) -> None:
         os._exit(1)
 
 
-def find_program(name: str, path: Optional[str] = None) -> Optional[str]:
-    """Return the first program of this name on a PATH, by default this process's; shutil would load its archivers."""
-    folders = (path if path is not None else os.environ.get("PATH", os.defpath)).split(":")
-    found = (os.path.join(folder, name) for folder in folders if folder)
+def find_program(name: str) -> Optional[str]:
+    """Return the first program of this name on the PATH of this process; shutil would load its archivers."""
+    found = (os.path.join(folder, name) for folder in os.environ.get("PATH", os.defpath).split(":") if folder)
     return next((file for file in found if os.path.isfile(file) and os.access(file, os.X_OK)), None)
 
 

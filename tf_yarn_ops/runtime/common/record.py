@@ -62,18 +62,14 @@ def build_record(status: Mapping[str, Any], written_by: str, at: float) -> Dict[
 
 def pack_record(record: Mapping[str, Any], limit: int = MAX_JSON) -> bytes:
     """Return the content of the file; a record above ``limit`` bytes loses log tails, then curves."""
-    content = _dump(record)
-    if len(content) > limit:
-        first = record.get("first_failure")
-        tasks = [task if task.get("task") == first else {**task, "log_tail": ""} for task in record.get("tasks") or ()]
-        content = _dump({**record, "tasks": tasks})
-        if len(content) > limit:
-            content = _dump({**record, "tasks": tasks, "series": []})
+    first = record.get("first_failure")
+    tasks = [task if task.get("task") == first else {**task, "log_tail": ""} for task in record.get("tasks") or ()]
+    content = b""
+    for shorter in (record, {**record, "tasks": tasks}, {**record, "tasks": tasks, "series": []}):
+        content = json.dumps(shorter, separators=(",", ":")).encode()
+        if len(content) <= limit:
+            break
     return gzip.compress(content, 6, mtime=0)
-
-
-def _dump(record: Mapping[str, Any]) -> bytes:
-    return json.dumps(record, separators=(",", ":")).encode()
 
 
 def unpack_record(content: bytes, most: int = MAX_UNPACKED) -> Dict[str, Any]:

@@ -29,10 +29,8 @@ def safe_url(url: object) -> str:
         return url
     from urllib.parse import urlsplit  # an agent starts without it
 
-    if not is_url(url):
-        return ""
-    split = urlsplit(url)
-    return url if split.hostname and "@" not in split.netloc else ""
+    split = urlsplit(url) if is_url(url) else None
+    return url if split and split.hostname and "@" not in split.netloc else ""
 
 
 def is_url(text: str) -> bool:

@@ -154,7 +154,7 @@ class _Bridge:
             try:
                 result = function(*arguments[:-1])
             except _Short as short:
-                code, text, result = _OUT_OF_RANGE, "end of the file", short.count
+                code, text, result = _OUT_OF_RANGE, "end of the file", short.args[0]
             except Exception as error:
                 code = _ERRNOS.get(getattr(error, "errno", None) or 0) or next(
                     (code for kind, code in _CODES if isinstance(error, kind)), 2
@@ -166,8 +166,8 @@ class _Bridge:
         return call
 
     def _open(self, opened: Any, file: Any) -> None:
-        opened[0].number = number = next(self._numbers)
-        self.files[number] = file
+        opened[0].number = next(self._numbers)
+        self.files[opened[0].number] = file
 
     def init(self, _: int) -> None:
         """Do nothing: the client is made at the first path."""
@@ -259,10 +259,7 @@ class _Bridge:
 
 
 class _Short(Exception):
-    """A read met the end of the file."""
-
-    def __init__(self, count: int):
-        self.count = count
+    """A read met the end of the file, after so many bytes."""
 
 
 #: Result and arguments of each function; a status comes last.
