@@ -212,13 +212,10 @@ def context_of(cluster: Cluster, spec: JobSpec, number: int, tags: Iterable[str]
     )
     namenodes = {urlsplit(url).netloc: urls for url in places if (urls := cluster.namenodes_of(url))}
     history = plan_history(cluster)
-    mirror = plan_mirror(cluster, spec)
-    # The coordinator asks the NameNodes of the output, too: `namenodes` has them.
     asked = (
         *resourcemanagers,
         *chain(*namenodes.values()),
         *(history.urls if history else ()),
-        *((*mirror.output_namenodes, *mirror.input_namenodes) if mirror else ()),
     )
     encrypted = any(url.startswith("https:") for url in asked)
     return JobContext(
@@ -231,7 +228,7 @@ def context_of(cluster: Cluster, spec: JobSpec, number: int, tags: Iterable[str]
         plan_viewers(cluster, spec),
         site.tensorboard_direct,
         site.ui_url or "",
-        mirror,
+        plan_mirror(cluster, spec),
         plan_commit(cluster, spec, tags),
         site.allow_exec,
     )
@@ -259,13 +256,12 @@ def plan_mirror(cluster: Cluster, spec: JobSpec) -> MirrorPlan | None:
     """
     if spec.mirror == "off" and not spec.mirror_input:
         return None
-    found = {path: cluster.namenodes_of(path) for path in (spec.output or "", spec.input or "")}
     check_faults(
         Fault("mirror", JobFault.NEEDS_LOCATION, {"other": "an HDFS with a name", "given": path})
-        for path, namenodes in found.items()
-        if path.startswith("hdfs:") and not namenodes
+        for path in dict.fromkeys((spec.output or "", spec.input or ""))
+        if path.startswith("hdfs:") and not cluster.namenodes_of(path)
     )
-    return MirrorPlan(spec.mirror, spec.mirror_input or 0, found[spec.output or ""], found[spec.input or ""])
+    return MirrorPlan(spec.mirror, spec.mirror_input or 0)
 
 
 def plan_commit(cluster: Cluster, spec: JobSpec, tags: Iterable[str] = ()) -> CommitPlan | None:
@@ -281,16 +277,15 @@ def plan_commit(cluster: Cluster, spec: JobSpec, tags: Iterable[str] = ()) -> Co
     if spec.commit == OFF or place is None:
         return None
     location, path = place
-    namenodes = cluster.namenodes_of(spec.output or "")
     faults = []
-    if location and not namenodes:
+    if location and not cluster.namenodes_of(spec.output or ""):
         faults.append(Fault("commit", JobFault.NEEDS_LOCATION, {"other": "an HDFS with a name", "given": spec.output}))
     if f"{cluster.staging}/".startswith(f"{path}/") or f"{path}/".startswith(f"{cluster.staging}/"):
         faults.append(Fault("output", JobFault.SHARED_FOLDER, {"given": spec.output}))
     check_faults(faults or list(overlap_faults(spec, cluster.storage.default)))
     training, generation = training_of(tags)
     return CommitPlan(
-        spec.commit, path, location, training[:16], generation, namenodes, spec.commit_version or 0, spec.commit_keep
+        spec.commit, path, location, training[:16], generation, spec.commit_version or 0, spec.commit_keep
     )
 
 

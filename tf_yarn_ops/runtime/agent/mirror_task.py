@@ -426,13 +426,14 @@ def main(arguments: List[str]) -> int:
         if plan.input_limit:
             # The folders of the application on each disk; YARN deletes them after its end.
             base = min(env["LOCAL_DIRS"].split(",")) if env.get("LOCAL_DIRS") else os.path.dirname(os.getcwd())
-            files = open_job_files(job, plan.input_namenodes)
-            env["DTF_INPUT_PATH"] = bring_input(files, urlsplit(job.input or "").path, plan.input_limit, base)
+            source = job.input or ""
+            files = open_job_files(job, source)
+            env["DTF_INPUT_PATH"] = bring_input(files, urlsplit(source).path, plan.input_limit, base)
         if plan.writers != "off":
             folder = os.path.join(os.getcwd(), OUTPUT_FOLDER)
             evaluates = task.type == EVALUATOR
             mirror = OutputMirror(
-                open_job_files(job, plan.output_namenodes),
+                open_job_files(job, env["DTF_OUTPUT_PATH"]),
                 urlsplit(env["DTF_OUTPUT_PATH"]).path,
                 folder,
                 task,

@@ -43,8 +43,6 @@ class CommitPlan(NamedTuple):
     training : str
         Sixteen hexadecimal digits of the identity; empty without one: then the folder belongs to the application.
     generation : int
-    namenodes : sequence of str
-        HTTP addresses; empty: the path is one of the nodes.
     version : int
         The number of the version; 0 for the next one.
     keep : int
@@ -56,7 +54,6 @@ class CommitPlan(NamedTuple):
     location: str = ""
     training: str = ""
     generation: int = 0
-    namenodes: Sequence[str] = ()
     version: int = 0
     keep: int = 5
 

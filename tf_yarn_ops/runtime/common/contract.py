@@ -206,14 +206,10 @@ class MirrorPlan(NamedTuple):
         Which tasks write their output through: ``chief``, ``all``, or ``off`` for no local output.
     input_limit : int
         Largest size of a local input, MiB; 0 for no local input.
-    output_namenodes, input_namenodes : sequence of str
-        HTTP addresses of the NameNodes; empty: the path is one of the nodes.
     """
 
     writers: str
     input_limit: int = 0
-    output_namenodes: Sequence[str] = ()
-    input_namenodes: Sequence[str] = ()
 
 
 class Job(NamedTuple):

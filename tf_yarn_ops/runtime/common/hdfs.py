@@ -375,8 +375,10 @@ class Upload:
 JobFiles = Union[Hdfs, LocalFolder]
 
 
-def open_job_files(job: Job, namenodes: Sequence[str]) -> JobFiles:
-    """Return the file system behind NameNodes, or without any the node's own."""
+def open_job_files(job: Job, url: str) -> JobFiles:
+    """Return the file system of a URL of the job; the node's own for a path, and for an HDFS without addresses."""
+    split = urlsplit(url)
+    namenodes = job.namenodes.get(split.netloc) if split.scheme == "hdfs" else None
     return Hdfs(namenodes, job.user, os.environ, job.authorities) if namenodes else LocalFolder("/")
 
 

@@ -436,7 +436,7 @@ class OutputCommit:
 def commit_of(job: Job, application_id: str) -> Optional[OutputCommit]:
     """Return the committed output of a job; None for a job without."""
     plan = job.commit
-    return OutputCommit(plan, application_id, open_job_files(job, plan.namenodes)) if plan else None
+    return OutputCommit(plan, application_id, open_job_files(job, job.output or "")) if plan else None
 
 
 def _final(error: OSError) -> bool:

@@ -9,13 +9,13 @@ import subprocess
 import threading
 import time
 from functools import partial
-from typing import Callable, List, Optional, Union
+from typing import Callable, List, Optional
 from urllib.parse import urlsplit
 
 from ..common.committed_output import MOST_SUCCESS, SUCCESS_FILE, VERSION, CommitPlan, find_versions, read_success
 from ..common.contract import Job, read_job, write_line
 from ..common.file_storage import LocalFolder
-from ..common.hdfs import Hdfs
+from ..common.hdfs import Hdfs, JobFiles, open_job_files
 from ..common.mutual_tls import server_context
 from ..common.processes import reserve_port
 from .event_copies import COPY_INTERVAL, COPY_REST, EventCopies
@@ -52,9 +52,8 @@ def main(arguments: List[str]) -> int:
     follow: Optional[Callable[[], object]] = None
     if job.commit and logdir == job.output:
         moves, logdir = job.commit, job.commit.working_url(os.environ["YTF_APPLICATION_ID"])
-    namenodes = job.namenodes.get(urlsplit(logdir).netloc) if urlsplit(logdir).scheme == "hdfs" else None
-    if namenodes:
-        files = Hdfs(namenodes, job.user, os.environ, job.authorities)
+    files = open_job_files(job, logdir)
+    if isinstance(files, Hdfs):
         log_line("event files below %s are copied into this container", logdir)
         follow = partial(refresh_copies, EventCopies(files, urlsplit(logdir).path, COPIES), files, moves)
         try_to(follow)
@@ -103,7 +102,7 @@ def serve_front(job: Job, port: int) -> None:
     threading.Thread(target=front.serve_forever, daemon=True).start()
 
 
-def find_result(files: Union[Hdfs, LocalFolder], plan: CommitPlan) -> Optional[str]:
+def find_result(files: JobFiles, plan: CommitPlan) -> Optional[str]:
     """Return where this application has committed its output; None before, also if there is another result."""
     results = [plan.path]
     if plan.mode == VERSION:
