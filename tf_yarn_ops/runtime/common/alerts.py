@@ -191,8 +191,7 @@ def _metrics(document: Mapping[str, Any], running: Sequence[Mapping[str, Any]]) 
 
 def _restarts(document: Mapping[str, Any]) -> Iterator[Alert]:
     left = document.get("restarts_left")
-    starts = max((task.get("starts") or 0 for task in document.get("tasks") or ()), default=0)
-    if left is not None and starts > 1:
+    if left is not None and any((task.get("starts") or 0) > 1 for task in document.get("tasks") or ()):
         yield Alert(
             "restarts", f"The job has started again after a failure; {left or 'no'} restart{'s' * (left != 1)} left."
         )

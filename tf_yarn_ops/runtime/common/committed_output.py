@@ -138,12 +138,8 @@ class Success(NamedTuple):
 
 def dump_success(success: Success) -> bytes:
     """Return the content of `SUCCESS_FILE`."""
-    document = {
-        "schema": 1,
-        **success._asdict(),
-        "files": [{"name": name, "bytes": size} for name, size in success.files],
-    }
-    return json.dumps(document, indent=1, ensure_ascii=True).encode()
+    files = [{"name": name, "bytes": size} for name, size in success.files]
+    return json.dumps({"schema": 1, **success._asdict(), "files": files}, indent=1, ensure_ascii=True).encode()
 
 
 def read_success(content: Optional[bytes]) -> Optional[Success]:

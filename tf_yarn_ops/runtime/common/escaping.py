@@ -6,12 +6,11 @@ import re
 CONTROLS = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 #: Carriage returns in a line from which it is a progress bar; fewer may only hide text.
 REDRAWN = 3
-_CONTROL = "[%s]" % CONTROLS
 
 
 def escape_controls(text: str, kept: str = "\t\n") -> str:
     """Return a text with each control character as in JSON, ``\\u001b``, except those of `kept`."""
-    return re.sub(_CONTROL, lambda found: found[0] if found[0] in kept else "\\u%04x" % ord(found[0]), text)
+    return re.sub("[%s]" % CONTROLS, lambda found: found[0] if found[0] in kept else "\\u%04x" % ord(found[0]), text)
 
 
 def last_states(text: str) -> str:

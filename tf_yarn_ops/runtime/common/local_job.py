@@ -19,7 +19,6 @@ from typing import Any, Dict, Mapping, Optional
 
 #: How the address of this machine begins; a folder may follow.
 SCHEME = "local://"
-_LOCAL = "local_"
 KILL_FILE, LOCK_FILE = "kill.json", "lock"
 FILES, CONTAINERS, LOGS = "files", "containers", "logs"
 _APPLICATION_FILE = "application.json"
@@ -27,7 +26,7 @@ _APPLICATION_FILE = "application.json"
 
 def is_local(application_id: object) -> bool:
     """Return whether an application id is that of a job of this machine."""
-    return str(application_id).startswith(_LOCAL)
+    return str(application_id).startswith("local_")
 
 
 def read_application(folder: str) -> Optional[Dict[str, Any]]:

@@ -86,9 +86,8 @@ def unpack_record(content: bytes, most: int = MAX_UNPACKED) -> Dict[str, Any]:
     ValueError
         The content is no record of this schema.
     """
-    unpacking = zlib.decompressobj(16 + zlib.MAX_WBITS)
     try:
-        record = parse_json(unpacking.decompress(content, most))
+        record = parse_json(zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(content, most))
     except (zlib.error, ValueError) as error:
         raise ValueError("not a record: %s" % error) from error
     if not isinstance(record, dict) or record.get("record_schema") != RECORD_SCHEMA:

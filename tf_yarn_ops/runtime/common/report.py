@@ -350,12 +350,11 @@ def yarn_cost(application: Mapping[str, Any]) -> Dict[str, Any]:
     entries = found.get("entry") if isinstance(found, dict) else None
     entries = entries if isinstance(entries, list) else [entries]
     gpus = next((one.get("value") for one in entries if isinstance(one, dict) and one.get("key") == GPU), None)
-    counted = {
-        "memory_seconds": application.get("memorySeconds"),
-        "vcore_seconds": application.get("vcoreSeconds"),
-        "gpu_seconds": int(gpus) if isinstance(gpus, str) and _DIGITS.match(gpus) else gpus,
+    return {
+        "memory_seconds": read_value(Count, application.get("memorySeconds")),
+        "vcore_seconds": read_value(Count, application.get("vcoreSeconds")),
+        "gpu_seconds": read_value(Count, int(gpus) if isinstance(gpus, str) and _DIGITS.match(gpus) else gpus),
     }
-    return {name: read_value(Count, value) for name, value in counted.items()}
 
 
 def describe_cost(job: Mapping[str, Any]) -> Dict[str, str]:

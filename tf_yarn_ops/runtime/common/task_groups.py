@@ -69,7 +69,6 @@ def group_tasks(tasks: Sequence[Mapping[str, Any]], troubled: Iterable[str] = ()
 
 def _span(names: Sequence[str]) -> str:
     """Return the common name of tasks of one type: the runs of their indices."""
-    kind = names[0].partition(":")[0]
     runs: List[List[int]] = []
     for index in sorted(int(name.rpartition(":")[2]) for name in names):
         if runs and index == runs[-1][1] + 1:
@@ -78,4 +77,4 @@ def _span(names: Sequence[str]) -> str:
             runs.append([index, index])
     shown = ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs[:_RUNS])
     rest = sum(high - low + 1 for low, high in runs[_RUNS:])
-    return f"{kind}:{shown}{f' and {rest} more' if rest else ''}"
+    return f"{names[0].partition(':')[0]}:{shown}{f' and {rest} more' if rest else ''}"

@@ -17,8 +17,8 @@ from typing import List, Tuple
 HDFS_KIND, RESOURCEMANAGER_KIND, KMS_KIND = "HDFS_DELEGATION_TOKEN", "RM_DELEGATION_TOKEN", "kms-dt"
 #: The header in which a ResourceManager takes a token; in the query its log of requests would have the token.
 TOKEN_HEADER = "Hadoop-YARN-Auth-Delegation-Token"
-#: The start of a credentials file, and the number of its format that NodeManagers write.
-_MAGIC, _WRITABLE = b"HDTS", 0
+#: The start of a credentials file, with the number of its format that NodeManagers write.
+_MAGIC = b"HDTS\0"
 #: Lengths up to this one are one byte; a larger one is a byte that counts the bytes after it.
 _ONE_BYTE = 127
 _COUNT_BASE = 0x90
@@ -66,7 +66,7 @@ def encode_token(token: Token) -> str:
 
 def read_credentials(content: bytes) -> List[Token]:
     """Return the tokens of a credentials file; raise ValueError for a file of another format."""
-    if content[:4] != _MAGIC or content[4:5] != bytes([_WRITABLE]):
+    if not content.startswith(_MAGIC):
         raise ValueError("not a credentials file of a format that NodeManagers write")
     number, at = read_length(content, 5)
     tokens = []

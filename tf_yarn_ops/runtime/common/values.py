@@ -312,16 +312,15 @@ def read_value(hint: Any, value: Any) -> Any:
 
 
 def _log_unfit(what: str, unfit: List[str]) -> None:
-    if unfit:
-        names, logged = list(dict.fromkeys(unfit)), _logged(what)
-        if not logged:
-            logged += names
-            more = " and more" if len(names) > _LOGGED else ""
-            import logging  # here and below: an agent, which checks plain values only, starts without these modules
+    if unfit and not _logged(what):
+        import logging  # here and below: an agent, which checks plain values only, starts without these modules
 
-            logging.getLogger(__name__).warning(
-                "%s has values that do not fit; left out: %s%s", what, ", ".join(names[:_LOGGED]), more
-            )
+        names = _logged(what)
+        names += dict.fromkeys(unfit)
+        more = " and more" if len(names) > _LOGGED else ""
+        logging.getLogger(__name__).warning(
+            "%s has values that do not fit; left out: %s%s", what, ", ".join(names[:_LOGGED]), more
+        )
 
 
 @functools.lru_cache(maxsize=1024)
@@ -495,9 +494,7 @@ def _integer(value: Any, unfit: List[str]) -> int:
 
 
 def _number(value: Any, unfit: List[str]) -> float:
-    if isinstance(value, float) and -MAX_NUMBER <= value <= MAX_NUMBER:
-        return value
-    return _integer(value, unfit)
+    return value if isinstance(value, float) and -MAX_NUMBER <= value <= MAX_NUMBER else _integer(value, unfit)
 
 
 _SCALARS: Mapping[Any, _Reader] = {Any: _any, str: _text, bool: _flag, int: _integer, float: _number}

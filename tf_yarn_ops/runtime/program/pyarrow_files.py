@@ -26,10 +26,8 @@ def register(module: Any) -> None:
         @staticmethod
         def from_uri(uri: Any) -> Tuple[Any, str]:
             if not str(uri).startswith(HDFS_SCHEME):
-                found: Tuple[Any, str] = original.from_uri(uri)
-                return found
-            core = importlib.import_module("fsspec.core")
-            files, path = core.url_to_fs(str(uri))
+                return original.from_uri(uri)  # type: ignore[no-any-return]
+            files, path = importlib.import_module("fsspec.core").url_to_fs(str(uri))
             return module.PyFileSystem(module.FSSpecHandler(files)), path
 
     module.FileSystem = FileSystem
