@@ -17,7 +17,7 @@ from support.waiting import until
 from tf_yarn_ops.job.spec import TaskSpec
 from tf_yarn_ops.runtime.agent import mirror_task
 from tf_yarn_ops.runtime.agent.mirror_task import MIRROR_FAILED, MirrorFault, OutputMirror, bring_input
-from tf_yarn_ops.runtime.common.contract import MirrorPlan, TaskId
+from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.file_storage import LocalFolder
 from tf_yarn_ops.runtime.common.hdfs import Hdfs
 from tf_yarn_ops.runtime.common.reasons import Reason
@@ -366,9 +366,9 @@ def place(tmp_path):
     output.mkdir(parents=True)
     os.chmod(tmp_path / "store", 0o755)
 
-    def start(command, writers="chief", plan=None, **fields):
+    def start(command, writers="chief", **fields):
         spec = job(command, ps=False, **{"output": str(output), "mirror": writers, **fields})
-        return AppMaster(tmp_path / "job", spec, mirror=plan or MirrorPlan(writers))
+        return AppMaster(tmp_path / "job", spec)
 
     return SimpleNamespace(output=output, start=start)
 
@@ -495,7 +495,6 @@ def test_tasks_of_a_node_share_one_copy_of_the_input(place, tmp_path):
     with place.start(
         "cp $DTF_INPUT_PATH $DTF_OUTPUT_PATH/$DTF_TASK_INDEX; echo $DTF_INPUT_PATH > path",
         "all",
-        MirrorPlan("all", 1),
         input=str(given),
         mirror_input=1,
     ) as am:

@@ -27,7 +27,6 @@ from tf_yarn_ops.runtime.common.contract import (
     RUNTIME_FILE,
     VERDICT_SECRET,
     HistoryPlan,
-    MirrorPlan,
     dump_job,
     load_job,
 )
@@ -90,8 +89,6 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
         URLs that the coordinator may ask.
     history : HistoryPlan, optional
         Where the coordinator writes its record.
-    mirror : MirrorPlan, optional
-        Which tasks work on local copies of their paths.
     nodes : dict of str to str
         The addresses of containers' nodes, where they are not ``127.0.0.1:8042``.
     heartbeat : float, optional
@@ -110,7 +107,6 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
     hiccups: dict[str, int] = field(default_factory=dict)
     resourcemanagers: tuple[str, ...] = ()
     history: HistoryPlan | None = None
-    mirror: MirrorPlan | None = None
     nodes: dict[str, str] = field(default_factory=dict)
     heartbeat: float = 0.02
     allow_exec: bool = False
@@ -164,7 +160,6 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
                     self.resourcemanagers,
                     "tester",
                     history=self.history,
-                    mirror=self.mirror,
                     allow_exec=self.allow_exec,
                 ),
             )

@@ -32,7 +32,6 @@ from ..runtime.common.contract import (
     VERSION,
     HistoryPlan,
     Job,
-    MirrorPlan,
     ServicePlan,
     TensorBoardPlan,
     TypePlan,
@@ -84,8 +83,6 @@ class JobContext:
         Where the coordinator writes the job's record. Default: nowhere.
     namenodes : mapping of str to tuple of str, optional
         HTTP addresses of the NameNodes by the authority of URLs. Default: none; programs can't open ``hdfs://``.
-    mirror : MirrorPlan, optional
-        Which tasks work on local copies of their paths. Default: none.
     commit : CommitPlan, optional
         How the output is committed. Default: the tasks write into it.
     allow_exec : bool, optional
@@ -107,7 +104,6 @@ class JobContext:
     viewers: ViewersPlan | None = None
     tensorboard_direct: bool = False
     ui_url: str = ""
-    mirror: MirrorPlan | None = None
     commit: CommitPlan | None = None
     allow_exec: bool = False
 
@@ -199,6 +195,7 @@ def context_of(cluster: Cluster, spec: JobSpec, number: int, tags: Iterable[str]
     tags : iterable of str, optional
         Those of the application's identity. Default: it has none.
     """
+    check_mirror(cluster, spec)
     site, inside = cluster.site, cluster.nodes.resourcemanagers
     resourcemanagers = cluster.resourcemanagers if inside is None else inside
     places = (
@@ -228,7 +225,6 @@ def context_of(cluster: Cluster, spec: JobSpec, number: int, tags: Iterable[str]
         plan_viewers(cluster, spec),
         site.tensorboard_direct,
         site.ui_url or "",
-        plan_mirror(cluster, spec),
         plan_commit(cluster, spec, tags),
         site.allow_exec,
     )
@@ -246,22 +242,14 @@ def plan_history(cluster: Cluster) -> HistoryPlan | None:
     return HistoryPlan(cluster.history, cluster.user, inside, "" if inside else cluster.storage.local_root or "")
 
 
-def plan_mirror(cluster: Cluster, spec: JobSpec) -> MirrorPlan | None:
-    """Return which tasks work on local copies of their paths; None for a job without them.
-
-    Raises
-    ------
-    SpecInvalid
-        A path ``hdfs:///`` on a cluster whose default file system is not HDFS.
-    """
-    if spec.mirror == "off" and not spec.mirror_input:
-        return None
-    check_faults(
-        Fault("mirror", JobFault.NEEDS_LOCATION, {"other": "an HDFS with a name", "given": path})
-        for path in dict.fromkeys((spec.output or "", spec.input or ""))
-        if path.startswith("hdfs:") and not cluster.namenodes_of(path)
-    )
-    return MirrorPlan(spec.mirror, spec.mirror_input or 0)
+def check_mirror(cluster: Cluster, spec: JobSpec) -> None:
+    """Raise SpecInvalid for local copies of a path ``hdfs:///`` where the cluster's default file system is not HDFS."""
+    if spec.mirror != "off" or spec.mirror_input:
+        check_faults(
+            Fault("mirror", JobFault.NEEDS_LOCATION, {"other": "an HDFS with a name", "given": path})
+            for path in dict.fromkeys((spec.output or "", spec.input or ""))
+            if path.startswith("hdfs:") and not cluster.namenodes_of(path)
+        )
 
 
 def plan_commit(cluster: Cluster, spec: JobSpec, tags: Iterable[str] = ()) -> CommitPlan | None:
@@ -362,7 +350,8 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
         viewers=context.viewers,
         ui_url=context.ui_url,
         framework=spec.framework,
-        mirror=context.mirror,
+        mirror=spec.mirror,
+        mirror_input=spec.mirror_input or 0,
         commit=context.commit,
         allow_exec=context.allow_exec,
         procs_per_task=spec.procs_per_task,

@@ -459,7 +459,7 @@ class Agent:
             log("%s sees none of the node's GPUs: it has asked for none by task_gpus", task)
         self.memory.begin()
         self.env = env
-        mirrored = self.job.mirror and task.type != TENSORBOARD
+        mirrored = (self.job.mirror != "off" or self.job.mirror_input) and task.type != TENSORBOARD
         self.command = Command(
             runtime_command("mirror") if mirrored else plan.command,
             env,

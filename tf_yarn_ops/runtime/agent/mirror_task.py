@@ -418,18 +418,17 @@ def main(arguments: List[str]) -> int:
         The exit code of the command, or `MIRROR_FAILED`. After a signal that ended the command this process ends by it.
     """
     job = read_job()
-    plan, env = job.mirror, dict(os.environ)
-    assert plan is not None
+    env = dict(os.environ)
     task = TaskId(env["DTF_TASK_JOB_NAME"], int(env["DTF_TASK_INDEX"]))
     mirror = None
     try:
-        if plan.input_limit:
+        if job.mirror_input:
             # The folders of the application on each disk; YARN deletes them after its end.
             base = min(env["LOCAL_DIRS"].split(",")) if env.get("LOCAL_DIRS") else os.path.dirname(os.getcwd())
             source = job.input or ""
             files = open_job_files(job, source)
-            env["DTF_INPUT_PATH"] = bring_input(files, urlsplit(source).path, plan.input_limit, base)
-        if plan.writers != "off":
+            env["DTF_INPUT_PATH"] = bring_input(files, urlsplit(source).path, job.mirror_input, base)
+        if job.mirror != "off":
             folder = os.path.join(os.getcwd(), OUTPUT_FOLDER)
             evaluates = task.type == EVALUATOR
             mirror = OutputMirror(
@@ -437,7 +436,7 @@ def main(arguments: List[str]) -> int:
                 urlsplit(env["DTF_OUTPUT_PATH"]).path,
                 folder,
                 task,
-                writes=plan.writers == "all" or evaluates or job.leads(task),
+                writes=job.mirror == "all" or evaluates or job.leads(task),
                 follows=evaluates,
             )
             mirror.bring()

@@ -197,21 +197,6 @@ class TensorBoardPlan(NamedTuple):
     direct: bool = False
 
 
-class MirrorPlan(NamedTuple):
-    """Which tasks work on local copies of their paths, in the job file.
-
-    Attributes
-    ----------
-    writers : str
-        Which tasks write their output through: ``chief``, ``all``, or ``off`` for no local output.
-    input_limit : int
-        Largest size of a local input, MiB; 0 for no local input.
-    """
-
-    writers: str
-    input_limit: int = 0
-
-
 class Job(NamedTuple):
     """The job file.
 
@@ -244,8 +229,10 @@ class Job(NamedTuple):
     history : HistoryPlan or None
         None keeps no history.
     tensorboard : TensorBoardPlan or None
-    mirror : MirrorPlan or None
-        None gives the programs input and output as they are.
+    mirror : str
+        Which tasks write their output through from a local copy: ``chief``, ``all``, or ``off``.
+    mirror_input : int
+        Largest size of a local copy of the input, MiB; 0 for none.
     options : mapping
         The job as ``--spec`` reads it, with secrets masked, for its page.
     viewers : ViewersPlan or None
@@ -288,7 +275,8 @@ class Job(NamedTuple):
     authorities: str = ""
     history: Optional[HistoryPlan] = None
     tensorboard: Optional[TensorBoardPlan] = None
-    mirror: Optional[MirrorPlan] = None
+    mirror: str = "off"
+    mirror_input: int = 0
     options: Mapping[str, Any] = {}
     viewers: Optional[ViewersPlan] = None
     ui_url: str = ""
@@ -371,7 +359,6 @@ def _read_commit(**fields: Any) -> "CommitPlan":
 _PLANS: Mapping[str, Any] = {
     "history": HistoryPlan,
     "tensorboard": TensorBoardPlan,
-    "mirror": MirrorPlan,
     "viewers": ViewersPlan,
     "commit": _read_commit,
 }
