@@ -10,7 +10,7 @@ import http.client
 import io
 import threading
 import time
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 from .file_storage import StorageAway, StorageRefused
 from .hdfs import Hdfs, Upload
@@ -137,11 +137,9 @@ class HdfsWriter(io.RawIOBase):
         self._upload = hdfs.open_upload(path, "CREATE")
         until = time.monotonic() + _APPEARS
         while time.monotonic() < until:
-            try:
-                hdfs.status(path)
+            if hdfs.exists(path):
                 return
-            except FileNotFoundError:
-                time.sleep(_LOOK)
+            time.sleep(_LOOK)
         self.flush()  # raises what the DataNode refuses
 
     def write(self, data: Any) -> int:
@@ -153,22 +151,27 @@ class HdfsWriter(io.RawIOBase):
             self._unflushed = None
         elif self._unflushed is not None:
             self._unflushed += content
-        self._send(lambda: self._send_piece(content), self._send_whole)
+        self._send(content)
         return len(content)
 
     def flush(self) -> None:
         """Make the content visible to readers."""
         if self._upload is not None:
-            self._send(self._finish, self._finish_whole)
+            self._send(memoryview(b""), ends=True)
             if self._position:
                 self._unflushed = None
 
-    def _send(self, step: Callable[[], None], again: Callable[[], None]) -> None:
-        """Take a step; when a DataNode is lost, send the file again if it is kept."""
-        until: Optional[float] = None
+    def _send(self, content: memoryview, ends: bool = False) -> None:
+        """Send a piece, or the last one; when a DataNode is lost, send the file again if it is kept."""
+        operation, until = "APPEND", None
         while self._failure is None:
             try:
-                step()
+                if self._upload is None:
+                    self._upload = self._hdfs.open_upload(self._path, operation)
+                self._upload.send(content)
+                if ends:
+                    self._upload.finish()
+                    self._upload = None
                 return
             except OSError as error:
                 if until is not None:
@@ -178,26 +181,8 @@ class HdfsWriter(io.RawIOBase):
                     self._failure = error.with_traceback(None)  # which refers to the content
                 elif self._upload is not None:
                     self._hdfs.leave_out(self._upload)
-                self._upload, step = None, again
+                self._upload, operation, content = None, "CREATE", memoryview(bytes(self._unflushed or b""))
         raise self._failure
-
-    def _send_piece(self, content: memoryview) -> None:
-        if self._upload is None:
-            self._upload = self._hdfs.open_upload(self._path, "APPEND")
-        self._upload.send(content)
-
-    def _send_whole(self) -> None:
-        self._upload = self._hdfs.open_upload(self._path, "CREATE")
-        self._upload.send(memoryview(bytes(self._unflushed or b"")))
-
-    def _finish(self) -> None:
-        assert self._upload is not None
-        self._upload.finish()
-        self._upload = None
-
-    def _finish_whole(self) -> None:
-        self._send_whole()
-        self._finish()
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Return the position, as `tell` requests it; HDFS appends only."""
