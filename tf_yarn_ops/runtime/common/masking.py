@@ -90,8 +90,7 @@ def secrets_of(value: Any) -> Set[str]:
         if is_secret(name):
             found.add(text)
         else:
-            for begin, end in _find_secrets(text):
-                found |= _spellings(text[begin:end])
+            found.update(*(_spellings(text[begin:end]) for begin, end in _find_secrets(text)))
     return {secret for secret in found if len(secret) >= SHORTEST}
 
 

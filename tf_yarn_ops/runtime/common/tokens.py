@@ -9,7 +9,6 @@ Hadoop: ``Token.encodeToUrlString``, ``WritableUtils.readVLong``, ``Credentials.
 """
 
 import base64
-import binascii
 from dataclasses import dataclass, field
 from typing import List, Tuple
 
@@ -49,7 +48,7 @@ def decode_token(text: str) -> Token:
     """Read a token's text, which is base64 for URLs without padding; raise ValueError for any other text."""
     try:
         content = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), b"-_", validate=True)
-    except (UnicodeEncodeError, binascii.Error):
+    except ValueError:
         raise ValueError("not the text of a token") from None  # the text may be a secret
     token, end = _read_token(content, 0)
     if end != len(content):

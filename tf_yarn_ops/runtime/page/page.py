@@ -107,7 +107,8 @@ def render_parts(document: Mapping[str, Any], *, live: bool, board: str = BOARD,
     The part ``live`` is ``false`` if the page needs no more news. With words in ``find`` timeline and table have the
     tasks in which each of them occurs, and no groups.
     """
-    tasks, troubled = document.get("tasks") or (), _troubled(document)
+    tasks = document.get("tasks") or ()
+    troubled = [name for alert in document.get("alerts") or () for name in alert["tasks"]]
     groups = group_tasks(tasks, troubled)
     if find:
         groups = [AlikeTasks(task["task"], (task,)) for task in order_tasks(tasks, troubled) if _occurs(find, task)]
@@ -148,10 +149,6 @@ def changed_parts(parts: Mapping[str, str], known: str) -> Dict[str, Any]:
     """
     marks, old = mark_parts(parts), set(known.split(","))
     return {"marks": ",".join(marks), **{name: parts[name] for mark, name in marks.items() if mark not in old}}
-
-
-def _troubled(document: Mapping[str, Any]) -> List[str]:
-    return [name for alert in document.get("alerts") or () for name in alert["tasks"]]
 
 
 def _occurs(find: str, task: Mapping[str, Any]) -> bool:

@@ -66,31 +66,28 @@ class EventCopies:
         return fetched
 
     def _copy(self, name: str, entry: FileStatus) -> int:
-        copied = self._copied.get(name, 0)
+        local = os.path.join(self._folder, name)
         if name not in self._copied:
-            os.makedirs(os.path.dirname(self._local(name)), exist_ok=True)
-            open(self._local(name), "wb").close()
-            self._copied[name] = 0
+            os.makedirs(os.path.dirname(local), exist_ok=True)
+            open(local, "wb").close()
+        copied = self._copied.setdefault(name, 0)
         if copied == entry.length and not _may_grow_unseen(entry, copied):
             return 0
         if entry.length - copied > shutil.disk_usage(self._folder).free // 2:
             raise OSError(errno.ENOSPC, "the copy of %s needs more than half of the free space" % name, self._folder)
-        fetched = 0
-        while piece := self._source.read_appended(os.path.join(self.path, name), copied + fetched, entry.length, PIECE):
-            with open(self._local(name), "ab") as file:
+        path = os.path.join(self.path, name)
+        while piece := self._source.read_appended(path, self._copied[name], entry.length, PIECE):
+            with open(local, "ab") as file:
                 file.write(piece)
-            fetched += len(piece)
-            self._copied[name] = copied + fetched
-        if piece is None and copied + fetched:
+            self._copied[name] += len(piece)
+        fetched = self._copied[name] - copied
+        if piece is None and self._copied[name]:
             self._remove(name)  # another, shorter file has its name now; the next look copies it
         return fetched
 
     def _remove(self, name: str) -> None:
         del self._copied[name]
-        os.unlink(self._local(name))
-
-    def _local(self, name: str) -> str:
-        return os.path.join(self._folder, name)
+        os.unlink(os.path.join(self._folder, name))
 
     def delete(self) -> None:
         """Delete the copy."""
