@@ -1,5 +1,7 @@
 """How often a wait reports a state or an outage; the waits themselves are in test_launcher.py."""
 
+import types
+
 import pytest
 
 from tf_yarn_ops.errors import (
@@ -9,19 +11,28 @@ from tf_yarn_ops.errors import (
     SubmissionRejected,
     TicketMissing,
 )
-from tf_yarn_ops.follow.wait import REPEAT, SILENT_AFTER, Call, Outage, Pause, Poll, waiting
+from tf_yarn_ops.follow.wait import REPEAT, SILENT_AFTER, Driver, Outage, waiting
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 
 RUNNING = {"id": "application_1_0001", "state": "RUNNING"}
 
 
+@types.coroutine
+def step(name):
+    """Yield the name of a call of the driver to the test, which sends the answer or throws an error."""
+    return (yield name)
+
+
+DRIVER = Driver(*(lambda *given, name=name: step(name) for name in ("poll", "call", "renew", "pause")))
+
+
 def test_an_unchanged_report_is_repeated_for_those_who_write_a_log():
     now, told = [0.0], []
-    steps = waiting("application_1_0001", on_change=lambda report: told.append(now[0]), clock=lambda: now[0])
-    step = next(steps)
+    steps = waiting("application_1_0001", DRIVER, on_change=lambda report: told.append(now[0]), clock=lambda: now[0])
+    step = steps.send(None)
     for at in (0.0, 1.0, REPEAT - 1, REPEAT, 2 * REPEAT - 1, 2 * REPEAT):
         now[0] = at
-        while not isinstance(step, Poll):
+        while step != "poll":
             step = steps.send(None)
         step = steps.send((RUNNING, JobReport(RUNNING["id"], state="RUNNING")))
     assert told == [0.0, REPEAT, 2 * REPEAT]
@@ -44,12 +55,14 @@ UNSEEN = "application_1_0001 runs, but this client can't show its tasks: proxy:1
 def test_silent_coordinator_is_logged_once(caplog, state, tasks, obstacle, told):
     """An application master whose token does not fit registers, and then hangs until YARN ends it after ten minutes."""
     now = [0.0]
-    steps = waiting("application_1_0001", on_change=lambda report: None, clock=lambda: now[0], obstacle=obstacle)
-    step = next(steps)
+    steps = waiting(
+        "application_1_0001", DRIVER, on_change=lambda report: None, clock=lambda: now[0], obstacle=obstacle
+    )
+    step = steps.send(None)
 
     def look():
         nonlocal step
-        while not isinstance(step, Poll):
+        while step != "poll":
             step = steps.send(None)
         step = steps.send((RUNNING | {"state": state}, JobReport(RUNNING["id"], state=state, tasks=tasks)))
         return [text.partition(". Next: ytf logs application_1_0001 --task master")[0] for text in caplog.messages]
@@ -86,11 +99,11 @@ def test_outage_is_logged_once_for_each_error_and_at_its_end(caplog):
 
 def test_a_wait_logs_the_begin_and_the_end_of_an_outage(caplog):
     caplog.set_level("INFO")
-    steps = waiting("application_1_0001", on_change=lambda report: None)
-    assert isinstance(next(steps), Poll)
+    steps = waiting("application_1_0001", DRIVER, on_change=lambda report: None)
+    assert steps.send(None) == "poll"
     for _ in range(2):
-        assert isinstance(steps.throw(ClusterUnreachable("away")), Pause)
-        assert isinstance(steps.send(None), Poll)
+        assert steps.throw(ClusterUnreachable("away")) == "pause"
+        assert steps.send(None) == "poll"
     steps.send((RUNNING, JobReport(RUNNING["id"], state="RUNNING")))
     begin, end = caplog.messages
     assert begin == "still waiting for application_1_0001: away" and "again" in end
@@ -98,12 +111,12 @@ def test_a_wait_logs_the_begin_and_the_end_of_an_outage(caplog):
 
 def test_a_wait_logs_each_refusal_of_its_kill_once(caplog):
     queued = RUNNING | {"state": "ACCEPTED", "startedTime": 1, "elapsedTime": 60_000}
-    steps = waiting("application_1_0001", on_change=lambda report: None, queue_timeout=30)
-    assert isinstance(next(steps), Poll)
+    steps = waiting("application_1_0001", DRIVER, on_change=lambda report: None, queue_timeout=30)
+    assert steps.send(None) == "poll"
     for refusal in ("ann may not", "ann may not", "nor bob"):
-        assert isinstance(steps.send((queued, JobReport(RUNNING["id"], state="ACCEPTED"))), Call)
-        assert isinstance(steps.throw(SubmissionRejected(refusal)), Pause)
-        assert isinstance(steps.send(None), Poll)
+        assert steps.send((queued, JobReport(RUNNING["id"], state="ACCEPTED"))) == "call"
+        assert steps.throw(SubmissionRejected(refusal)) == "pause"
+        assert steps.send(None) == "poll"
     assert [text.rpartition(": ")[2] for text in caplog.messages] == ["ann may not", "nor bob"]
 
 
@@ -119,10 +132,12 @@ def test_a_wait_logs_each_refusal_of_its_kill_once(caplog):
 )
 def test_wait_ends_with_the_kind_of_its_last_failure(error, kind):
     now = [0.0]
-    steps = waiting("application_1_0001", on_change=lambda report: None, clock=lambda: now[0], unreachable_timeout=60)
-    assert isinstance(next(steps), Poll)
-    assert isinstance(steps.throw(error("refused")), Pause)
-    assert isinstance(steps.send(None), Poll)
+    steps = waiting(
+        "application_1_0001", DRIVER, on_change=lambda report: None, clock=lambda: now[0], unreachable_timeout=60
+    )
+    assert steps.send(None) == "poll"
+    assert steps.throw(error("refused")) == "pause"
+    assert steps.send(None) == "poll"
     now[0] = 61.0
     with pytest.raises(kind, match="waited 61 s for application_1_0001: refused") as raised:
         steps.throw(error("refused"))
@@ -134,14 +149,15 @@ def test_outage_after_a_long_kill_counts_from_the_kill():
     queued = RUNNING | {"state": "ACCEPTED", "startedTime": 1, "elapsedTime": 60_000}
     steps = waiting(
         RUNNING["id"],
+        DRIVER,
         on_change=lambda report: None,
         queue_timeout=30,
         clock=lambda: now[0],
         unreachable_timeout=60,
     )
-    assert isinstance(next(steps), Poll)
-    assert isinstance(steps.send((queued, JobReport(RUNNING["id"], state="ACCEPTED"))), Call)
+    assert steps.send(None) == "poll"
+    assert steps.send((queued, JobReport(RUNNING["id"], state="ACCEPTED"))) == "call"
     now[0] = 50.0
-    assert isinstance(steps.send(None), Poll)
+    assert steps.send(None) == "poll"
     now[0] = 109.0
-    assert isinstance(steps.throw(ClusterUnreachable("away")), Pause)
+    assert steps.throw(ClusterUnreachable("away")) == "pause"

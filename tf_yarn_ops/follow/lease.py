@@ -2,7 +2,7 @@
 
 Everything about a lease is here: its times, when a client moves it, and ``<staging>/leases/<application id>``, the note
 about the client that holds it. The note outlives the application's directory, because it is read after the end: YARN
-keeps no text of a client that has gone; `sweep` deletes old ones. `follow.wait` yields a step for each move.
+keeps no text of a client that has gone; `sweep` deletes old ones. `follow.wait` moves it.
 
 References
 ----------

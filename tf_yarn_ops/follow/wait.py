@@ -1,15 +1,15 @@
 """`waiting`: the one loop that waits for the end of an application; and its blocking driver.
 
-The loop yields steps as its requests, and does no input or output itself. `wait_for` answers the steps of one
-application with blocking calls; `follow.watch` answers those of many applications in one event loop, from shared list
-calls of the ResourceManager.
+The loop is a coroutine, and does no input or output itself. `wait_for` runs it for one application with a driver that
+blocks, without an event loop; `follow.watch` runs it for many in one event loop, from shared list calls of the
+ResourceManager.
 """
 
 import logging
 import math
 import random
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -40,8 +40,6 @@ logger = logging.getLogger(__name__)
 REPEAT = 20.0
 #: Seconds in which the coordinator's report of a running application has to appear.
 SILENT_AFTER = 60.0
-#: Errors of a step that the loop handles; every other error ends it.
-THROWN = (ApplicationNotFound, ClusterUnreachable, SubmissionRejected)
 #: The reasons of an application that a client may have killed in favour of another one of the same training.
 REPLACEABLE = (Reason.KILLED, Reason.SUPERSEDED)
 
@@ -58,43 +56,27 @@ class Training(Protocol):
 
 
 @dataclass(frozen=True)
-class Poll:
-    """Ask for the application; the answer is YARN's object and the report, or an error that is thrown in.
+class Driver:
+    """What a wait awaits. The errors of these calls reach the wait, which handles those of YARN.
 
-    ApplicationNotFound comes from an active ResourceManager only.
+    Attributes
+    ----------
+    poll : callable
+        Returns YARN's object of an application and its report. ApplicationNotFound comes from an active ResourceManager
+        only.
+    call : callable
+        Returns the answer of a blocking call with a session.
+    renew : callable
+        Moves the end of a leased application of a user. With the lease it notes the holder after that; returns whether
+        that was done.
+    pause : callable
+        Lets time pass until the next poll. Its argument is the last report.
     """
 
-    application_id: str
-
-
-@dataclass(frozen=True)
-class Call:
-    """Make a blocking request; the answer is its result, or an error of YARN that is thrown in."""
-
-    request: Callable[[Session], Any]
-
-
-@dataclass(frozen=True)
-class Renew:
-    """Move the end of a leased application in YARN; or an error of YARN that is thrown in.
-
-    With a ``holder`` the driver notes it after the move; the answer is whether that was done.
-    """
-
-    application_id: str
-    user: str
-    end: End
-    holder: Lease | None
-
-
-@dataclass(frozen=True)
-class Pause:
-    """Let time pass until the next look; no answer."""
-
-    last: JobReport | None
-
-
-Step = Poll | Call | Renew | Pause
+    poll: Callable[[str], Awaitable[tuple[Mapping[str, Any], JobReport]]]
+    call: Callable[[Callable[[Session], Any]], Awaitable[Any]]
+    renew: Callable[[str, str, End, Lease | None], Awaitable[bool]]
+    pause: Callable[[JobReport | None], Awaitable[None]]
 
 
 class Outage:
@@ -125,8 +107,9 @@ class Outage:
         self._kind = None
 
 
-def waiting(
+async def waiting(
     application_id: str,
+    driver: Driver,
     *,
     on_change: Callable[[JobReport], None],
     queue_timeout: float = 0.0,
@@ -135,12 +118,13 @@ def waiting(
     obstacle: Callable[[], str] | None = None,
     lease: Lease | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> Generator[Step, Any, JobReport]:
+) -> JobReport:
     """Wait for the end of an application, through restarts of the ResourceManager.
 
     Parameters
     ----------
     application_id : str
+    driver : Driver
     on_change : callable
         Called with every report that differs from the one before, the last included, and every `REPEAT` seconds
         with the same one.
@@ -157,11 +141,6 @@ def waiting(
         The lease to move while the application lives. Default: none.
     clock : callable, optional
         Monotonic, seconds.
-
-    Yields
-    ------
-    Step
-        The next task of the driver, which sends the answer or throws the error into the generator.
 
     Returns
     -------
@@ -188,16 +167,14 @@ def waiting(
 
     while True:
         try:
-            application: Mapping[str, Any]
-            report: JobReport
-            application, report = yield Poll(application_id)
+            application, report = await driver.poll(application_id)
             outage.answered()
             if report.reason is not None:
-                successor = yield from _successor(report, identity)
+                successor = await _successor(driver, report, identity)
                 if successor is None:
-                    report = yield Call(partial(Session.finish, ended=report))
-                    changed(report)
-                    return report
+                    final: JobReport = await driver.call(partial(Session.finish, ended=report))
+                    changed(final)
+                    return final
                 logger.info("%s was ended in favour of %s", application_id, successor)
                 application_id = successor
                 continue
@@ -222,7 +199,7 @@ def waiting(
             why = queue_overrun(application, queue_timeout)
             if why is not None:
                 try:
-                    yield Call(
+                    await driver.call(
                         partial(kill_application, application_id=application_id, why=why, reason=Reason.QUEUE_TIMEOUT)
                     )
                     answered = clock()
@@ -235,7 +212,7 @@ def waiting(
                         )
             answered = clock()
             if renewals is not None:
-                yield from _renew(renewals, application)
+                await _renew(driver, renewals, application)
         except ApplicationNotFound as error:
             report = lost_report(application_id, error)
             changed(report)
@@ -248,25 +225,26 @@ def waiting(
                 kind = next((kind for kind in refusals if isinstance(error, kind)), ClusterUnreachable)
                 raise kind(f"waited {silent:.0f} s for {application_id}: {error}") from error
             outage.failed(error, "still waiting for %s: %s", application_id, error)
-        yield Pause(last)
+        await driver.pause(last)
 
 
-def _successor(ended: JobReport, identity: Training | None) -> Generator[Step, Any, str | None]:
+async def _successor(driver: Driver, ended: JobReport, identity: Training | None) -> str | None:
     """Return the live application that trains instead of an ended one; None if there is none."""
     if identity is None or ended.reason not in REPLACEABLE:
         return None
     tags, user = [identity.tag], ended.user or None
-    found: list[Mapping[str, Any]] = yield Call(lambda session: session.resourcemanager.find(tags, LIVE, user))
+    found = await driver.call(lambda session: session.resourcemanager.find(tags, LIVE, user))
     return identity.successor_of(ended, found)
 
 
-def _renew(renewals: Renewals, application: Mapping[str, Any]) -> Generator[Step, Any, None]:
+async def _renew(driver: Driver, renewals: Renewals, application: Mapping[str, Any]) -> None:
     """Move the lease if it is time; an error does not end the wait."""
     end = renewals.due(application)
     if end is None:
         return
     try:
-        recorded = yield Renew(application["id"], str(application.get("user") or ""), end, renewals.to_record())
+        user, holder = str(application.get("user") or ""), renewals.to_record()
+        recorded = await driver.renew(application["id"], user, end, holder)
     except SubmissionRejected as error:
         renewals.refused(error)
     except (ApplicationNotFound, ClusterUnreachable) as error:
@@ -302,40 +280,42 @@ def wait_for(
         while ended and on_poll is not None:
             on_poll(*ended.pop())
 
-    def answer(step: Step) -> Any:
-        match step:
-            case Poll(name):
-                seen[0] = name
-                application = session.resourcemanager.get(name)
-                report = session.read_report(application)
-                show_end()  # it was ended in favour of this one
-                if report.reason is not None:
-                    ended.append((application, report))
-                elif on_poll is not None:
-                    on_poll(application, report)
-                return application, report
-            case Call(request):
-                return request(session)
-            case Renew(name, user, end, holder):
-                session.resourcemanager.set_lifetime(name, *end)
-                return holder is not None and note_holder(session.staging, name, user, holder)
-            case Pause(last):
-                if session.cancelled and not ours:
-                    raise Cancelled(f"cancelled while {seen[0]} was waited for, which continues")
-                if session.cancelled:
-                    why = session.why_cancelled or "Cancelled by the client that waited for it"
-                    killed = kill_application(session, seen[0], why)
-                    if on_poll is not None:
-                        with suppress(TfYarnError):  # its last lines, such as "checkpoint saved"
-                            on_poll(session.resourcemanager.get(seen[0]), killed)
-                    raise Cancelled(f"{seen[0]} was cancelled, and killed")
-                if timeout is not None and time.monotonic() - began >= timeout:
-                    state = f"{last.state}, {last.message or 'no message'}" if last else "never seen"
-                    raise WaitTimeout(f"{seen[0]} has not ended after {timeout:g} s ({state}); it goes on")
-                time.sleep(poll_interval * random.uniform(0.9, 1.1))
+    async def poll(name: str) -> tuple[Mapping[str, Any], JobReport]:
+        seen[0] = name
+        application = session.resourcemanager.get(name)
+        report = session.read_report(application)
+        show_end()  # it was ended in favour of this one
+        if report.reason is not None:
+            ended.append((application, report))
+        elif on_poll is not None:
+            on_poll(application, report)
+        return application, report
 
-    steps = waiting(
+    async def call(request: Callable[[Session], Any]) -> Any:
+        return request(session)
+
+    async def renew(name: str, user: str, end: End, holder: Lease | None) -> bool:
+        session.resourcemanager.set_lifetime(name, *end)
+        return holder is not None and note_holder(session.staging, name, user, holder)
+
+    async def pause(last: JobReport | None) -> None:
+        if session.cancelled and not ours:
+            raise Cancelled(f"cancelled while {seen[0]} was waited for, which continues")
+        if session.cancelled:
+            why = session.why_cancelled or "Cancelled by the client that waited for it"
+            killed = kill_application(session, seen[0], why)
+            if on_poll is not None:
+                with suppress(TfYarnError):  # its last lines, such as "checkpoint saved"
+                    on_poll(session.resourcemanager.get(seen[0]), killed)
+            raise Cancelled(f"{seen[0]} was cancelled, and killed")
+        if timeout is not None and time.monotonic() - began >= timeout:
+            state = f"{last.state}, {last.message or 'no message'}" if last else "never seen"
+            raise WaitTimeout(f"{seen[0]} has not ended after {timeout:g} s ({state}); it goes on")
+        time.sleep(poll_interval * random.uniform(0.9, 1.1))
+
+    wait = waiting(
         application_id,
+        Driver(poll, call, renew, pause),
         on_change=on_change or (lambda report: None),
         queue_timeout=queue_timeout,
         identity=identity,
@@ -347,7 +327,7 @@ def wait_for(
         else None,
     )
     try:
-        final = drive(steps, answer)
+        final = _run_blocking(wait)
     except (KeyboardInterrupt, SystemExit) as error:
         if ours:
             take_back(session, seen[0], error)
@@ -356,17 +336,11 @@ def wait_for(
     return final
 
 
-def drive(steps: Generator[Step, Any, JobReport], answer: Callable[[Step], Any]) -> JobReport:
-    """Answer each step of a loop, with a value or with the error that the answer raised, until the loop returns."""
+def _run_blocking(wait: Coroutine[Any, Any, JobReport]) -> JobReport:
+    """Return the result of a coroutine whose awaited calls block, so that it ends without a pause."""
     try:
-        step = next(steps)
-        while True:
-            try:
-                value = answer(step)
-            except THROWN as error:
-                step = steps.throw(error)
-            else:
-                step = steps.send(value)
+        wait.send(None)
     except StopIteration as end:
         report: JobReport = end.value
         return report
+    raise AssertionError("a call of a blocking driver has awaited an event loop")

@@ -1,7 +1,7 @@
 """`Watcher`: waits for many applications in one event loop, with one list call of the ResourceManager per interval.
 
 For triggerers and servers. The shared loop lists the live applications of the deployment, and asks for each awaited
-application that is missing in the list. It answers the steps of `follow.wait.waiting`, which makes the decisions.
+application that is missing in the list. It is the driver of `follow.wait.waiting`, which makes the decisions.
 """
 
 import asyncio
@@ -11,16 +11,17 @@ import logging
 import random
 import time
 import weakref
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ..hadoop.cluster import Cluster
 from ..runtime.common.report import JobReport
-from .lease import Lease, note_holder
+from .lease import End, Lease, note_holder
 from .live_report import LiveReports
 from .session import Session
-from .wait import THROWN, Call, Outage, Pause, Poll, Renew, Step, Training, waiting
+from .wait import Driver, Outage, Training, waiting
 from .yarn_report import read_yarn_report
 
 logger = logging.getLogger(__name__)
@@ -123,46 +124,32 @@ class Watcher:
             except Exception:  # a foreign callback must not end the wait
                 logger.exception("the callback for %s failed", waiter.application_id)
 
-        steps = waiting(application_id, on_change=note, queue_timeout=queue_timeout, identity=identity, lease=lease)
+        driver = Driver(partial(self._look, waiter), self._blocking, self._renew, self._pause)
         try:
-            return await self._drive(steps, waiter)
+            return await waiting(
+                application_id, driver, on_change=note, queue_timeout=queue_timeout, identity=identity, lease=lease
+            )
         finally:
             self._waiters.discard(waiter)
 
-    async def _drive(self, steps: Generator[Step, Any, JobReport], waiter: _Waiter) -> JobReport:
-        """Answer each step of the one waiting loop; only errors of YARN let it go on."""
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    value = await self._answer(step, waiter)
-                except THROWN as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(value)
-        except StopIteration as end:
-            report: JobReport = end.value
-            return report
+    async def _look(self, waiter: _Waiter, application_id: str) -> tuple[Mapping[str, Any], JobReport]:
+        """Return an application and its report once the shared loop has seen it."""
+        if application_id != waiter.application_id:
+            waiter.application_id, waiter.page = application_id, None
+        waiter.seen = asyncio.get_running_loop().create_future()
+        self._start()
+        application = await waiter.seen
+        return application, read_yarn_report(application, waiter.page)
 
-    async def _answer(self, step: Step, waiter: _Waiter) -> Any:
-        match step:
-            case Poll(application_id):
-                if application_id != waiter.application_id:
-                    waiter.application_id, waiter.page = application_id, None
-                waiter.seen = asyncio.get_running_loop().create_future()
-                self._start()
-                application = await waiter.seen
-                return application, read_yarn_report(application, waiter.page)
-            case Call(request):
-                return await self._blocking(request)
-            case Renew(application_id, user, end, holder):
-                async with self._renewing:
-                    await asyncio.to_thread(self._backend.set_lifetime, application_id, *end)
-                    return holder is not None and await self._blocking(
-                        lambda session: note_holder(session.staging, application_id, user, holder)
-                    )
-            case Pause():
-                pass  # the next look waits for the shared loop
+    async def _renew(self, application_id: str, user: str, end: End, holder: Lease | None) -> bool:
+        async with self._renewing:
+            await asyncio.to_thread(self._backend.set_lifetime, application_id, *end)
+            return holder is not None and await self._blocking(
+                lambda session: note_holder(session.staging, application_id, user, holder)
+            )
+
+    async def _pause(self, last: JobReport | None) -> None:
+        """Return at once: the next look waits for the shared loop."""
 
     async def _blocking(self, call: Callable[[Session], Any]) -> Any:
         """Make a blocking call in a thread; it asks the address that has answered last first."""
