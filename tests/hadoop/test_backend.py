@@ -41,7 +41,6 @@ def test_backend_finds_a_live_job_in_yarns_form(running):
 
 def test_backend_takes_every_call_of_a_client(running):
     backend, name = running
-    backend.prefer(backend.address)
     backend.set_lifetime(name, 4e9, leased=True)
     assert isinstance(backend.nodes(), list) and isinstance(backend.resource_requests(name), list)
     assert (backend.log_path(name, "container_1", "chief.log") is None) == (backend.node_files() is None)

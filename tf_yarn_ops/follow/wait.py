@@ -30,7 +30,7 @@ from ..hadoop.resourcemanager import LIVE
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from .kill import kill_application, take_back
-from .lease import End, Lease, Renewals, note_holder
+from .lease import Lease, Renewals, note_holder
 from .session import Session
 from .yarn_report import lost_report, queue_overrun
 
@@ -67,15 +67,14 @@ class Driver:
     call : callable
         Returns the answer of a blocking call with a session.
     renew : callable
-        Moves the end of a leased application of a user. With the lease it notes the holder after that; returns whether
-        that was done.
+        As ``call``, for the move of a lease.
     pause : callable
         Lets time pass until the next poll. Its argument is the last report.
     """
 
     poll: Callable[[str], Awaitable[tuple[Mapping[str, Any], JobReport]]]
     call: Callable[[Callable[[Session], Any]], Awaitable[Any]]
-    renew: Callable[[str, str, End, Lease | None], Awaitable[bool]]
+    renew: Callable[[Callable[[Session], bool]], Awaitable[bool]]
     pause: Callable[[JobReport | None], Awaitable[None]]
 
 
@@ -242,9 +241,14 @@ async def _renew(driver: Driver, renewals: Renewals, application: Mapping[str, A
     end = renewals.due(application)
     if end is None:
         return
+    name, user, holder = application["id"], str(application.get("user") or ""), renewals.to_record()
+
+    def move(session: Session) -> bool:
+        session.resourcemanager.set_lifetime(name, *end)
+        return holder is not None and note_holder(session.staging, name, user, holder)
+
     try:
-        user, holder = str(application.get("user") or ""), renewals.to_record()
-        recorded = await driver.renew(application["id"], user, end, holder)
+        recorded = await driver.renew(move)
     except SubmissionRejected as error:
         renewals.refused(error)
     except (ApplicationNotFound, ClusterUnreachable) as error:
@@ -294,10 +298,6 @@ def wait_for(
     async def call(request: Callable[[Session], Any]) -> Any:
         return request(session)
 
-    async def renew(name: str, user: str, end: End, holder: Lease | None) -> bool:
-        session.resourcemanager.set_lifetime(name, *end)
-        return holder is not None and note_holder(session.staging, name, user, holder)
-
     async def pause(last: JobReport | None) -> None:
         if session.cancelled and not ours:
             raise Cancelled(f"cancelled while {seen[0]} was waited for, which continues")
@@ -315,7 +315,7 @@ def wait_for(
 
     wait = waiting(
         application_id,
-        Driver(poll, call, renew, pause),
+        Driver(poll, call, call, pause),
         on_change=on_change or (lambda report: None),
         queue_timeout=queue_timeout,
         identity=identity,

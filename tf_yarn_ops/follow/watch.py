@@ -5,7 +5,6 @@ application that is missing in the list. It is the driver of `follow.wait.waitin
 """
 
 import asyncio
-import contextlib
 import contextvars
 import logging
 import random
@@ -18,8 +17,7 @@ from typing import Any
 
 from ..hadoop.cluster import Cluster
 from ..runtime.common.report import JobReport
-from .lease import End, Lease, note_holder
-from .live_report import LiveReports
+from .lease import Lease
 from .session import Session
 from .wait import Driver, Outage, Training, waiting
 from .yarn_report import read_yarn_report
@@ -74,13 +72,11 @@ class Watcher:
     def __init__(
         self, cluster: Cluster, *, tag: str | None = None, interval: float = WATCH_INTERVAL, pages: float = 0.0
     ):
-        self._cluster = cluster
+        self._session = Session(cluster)
         self._tag = tag
         self._interval = interval
         self._pages = pages
-        self._live = LiveReports(cluster)
         self._reading: asyncio.Task[None] | None = None
-        self._backend = cluster.backend()
         self._waiters: set[_Waiter] = set()
         self._loop_task: asyncio.Task[None] | None = None
         self._renewing = asyncio.Semaphore(_AT_ONCE)
@@ -124,7 +120,7 @@ class Watcher:
             except Exception:  # a foreign callback must not end the wait
                 logger.exception("the callback for %s failed", waiter.application_id)
 
-        driver = Driver(partial(self._look, waiter), self._blocking, self._renew, self._pause)
+        driver = Driver(partial(self._look, waiter), self._call, self._renew, self._pause)
         try:
             return await waiting(
                 application_id, driver, on_change=note, queue_timeout=queue_timeout, identity=identity, lease=lease
@@ -141,25 +137,16 @@ class Watcher:
         application = await waiter.seen
         return application, read_yarn_report(application, waiter.page)
 
-    async def _renew(self, application_id: str, user: str, end: End, holder: Lease | None) -> bool:
+    async def _call(self, request: Callable[[Session], Any]) -> Any:
+        return await asyncio.to_thread(request, self._session)
+
+    async def _renew(self, request: Callable[[Session], bool]) -> bool:
+        """Leave threads to the polls when all leases move at once."""
         async with self._renewing:
-            await asyncio.to_thread(self._backend.set_lifetime, application_id, *end)
-            return holder is not None and await self._blocking(
-                lambda session: note_holder(session.staging, application_id, user, holder)
-            )
+            return await asyncio.to_thread(request, self._session)
 
     async def _pause(self, last: JobReport | None) -> None:
         """Return at once: the next look waits for the shared loop."""
-
-    async def _blocking(self, call: Callable[[Session], Any]) -> Any:
-        """Make a blocking call in a thread; it asks the address that has answered last first."""
-
-        def run() -> Any:
-            with contextlib.closing(Session(self._cluster)) as session:
-                session.resourcemanager.prefer(self._backend.address)
-                return call(session)
-
-        return await asyncio.to_thread(run)
 
     def _start(self) -> None:
         if self._loop_task is None or self._loop_task.done():
@@ -188,8 +175,7 @@ class Watcher:
             if not self._waiters:
                 if self._reading is not None:
                     await self._reading
-                self._live.close()
-                self._backend.close()  # a new waiter may come during these awaits; the loop polls again
+                self._session.close()  # a new waiter may come during these awaits; the loop polls again
 
     async def _poll(self) -> None:
         """List the live applications once, and ask for each awaited application that is missing in the list."""
@@ -200,7 +186,7 @@ class Watcher:
         ]
         if not looking:  # all are at another step: an end, a kill
             return
-        found = await asyncio.to_thread(self._backend.find_live, self._tag, self._cluster.user)
+        found = await asyncio.to_thread(self._session.resourcemanager.find_live, self._tag, self._session.cluster.user)
         live = {item["id"]: item for item in found}
         missing = [application_id for application_id, _ in looking if application_id not in live]
         _resolve(looking, {**live, **dict(zip(missing, await self._fetch_all(missing), strict=True))})
@@ -221,7 +207,7 @@ class Watcher:
         async def read(waiter: _Waiter) -> None:
             application_id, waiter.asked = waiter.application_id, now
             async with limit:
-                page = await asyncio.to_thread(self._live.fetch, live[application_id])
+                page = await asyncio.to_thread(self._session.live.fetch, live[application_id])
             if page is not None and waiter.application_id == application_id:
                 waiter.page = page
 
@@ -235,7 +221,7 @@ class Watcher:
 
         async def fetch(application_id: str) -> Mapping[str, Any]:
             async with limit:
-                return await asyncio.to_thread(self._backend.get, application_id)
+                return await asyncio.to_thread(self._session.resourcemanager.get, application_id)
 
         return await asyncio.gather(*map(fetch, application_ids), return_exceptions=True)
 

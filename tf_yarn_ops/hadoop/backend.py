@@ -34,10 +34,6 @@ class Backend(Protocol):
     def address(self) -> str:
         """The address that answered last."""
 
-    def prefer(self, address: str) -> None:
-        """Send the next request to an address that has answered another client; by default there is one address."""
-        return None
-
     def get(self, application_id: str, patience: float = 0.0) -> dict[str, Any]:
         """Return one application; wait ``patience`` seconds while the backend recovers its applications."""
 

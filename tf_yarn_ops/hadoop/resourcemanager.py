@@ -150,10 +150,6 @@ class ResourceManager(Backend):
         """The address that answered last."""
         return self.addresses.urls[0]
 
-    def prefer(self, address: str) -> None:
-        """Send the next request to an address that has answered another client."""
-        self.addresses.prefer(address)
-
     def request(
         self,
         method: str,
