@@ -160,6 +160,7 @@ def test_the_nodes_and_the_file_system_are_asked_for_once_in_all_looks(yarn, sec
     monkeypatch.setattr(WebHdfs, "__init__", lambda self, *words: opened.append(self) or make(self, *words))
     monkeypatch.setattr(WebHdfs, "close", lambda self: closed.append(self) or close(self))
     reader = logs(yarn, aggregation="RUNNING", secure=secure, directory="/tmp/logs", webhdfs=(yarn.url,))
+    yarn.nodes = [{"nodeHTTPAddress": yarn.url.removeprefix("http://")}]
 
     def sleep(seconds):
         looks.append(seconds)
@@ -173,6 +174,19 @@ def test_the_nodes_and_the_file_system_are_asked_for_once_in_all_looks(yarn, sec
     assert yarn.count("GET", "/ws/v1/cluster/nodes") == (1 if secure else 0)
     reader.close()
     assert len(opened) == 1 and closed == opened
+
+
+def test_nodes_are_asked_for_again_while_one_is_not_listed(yarn):
+    """It may join while a log is followed, or the first answer was an error: only YARN says who sees a ticket."""
+    reader, known = logs(yarn, secure=True), {"nodeHTTPAddress": yarn.url.removeprefix("http://")}
+    file, asked = LogFile(CONTAINER, "worker.log", yarn.url, "ann", ID), []
+    yarn.faults.append(lambda method, path: (500, {}, "no nodes today") if path.endswith("/nodes") else None)
+    for nodes in ([known], [], [known], []):
+        yarn.nodes = nodes
+        reader.new_bytes(file, 0)
+        asked.append(yarn.count("GET", "/ws/v1/cluster/nodes"))
+        yarn.faults.clear()
+    assert asked == [1, 2, 3, 3]
 
 
 def test_a_log_server_needs_no_list_of_the_nodes(yarn):

@@ -198,7 +198,7 @@ def _begun(chunks: Iterator[LogPart]) -> Iterator[LogPart] | None:
 
 
 class Logs:
-    """Reads logs of one cluster's applications. It asks for YARN's nodes, and opens the aggregated logs, once.
+    """Reads logs of one cluster's applications. It opens the aggregated logs once, and lists nodes for unknown ones.
 
     Parameters
     ----------
@@ -224,6 +224,7 @@ class Logs:
         self._resourcemanager = session.resourcemanager
         self._environ = dict(os.environ if environ is None else environ)
         self._stack = ExitStack()
+        self._nodes: set[str] = set()
         self._clients: dict[tuple[str | None, AnswerLimits | None], Any] = {}
         self._lock = threading.Lock()
         self._outages: dict[str, tuple[float, bool]] = {}  # by address: the end, and whether it has connected
@@ -499,16 +500,13 @@ class Logs:
 
         The application, which any user may have written, names its nodes in its report.
         """
-        kerberos = isinstance(self._cluster.authentication, KerberosAuthentication)
-        return kerberos and urlsplit(node).netloc in self._nodes
-
-    @cached_property
-    def _nodes(self) -> frozenset[str]:
-        try:
-            return frozenset(str(node.get("nodeHTTPAddress")) for node in self._resourcemanager.nodes())
-        except TfYarnError as error:
-            logger.debug("no node is shown a ticket: %s", error)
-            return frozenset()
+        place = urlsplit(node).netloc
+        if isinstance(self._cluster.authentication, KerberosAuthentication) and place not in self._nodes:
+            try:
+                self._nodes = {str(listed.get("nodeHTTPAddress")) for listed in self._resourcemanager.nodes()}
+            except TfYarnError as error:
+                logger.debug("%s is shown no ticket: %s", node, error)
+        return place in self._nodes
 
     @cached_property
     def _aggregated(self) -> tuple[FileSystem, str] | None:
