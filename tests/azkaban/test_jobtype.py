@@ -345,7 +345,7 @@ def test_the_end_comes_whatever_hangs(impatient, hangs, calls):
             never.wait(30)
 
     ending = LimitedEnding(lambda: seen.append("parent gone"), last_call, lambda: seen.append("no answer"), leave)
-    ending.start()
+    ending.start(os.pipe()[0])
     ending.request("told to", 143)
     ending.request("told again", 1)
     assert over.wait(60)

@@ -80,7 +80,7 @@ def test_a_full_pipe_does_not_hold_up_the_end(impatient):
     ending = LimitedEnding(
         lambda: None, last_call, lambda: console.echo("nobody answers"), lambda code: (done.append(code), over.set())
     )
-    ending.start()
+    ending.start(os.pipe()[0])
     ending.request("told to", 143)
     assert over.wait(60)
     os.close(read)

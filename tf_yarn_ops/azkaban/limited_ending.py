@@ -63,12 +63,10 @@ class LimitedEnding:
         self.code = 1
         self._parent = os.getppid()
         self._stdin = _is_pipe(0)
-        self._signals: int | None = None
 
-    def start(self, signals: int | None = None) -> None:
+    def start(self, signals: int) -> None:
         """Start to watch; ``signals`` is the file descriptor of `Interruption.wakeup`."""
-        self._signals = signals
-        threading.Thread(target=self._watch, daemon=True, name="ending").start()
+        threading.Thread(target=self._watch, args=(signals,), daemon=True, name="ending").start()
 
     def request(self, why: str, code: int) -> None:
         """Request the end of the process with this exit code; safe in a signal handler."""
@@ -80,7 +78,7 @@ class LimitedEnding:
         self.request(f"Azkaban has cancelled the job (signal {number})", 128 + number)
         self._on_end()
 
-    def _watch(self) -> None:
+    def _watch(self, signals: int) -> None:
         while True:
             if not self.why and self._parent_has_ended():
                 self.request(EXECUTOR_ENDED, 1)
@@ -95,14 +93,9 @@ class LimitedEnding:
                     words.join(_LAST_MESSAGE_SECONDS)
                 self._leave(self.code)
                 return
-            self._rest()
-
-    def _rest(self) -> None:
-        """Wait until the next check, or until a signal comes, even if the main thread cannot handle it now."""
-        if self._signals is None:
-            time.sleep(_INTERVAL)
-        elif (number := await_signal(self._signals, _INTERVAL)) and not self.why:
-            self.signalled(number)
+            number = await_signal(signals, _INTERVAL)  # also one that the main thread cannot handle now
+            if number and not self.why:
+                self.signalled(number)
 
     def _parent_has_ended(self) -> bool:
         """Return whether we have another parent process now, or the other end of our standard input is closed."""
