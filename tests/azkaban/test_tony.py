@@ -42,7 +42,7 @@ def test_a_job_of_tony_is_the_same_job(project):
         "deadlines": {"total": 7200, "allocation": 60, "registration": 0, "heartbeat": 20, "queue": 90,
                       "execution": 3600},
     })  # fmt: skip
-    assert translate(TONY).warning == ""
+    assert translate(TONY).ignored == []
 
 
 def test_tonys_virtual_environment_is_unpacked_as_venv(project):

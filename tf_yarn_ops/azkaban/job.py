@@ -112,7 +112,7 @@ def _gather(
         root,
         of_site=frozenset(name for name in defaults if name not in own and name in values),
         faults=faults,
-        warnings=[tony.warning] if tony.warning else [],
+        warnings=[f"these keys of TonY have no effect here: {', '.join(tony.ignored)}"] if tony.ignored else [],
     )
 
 

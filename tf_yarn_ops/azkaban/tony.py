@@ -139,11 +139,6 @@ class Translated:
         self.values = [(other, value) for other, value in self.values if other != name]
         self.ignored.append(why)
 
-    @property
-    def warning(self) -> str:
-        """One sentence that names all ignored keys; empty without any."""
-        return f"these keys of TonY have no effect here: {', '.join(self.ignored)}" if self.ignored else ""
-
 
 def translate(properties: Mapping[str, str]) -> Translated:
     """Return the values of TonY's keys in a job under our names."""
