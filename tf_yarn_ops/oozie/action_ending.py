@@ -13,6 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from ..errors import TfYarnError
 from ..follow.kill import kill_application
@@ -58,13 +59,9 @@ class ActionEnding:
 
     def follow(self, application_id: str) -> None:
         """Name the application to kill, and open the connection to the ResourceManager."""
-        if application_id == self._application_id:
-            return
         self._application_id = application_id
-        try:
+        with suppress(TfYarnError):  # an id that is only reserved is unknown; the connection is open
             self._session.resourcemanager.get(application_id)
-        except TfYarnError as error:  # an id that is only reserved is unknown; the connection is open
-            logger.debug("the connection for a kill: %s", error)
 
     def _watch(self, signals: int) -> None:
         await_signal(signals)
@@ -73,14 +70,12 @@ class ActionEnding:
             logger.warning("YARN ends this attempt of the launcher only; the training goes on for the next one")
             return
         self._cancel(WHY)
-        if not self._application_id:
-            return
+        last, number = self._application_id, self._launched.number
         try:
-            kill_application(
-                self._session, self._application_id, WHY, timeout=None, look_first=False, attempt=self._launched.number
-            )
+            if last:
+                kill_application(self._session, last, WHY, timeout=None, look_first=False, attempt=number)
         except TfYarnError as error:
-            logger.warning("%s may still run: %s", self._application_id, error)
+            logger.warning("%s may still run: %s", last, error)
 
     def _is_final(self) -> bool:
         """Return whether no further attempt of the launcher follows.
@@ -93,13 +88,11 @@ class ActionEnding:
             return True
         until = time.monotonic() + _HASTE
         while time.monotonic() < until:
-            try:
+            with suppress(TfYarnError):
                 launcher = self._session.resourcemanager.get(self._launched.launcher_id)
                 if launcher["state"] in ENDED:
                     return True
                 if self._launched.container not in launcher.get("amContainerLogs", ""):
                     return False
-            except TfYarnError as error:
-                logger.debug("the state of the launcher: %s", error)
             time.sleep(_PAUSE)
         return os.getppid() == self._parent
