@@ -1,4 +1,4 @@
-"""The XML of an application of Oozie and its ``job.properties``, from a checked request. Pure: golden files hold it.
+"""The XML of an application of Oozie, from a checked request. Pure: golden files hold it.
 
 Texts of the request stand in the XML as data; Oozie evaluates ``${...}`` in them, therefore `request` checks each name.
 A workflow of the user's own has an empty action for each training, ``<action name="train"><shell
@@ -16,9 +16,7 @@ from ..errors import Fault, FaultCode
 from ..validation import check_faults
 from .data import FIRST_INSTANCE, DataSet
 from .packed_job import (
-    APP_PATH,
     COORDINATOR_NAMES,
-    COORDINATOR_PATH,
     FILES_FOLDER,
     FIRST_OUTPUTS,
     LAUNCH,
@@ -27,7 +25,6 @@ from .packed_job import (
     VARIABLE_PREFIX,
     WORKFLOW,
     WORKFLOW_NAMES,
-    WORKFLOW_PATH,
 )
 from .schedule import Schedule
 from .schemas import lxml, parse_xml
@@ -299,29 +296,6 @@ def _event(make: Any, tag: str, data: DataSet) -> Any:
     first, last = (f"${{coord:current({number})}}" for number in data.instances)
     instances = {"instance": first} if first == last else {"start-instance": first, "end-instance": last}
     return make(tag, *(make(name, text) for name, text in instances.items()), name=data.name, dataset=data.name)
-
-
-def job_properties(request: OozieRequest, path: str, name_node: str, resource_manager: str) -> dict[str, str]:
-    """Return the pairs of ``job.properties``.
-
-    Parameters
-    ----------
-    request : OozieRequest
-    path : str
-        The application's folder in the cluster's file system.
-    name_node, resource_manager : str
-        ``hdfs://host:8020``, ``host:8032``.
-    """
-    schedule = request.schedule
-    return {
-        "nameNode": name_node,
-        "resourceManager": resource_manager,
-        APP_PATH: path,
-        COORDINATOR_PATH if schedule else WORKFLOW_PATH: path,
-        "oozie.use.system.libpath": "true",
-        **({"start": schedule.start, "end": schedule.end} if schedule else {}),
-        **request.properties,
-    }
 
 
 def _maker(namespace: str, prefixes: Mapping[str | None, str] = {}) -> Any:

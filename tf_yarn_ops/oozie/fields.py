@@ -13,12 +13,10 @@ _USE = re.compile(r"\$\{([^{}$]*)\}")
 _COMMAND = "command"
 
 
-def uses(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the path and the name of each ``${name}`` in a document, except in its commands."""
-    for path, text in texts(document):
-        if path.rpartition(".")[2] != _COMMAND:
-            for match in _USE.finditer(text):
-                yield path, match[1]
+def uses(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the path and the name of each ``${name}`` in a document, except in its commands."""
+    read = [(path, text) for path, text in texts(document) if path.rpartition(".")[2] != _COMMAND]
+    return [(path, name) for path, text in read for name in _USE.findall(text)]
 
 
 def fill(document: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, Any]:

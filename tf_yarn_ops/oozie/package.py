@@ -34,7 +34,6 @@ from .documents import (
     build_workflow,
     fill_workflow,
     function_faults,
-    job_properties,
 )
 from .packed_job import (
     APP_PATH,
@@ -115,14 +114,22 @@ def documents_of(request: OozieRequest, place: Place) -> dict[str, str]:
     SchemasMissing
         The library that checks them is not installed.
     """
+    schedule = request.schedule
     roots = {WORKFLOW: fill_workflow(request) if request.flow else build_workflow(request)}
-    if request.schedule:
-        roots[COORDINATOR] = build_coordinator(request, request.schedule)
+    if schedule:
+        roots[COORDINATOR] = build_coordinator(request, schedule)
     check_faults([*document_faults(roots), *function_faults(roots[WORKFLOW])])
     texts = {name: to_text(root) for name, root in roots.items()}
-    texts[PROPERTIES] = format_oozie_properties(
-        job_properties(request, place.path, place.name_node, place.resource_manager)
-    )
+    properties = {
+        "nameNode": place.name_node,
+        "resourceManager": place.resource_manager,
+        APP_PATH: place.path,
+        COORDINATOR_PATH if schedule else WORKFLOW_PATH: place.path,
+        "oozie.use.system.libpath": "true",
+        **({"start": schedule.start, "end": schedule.end} if schedule else {}),
+        **request.properties,
+    }
+    texts[PROPERTIES] = format_oozie_properties(properties)
     texts |= {one.document_file: format_yaml(one.document) for one in request.trainings}
     texts[LAUNCH] = (Path(__file__).parent / LAUNCH).read_text(encoding="utf-8")
     return texts
@@ -190,22 +197,6 @@ def format_oozie_properties(pairs: Mapping[str, str]) -> str:
     return "".join(f"{name}={plain(value)}\n" for name, _, value in lines)
 
 
-def read_oozie_properties(text: str | None, where: str) -> dict[str, str]:
-    """Return the pairs of a ``job.properties``.
-
-    Raises
-    ------
-    SpecInvalid
-        There is none, or it is not a properties file.
-    """
-    if text is None:
-        raise SpecInvalid(Fault("", PackageFault.NO_PROPERTIES, {"file": PROPERTIES, "given": where}))
-    try:
-        return dict(javaproperties.loads(text))
-    except ValueError as error:
-        raise SpecInvalid(f"{where}: {PROPERTIES} is not a properties file: {error}") from error
-
-
 @dataclass(frozen=True)
 class Packed:
     """A packed application.
@@ -245,7 +236,13 @@ class Packed:
         SpecInvalid
             The folder has no application, or a name of ``changes`` is unknown to it.
         """
-        properties = read_oozie_properties(read(PROPERTIES), where)
+        text = read(PROPERTIES)
+        if text is None:
+            raise SpecInvalid(Fault("", PackageFault.NO_PROPERTIES, {"file": PROPERTIES, "given": where}))
+        try:
+            properties = javaproperties.loads(text)
+        except ValueError as error:
+            raise SpecInvalid(f"{where}: {PROPERTIES} is not a properties file: {error}") from error
         if not (COORDINATOR_PATH in properties or WORKFLOW_PATH in properties) or APP_PATH not in properties:
             raise SpecInvalid(Fault("", PackageFault.NO_PLACE, {"file": PROPERTIES, "key": WORKFLOW_PATH}))
         schedule, flow = (read(COORDINATOR) or "") if COORDINATOR_PATH in properties else "", read(WORKFLOW) or ""
