@@ -4,7 +4,7 @@ import gzip
 import platform
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -63,7 +63,6 @@ class _Listing:
     names: set[str] = field(default_factory=set)
     links: dict[str, str] = field(default_factory=dict)
     heads: dict[str, bytes] = field(default_factory=dict)
-    tags: dict[str, list[str]] = field(default_factory=dict)
     hostile: list[Fault] = field(default_factory=list)
     size: int = 0
     whole: bool = True
@@ -116,10 +115,15 @@ def check_archive(archive: Path, nodes: str = NODES, *, limit: int | None = None
     except UNREADABLE as error:
         return ArchiveReport((_found(ArchiveFault.NOT_READ, error=error),))
     python = _python_of(listing)
+    tags = {
+        name.split("/")[-2].split("-")[0]: re.findall(r"(?m)^Tag: (\S+-\S+-\S+)", head.decode(errors="replace"))
+        for name, head in listing.heads.items()
+        if name.endswith("WHEEL")
+    }
     found = [
         *listing.hostile,
         *_check_interpreter(listing, nodes, python),
-        *_foreign_packages(listing, python, nodes),
+        *_foreign_packages(tags, python, nodes),
         *_build_paths(listing),
         *(
             _found(ArchiveWarning.ABSOLUTE_LINK, name=name, target=target)
@@ -131,7 +135,7 @@ def check_archive(archive: Path, nodes: str = NODES, *, limit: int | None = None
         found.append(_found(ArchiveWarning.LARGE, size=listing.size >> 20, most=_CACHE_OF_NODE))
     doubts = tuple(fault for fault in found if isinstance(fault.code, ArchiveWarning))
     faults = tuple(fault for fault in found if fault not in doubts)
-    return ArchiveReport(faults, doubts, python, len(listing.tags), archive.stat().st_size, listing.size)
+    return ArchiveReport(faults, doubts, python, len(tags), archive.stat().st_size, listing.size)
 
 
 def _found(code: FaultCode, **values: object) -> Fault:
@@ -160,14 +164,7 @@ def _read(archive: Path, limit: int | None) -> _Listing:
                 listing.links[name] = posixpath.relpath(member.linkname, posixpath.dirname(name))
             elif member.isreg() and (name.startswith("bin/") or _OF_PACKAGE.search(name)):
                 file = tar.extractfile(member)
-                text = file.read(4096) if file else b""
-                if name.endswith("WHEEL"):
-                    package = name.split("/")[-2].split("-")[0]
-                    listing.tags[package] = re.findall(
-                        r"^Tag: (\S+-\S+-\S+)", text.decode(errors="replace"), re.MULTILINE
-                    )
-                else:
-                    listing.heads[name] = text
+                listing.heads[name] = file.read(4096) if file else b""
             if limit and member.offset_data + member.size > limit:
                 listing.whole = False
                 break
@@ -223,7 +220,7 @@ def _platform_of(head: bytes) -> str:
     return "Windows" if head.startswith(b"MZ") else "an unknown system"
 
 
-def _foreign_packages(listing: _Listing, python: str, nodes: str) -> list[Fault]:
+def _foreign_packages(tags_of: Mapping[str, list[str]], python: str, nodes: str) -> list[Fault]:
     system, _, machine = nodes.partition("-")
 
     def fits(tag: str) -> bool:
@@ -237,7 +234,7 @@ def _foreign_packages(listing: _Listing, python: str, nodes: str) -> list[Fault]
 
     return [
         _found(ArchiveFault.OTHER_PACKAGE, name=package, given=", ".join(tags), python=python, platform=nodes)
-        for package, tags in sorted(listing.tags.items())
+        for package, tags in sorted(tags_of.items())
         if python and tags and not any(map(fits, tags))
     ]
 

@@ -193,9 +193,8 @@ def find_uv() -> str:
 
 
 def _find_tool(name: str) -> str:
-    beside = os.path.join(os.path.dirname(sys.executable), name)
-    found = beside if os.access(beside, os.X_OK) else shutil.which(name)
-    if found is None:
+    beside = os.path.dirname(sys.executable)
+    if (found := shutil.which(name, path=beside) or shutil.which(name)) is None:
         raise invalid(PackFault.NO_TOOL, tool=name)
     return found
 
@@ -362,14 +361,10 @@ def _bring_libraries(stage: Path, program: Path, packing: Packing) -> None:
         "$ORIGIN/../lib": [program],
         "$ORIGIN/../..": [*library.glob("python*/lib-dynload/*.so")],
     }
-    needed: dict[str, str] = {}
     binaries = [path for paths in users.values() for path in paths]
     ran = subprocess.run(["ldd", *binaries], capture_output=True, text=True, timeout=60)
-    for line in ran.stdout.splitlines():
-        name, _, path = line.strip().partition(" => ")
-        if path.startswith("/") and not name.startswith(_OF_GLIBC):
-            needed[name] = path.rpartition(" (")[0]
-    if needed:
+    found = re.findall(r"^\s*(.+) => (/.*) \(", ran.stdout, re.MULTILINE)
+    if needed := {name: path for name, path in found if not name.startswith(_OF_GLIBC)}:
         for name, path in needed.items():
             shutil.copy(path, library / name)
         users["$ORIGIN"] = [library / name for name in needed]
