@@ -19,6 +19,7 @@ from tf_yarn_ops.azkaban.console import Console
 from tf_yarn_ops.azkaban.jobtype import JobRun
 from tf_yarn_ops.azkaban.limited_ending import LimitedEnding
 from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.launch.launcher import Launcher
 from tf_yarn_ops.terminal.signals import Interruption
 
 pytestmark = pytest.mark.slow
@@ -130,10 +131,12 @@ def test_the_last_call_passes_over_a_resourcemanager_that_hangs(yarn):
     with socket.create_server(("127.0.0.1", 0)) as hung, Interruption() as interruption:
         run = JobRun(Console(os.open(os.devnull, os.O_WRONLY)), interruption, {})
         cluster = discover(yarn.url, {"HOME": "/nowhere"})
-        run._cluster = replace(
-            cluster,
-            resourcemanagers=(f"http://127.0.0.1:{hung.getsockname()[1]}", yarn.url),
-            site=replace(cluster.site, request_timeout=120.0),
+        run._launcher = Launcher(
+            replace(
+                cluster,
+                resourcemanagers=(f"http://127.0.0.1:{hung.getsockname()[1]}", yarn.url),
+                site=replace(cluster.site, request_timeout=120.0),
+            )
         )
         run._run.application_ids.append(ID)
         started = time.monotonic()

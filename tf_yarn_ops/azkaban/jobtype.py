@@ -16,7 +16,7 @@ from ..errors import Cancelled, Fault, SpecInvalid, Superseded, TfYarnError
 from ..follow.kill import kill_application
 from ..follow.lease import usual_lease, with_lease
 from ..follow.session import Session
-from ..hadoop.cluster import Cluster, discover
+from ..hadoop.cluster import discover
 from ..hadoop.site import find_site
 from ..job.request import find_job_warnings
 from ..job.spec import JobSpec
@@ -85,7 +85,6 @@ class JobRun:
         self._secure = secure
         self._plugin = plugin
         self._launcher: Launcher | None = None
-        self._cluster: Cluster | None = None
         self._run = EngineRun(self._echo, self._echo)
         self._ending = LimitedEnding(self._stop, self._last_call, self._no_answer)
 
@@ -129,7 +128,6 @@ class JobRun:
                 self._echo(line)
             return JobReport("", reason=Reason.SUCCEEDED, message="nothing was submitted, tf.dry_run is set")
         cluster = discover(environ=self._environ, user=job.user, site=limits.identify(find_site(self._environ)))
-        self._cluster = cluster
         launcher = Launcher(
             cluster,
             strict_placement=request.strict_placement,
@@ -205,9 +203,9 @@ class JobRun:
     def _last_call(self) -> None:
         """Kill the application over a new connection, because the ordinary ending has taken too long."""
         last = self._run.application_id
-        if self._cluster is not None and last:
+        if self._launcher is not None and last:
             # Write nothing before the kill: without a reader the pipe may block.
-            session = Session.with_short_timeout(self._cluster, _HASTE, _HASTE)
+            session = Session.with_short_timeout(self._launcher.cluster, _HASTE, _HASTE)
             try:
                 kill_application(session, last, self._ending.why, timeout=None, look_first=False)
                 self._echo(f"killed {last} by a last call")
