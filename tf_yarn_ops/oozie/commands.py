@@ -90,7 +90,6 @@ def package(job: str, resourcemanager: str | None, user: str | None, verbose: bo
     out, dry_run, app_path = words["out"], words["dry_run"], words["app_path"]
     addresses = words["name_node"], words["resource_manager"]
     faults: list[Fault] = []
-    request = None
     with noting(faults):
         request = read_oozie_request(job, words, datetime.now(timezone.utc))
     if out is None and not dry_run:
@@ -100,7 +99,6 @@ def package(job: str, resourcemanager: str | None, user: str | None, verbose: bo
     if in_cluster and app_path is not None:
         faults.append(Fault("app_path", OozieCommandFault.IS_A_URI, {"given": out}))
     check_faults(faults)
-    assert request is not None  # without a request there are faults
     cluster = None
     if not all(addresses) or (in_cluster and not dry_run):
         cluster = discover(resourcemanager, user=user)
