@@ -24,7 +24,7 @@ from skein.proto import skein_pb2, skein_pb2_grpc
 from tf_yarn_ops.job.spec import JobSpec
 from tf_yarn_ops.runtime.common.contract import CERTIFICATE_FILE, JOB_FILE, KEY_FILE, RUNTIME_FILE, dump_job
 from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics
-from tf_yarn_ops.submit.application import JobContext, build_runtime_job
+from tf_yarn_ops.submit.application import build_runtime_job, coordinator_ports
 from tf_yarn_ops.submit.certificate import mint
 from tf_yarn_ops.submit.runtime_zip import runtime_zip
 
@@ -44,7 +44,8 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):  # type: ignore[misc]
 
     def __init__(self, folder: Path, spec: JobSpec):
         self.folder = folder
-        self.job = build_runtime_job(spec, JobContext(random.randrange(20000, 29000), user="bench"))
+        ports = coordinator_ports(random.randrange(20000, 29000))
+        self.job = build_runtime_job(spec)._replace(ports=ports, user="bench")
         self.job_file = dump_job(self.job)
         self._processes: list[subprocess.Popen[bytes]] = []
         self._ended: list[str] = []

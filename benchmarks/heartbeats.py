@@ -14,7 +14,7 @@ from tf_yarn_ops.runtime.master.containers import Container, SkeinContainers
 from tf_yarn_ops.runtime.master.coordinator import Coordinator
 from tf_yarn_ops.runtime.master.web import compact
 from tf_yarn_ops.runtime.page.page import render_parts
-from tf_yarn_ops.submit.application import JobContext, build_runtime_job
+from tf_yarn_ops.submit.application import build_runtime_job
 
 from .samples import Figures, Samples, interleave
 
@@ -74,7 +74,7 @@ def sample(step: int) -> bytes:
 async def figures(size: int) -> Figures:
     """Return the figures of one job of `size` workers after `ROUNDS` samples of each."""
     spec = JobSpec(command="true", tasks={"worker": TaskSpec(instances=size)})
-    job = build_runtime_job(spec, JobContext(20000, user="bench"))
+    job = build_runtime_job(spec)._replace(user="bench")
     coordinator = Coordinator(job, "application_1_1", SkeinContainers(job))
     coordinator.state.known = {
         f"worker_{number}": Container(f"worker_{number}", "worker", "RUNNING", "") for number in range(size)

@@ -17,7 +17,7 @@ from tf_yarn_ops.history.records import records_of
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.master import record_writer as history
 from tf_yarn_ops.staging.staging_directory import StagingDirectory
-from tf_yarn_ops.submit.application import build_runtime_job, context_of
+from tf_yarn_ops.submit.application import plan_runtime_job
 
 from .hadoop import Hadoop, hadoop
 from .samples import Figures, Samples, interleave
@@ -60,7 +60,7 @@ def _copy(folder: Path, cluster: Cluster) -> None:
 
 def _write(cluster: Hadoop, count: int) -> Figures:
     spec = JobSpec(command="true", tasks={"worker": TaskSpec(instances=count)})
-    job = build_runtime_job(spec, context_of(cluster.launcher.cluster, spec, 1))
+    job = plan_runtime_job(cluster.launcher.cluster, spec, 1)
     status = record(int(time.time() * 1000) % 10**9, ended=time.time())
     status["tasks"] = [{**status["tasks"][0], "task": f"worker:{index}"} for index in range(count)]
     began = time.monotonic()

@@ -12,7 +12,7 @@ from tf_yarn_ops import JobReport, JobSpec, TaskReport, TaskSpec
 from tf_yarn_ops.cli.parameters import ALL, names_of
 from tf_yarn_ops.runtime.common import report
 from tf_yarn_ops.runtime.common.contract import TaskId, task_environment
-from tf_yarn_ops.submit.application import JobContext, build_runtime_job
+from tf_yarn_ops.submit.application import build_runtime_job
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
@@ -78,8 +78,7 @@ def test_the_variables_of_a_program_are_those_that_are_documented():
             deadlines={"evaluator_grace": 1},
             environment="docker://image",
         ),
-        JobContext(20000, user="me"),
-    )
+    )._replace(user="me")
     task = TaskId.parse("evaluator:0")
     found = task_environment(
         job, task, {"ps": ["h:1"]}, {}, application_id="application_1_1", round_number=1, address="h:1", folder="/f"

@@ -20,7 +20,7 @@ from tf_yarn_ops.runtime.common.record import pack_record, snapshot_paths
 from tf_yarn_ops.runtime.common.report import JobReport, TaskReport
 from tf_yarn_ops.runtime.common.status import Usage
 from tf_yarn_ops.staging.staging_directory import JOB_NAME, StagingDirectory
-from tf_yarn_ops.submit.application import JobContext, build_runtime_job, plan_history
+from tf_yarn_ops.submit.application import build_runtime_job, plan_history
 
 ENDED = 1700000300
 
@@ -39,7 +39,8 @@ def lay_out(staging, application_id, **fields):
     directory.make()
     spec = JobSpec(command="python train.py", tasks={"worker": {"instances": 1}}, **fields)
     directory.put(
-        JOB_NAME, dump_job(build_runtime_job(spec, JobContext(20000, user=USER, history=plan_history(staging.cluster))))
+        JOB_NAME,
+        dump_job(build_runtime_job(spec)._replace(user=USER, history=plan_history(staging.cluster, spec.acls))),
     )
 
 

@@ -14,7 +14,7 @@ from tf_yarn_ops.runtime.common.contract import (
     load_job,
     task_environment,
 )
-from tf_yarn_ops.submit.application import JobContext, build_runtime_job
+from tf_yarn_ops.submit.application import build_runtime_job
 
 SPEC = JobSpec(
     command="python ${DTF_TASK_SCRIPT}",
@@ -31,7 +31,7 @@ SPEC = JobSpec(
     output="/out",
     environment=Environment.parse("conda:///opt/tf"),
 )
-JOB = build_runtime_job(SPEC, JobContext(21000, user="me"))
+JOB = build_runtime_job(SPEC)._replace(user="me")
 CLUSTER = cluster_spec(JOB, {task: f"h{n}:{2000 + n}" for n, task in enumerate(JOB.tasks())})
 
 
@@ -102,7 +102,7 @@ def test_a_worker_sees_the_seeds_and_tensorflows_variables():
 
 def test_docker_image_reaches_the_program():
     spec = JobSpec(command="x", tasks={"worker": TaskSpec()}, environment=Environment.parse("docker://tf:2.16.1"))
-    job = load_job(dump_job(build_runtime_job(spec, JobContext(1))))
+    job = load_job(dump_job(build_runtime_job(spec)))
     env = task_environment(
         job,
         TaskId("worker", 0),
@@ -119,7 +119,7 @@ def test_docker_image_reaches_the_program():
 
 
 def test_what_was_not_given_is_not_set():
-    job = build_runtime_job(JobSpec(command="x", tasks={"worker": TaskSpec()}), JobContext(1))
+    job = build_runtime_job(JobSpec(command="x", tasks={"worker": TaskSpec()}))
     env = task_environment(
         job,
         TaskId("worker", 0),
@@ -157,9 +157,7 @@ HIDDEN = {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": ""}
 def test_tasks_without_gpus_see_none_and_others_what_yarn_gave(name, values, seen):
     worker = TaskSpec(instances=2, gpus=1, indices={1: {"gpus": 0}})
     job = load_job(
-        dump_job(
-            build_runtime_job(JobSpec(command="x", tasks={"worker": worker, "ps": TaskSpec()}, **values), JobContext(1))
-        )
+        dump_job(build_runtime_job(JobSpec(command="x", tasks={"worker": worker, "ps": TaskSpec()}, **values)))
     )
     env = task_environment(
         job,

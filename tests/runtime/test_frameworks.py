@@ -13,7 +13,7 @@ from tf_yarn_ops.runtime.common.contract import (
     task_environment,
 )
 from tf_yarn_ops.runtime.common.frameworks import FRAMEWORKS
-from tf_yarn_ops.submit.application import JobContext, build_runtime_job
+from tf_yarn_ops.submit.application import build_runtime_job
 
 TASKS = {"worker": TaskSpec(instances=2), "chief": TaskSpec(), "side": TaskSpec(in_cluster=False)}
 PYTORCH = {
@@ -45,7 +45,7 @@ SEVERAL = {"LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
 
 def environment(spec, task, container=None):
     """Return the job that an agent reads, and the environment of one of its tasks."""
-    job = load_job(dump_job(build_runtime_job(spec, JobContext(1))))
+    job = load_job(dump_job(build_runtime_job(spec)))
     ports = {
         TaskId("worker", 0): "h1:2001",
         TaskId("worker", 1): "h2:2002",
@@ -137,10 +137,10 @@ def test_task_outside_the_cluster_spec_has_no_rank(framework, given):
 )
 def test_framework_rules_success_and_the_reserved_port(framework, awaited, held):
     spec = JobSpec(command="x", tasks={"worker": 1, "ps": 1}, framework=framework)
-    plan = build_runtime_job(spec, JobContext(1)).types["ps"]
+    plan = build_runtime_job(spec).types["ps"]
     assert (plan.awaited, plan.hold_port) == (awaited, held)
     own = JobSpec(command="x", tasks={"worker": TaskSpec(hold_port=not held)}, framework=framework)
-    assert build_runtime_job(own, JobContext(1)).types["worker"].hold_port is not held
+    assert build_runtime_job(own).types["worker"].hold_port is not held
 
 
 def test_unknown_framework_is_rejected():

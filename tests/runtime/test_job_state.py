@@ -15,7 +15,7 @@ from tf_yarn_ops.runtime.master.lifecycle import Prepared, Verdict
 from tf_yarn_ops.runtime.master.monitor import ContainerChecks
 from tf_yarn_ops.runtime.master.registry import Refused
 from tf_yarn_ops.runtime.master.reporting import build_live_status, build_report
-from tf_yarn_ops.submit.application import JobContext, build_runtime_job
+from tf_yarn_ops.submit.application import build_runtime_job
 
 ALL = ("ps_0", "worker_0", "worker_1")
 PONG, PING = {"type": "pong"}, {"type": "ping"}
@@ -128,7 +128,7 @@ def test_node_that_can_not_run_the_task_ends_the_job():
 def test_cluster_spec_that_no_variable_holds_ends_the_job():
     workers = 20
     spec = JobSpec(command="x", tasks={"worker": TaskSpec(instances=workers)})
-    state = state_of(build_runtime_job(spec, JobContext(20000, user="u")))
+    state = state_of(build_runtime_job(spec)._replace(user="u"))
     for number in range(workers):
         message = registration(f"worker_{number}", host="h" * (MAX_STRING // workers))
         state.on_connect(f"c{number}", message, 1.0)
@@ -276,7 +276,7 @@ def test_worker_that_rejoins_takes_another_port_when_its_own_was_taken(contact):
     """Its container and its agent are as they were; the others go on."""
     tasks = {"chief": TaskSpec(), "worker": TaskSpec(), "ps": TaskSpec()}
     spec = JobSpec(command="x", tasks=tasks, restart=RestartPolicy("task", max_container_losses=1))
-    state = state_of(build_runtime_job(spec, JobContext(20000, user="u")))
+    state = state_of(build_runtime_job(spec)._replace(user="u"))
     state.known["chief_0"] = Container("chief_0", "chief", "RUNNING", "")
     worker, _, _ = join(state, "worker_0", "chief_0", "ps_0")
     if contact == "is lost":
@@ -298,7 +298,7 @@ def test_replaced_worker_that_waited_starts_with_its_new_address():
     """It is released by the success of others, who learn of its address before it starts."""
     tasks = {"chief": TaskSpec(), "early": TaskSpec(), "worker": TaskSpec(after=("early",)), "ps": TaskSpec()}
     spec = JobSpec(command="x", tasks=tasks, restart=RestartPolicy("task", max_container_losses=1))
-    state = state_of(build_runtime_job(spec, JobContext(20000, user="u")))
+    state = state_of(build_runtime_job(spec)._replace(user="u"))
     state.known.update({name: Container(name, name[:-2], "RUNNING", "") for name in ("chief_0", "early_0", "worker_1")})
     _, early, _, _ = join(state, "chief_0", "early_0", "ps_0", "worker_0")
     state.on_lost(LostContainer("worker_0", Reason.CONTAINER_LOST, "gone"), 101.0)
@@ -369,7 +369,7 @@ def test_task_that_starts_again_leaves_the_others_alone():
 def test_worker_that_is_replaced_alone_moves_in_the_cluster_spec():
     tasks = {"chief": TaskSpec(), "ps": TaskSpec(), "worker": TaskSpec(instances=2)}
     spec = JobSpec(command="x", tasks=tasks, success="chief", restart=RestartPolicy("task"))
-    state = state_of(build_runtime_job(spec, JobContext(20000, user="u")))
+    state = state_of(build_runtime_job(spec)._replace(user="u"))
     state.known["chief_0"] = Container("chief_0", "chief", "RUNNING", "")
     join(state, "chief_0", *ALL, now=100.0)
     before = state.cluster
@@ -456,7 +456,7 @@ def lingering(evaluator_grace=600, code=0):
     """Return a job whose worker has ended with this code, and its evaluator, which runs."""
     tasks = {"worker": TaskSpec(), "evaluator": TaskSpec(), "ps": TaskSpec()}
     spec = JobSpec(command="x", tasks=tasks, deadlines=Deadlines(evaluator_grace=evaluator_grace, stop_grace=7))
-    state = state_of(build_runtime_job(spec, JobContext(20000, user="u")))
+    state = state_of(build_runtime_job(spec)._replace(user="u"))
     state.known["evaluator_0"] = Container("evaluator_0", "evaluator", "RUNNING", "")
     worker, evaluator, _ = join(state, "worker_0", "evaluator_0", "ps_0")
     fail(state, worker, 110.0) if code else receive(state, worker, exited(code=0), 110.0)

@@ -25,7 +25,7 @@ from tf_yarn_ops.runtime.common.report import JobReport, yarn_times
 from tf_yarn_ops.runtime.master.containers import ContainerEnd, LostContainer
 from tf_yarn_ops.runtime.master.lifecycle import Verdict
 from tf_yarn_ops.runtime.page.page import render_page
-from tf_yarn_ops.submit.application import JobContext, build_runtime_job
+from tf_yarn_ops.submit.application import build_runtime_job
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "status.schema.json").read_text())
 #: Writes a metric, and fails once as worker 1.
@@ -232,9 +232,7 @@ def test_silence_and_gpus_of_a_task_are_measured(tmp_path, monkeypatch):
 
 def test_ended_job_leads_to_its_page_at_the_site():
     spec = JobSpec(command="x", tasks={"ps": TaskSpec(), "worker": TaskSpec(instances=2)})
-    coordinator = coordinator_of(
-        build_runtime_job(spec, JobContext(20000, user="u", ui_url="https://ytf.example.com/"))
-    )
+    coordinator = coordinator_of(build_runtime_job(spec)._replace(user="u", ui_url="https://ytf.example.com/"))
     page = "https://ytf.example.com/jobs/application_1_1"
     assert coordinator.report().tracking_url is None
     assert f'data-home="{page}"' in render_page(coordinator.status(), live=True)

@@ -16,7 +16,7 @@ from tf_yarn_ops.job.parts import Environment
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.contract import JOB_FILE, RUNTIME_FILE, dump_job
 from tf_yarn_ops.runtime.common.reasons import Reason
-from tf_yarn_ops.submit.application import JobContext, build, build_runtime_job
+from tf_yarn_ops.submit.application import build, build_runtime_job
 from tf_yarn_ops.submit.runtime_zip import runtime_zip
 
 
@@ -28,9 +28,9 @@ def master(yarn, tmp_path):
 
     def start(environment, programs=("python3",)):
         spec = JobSpec(command="true", tasks={"worker": TaskSpec()}, environment=Environment.parse(environment))
-        context = JobContext(21000, (yarn.url,), "ann")
+        job = build_runtime_job(spec)._replace(resourcemanagers=(yarn.url,), user="ann")
         (tmp_path / RUNTIME_FILE).write_bytes(runtime_zip())
-        (tmp_path / JOB_FILE).write_bytes(dump_job(build_runtime_job(spec, context)))
+        (tmp_path / JOB_FILE).write_bytes(dump_job(job))
         (tmp_path / "bin").mkdir()
         for program in programs:
             (tmp_path / "bin" / program).symlink_to(sys.executable if program == "python3" else shutil.which(program))

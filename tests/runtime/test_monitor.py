@@ -22,7 +22,7 @@ from tf_yarn_ops.runtime.master.monitor import (
     ContainerMonitor,
 )
 from tf_yarn_ops.runtime.master.reporting import build_report
-from tf_yarn_ops.submit.application import JobContext, build_runtime_job
+from tf_yarn_ops.submit.application import build_runtime_job
 
 SINCE = r"since [-\d]+ [:\d]+Z"
 YEAR = 365 * 86_400.0
@@ -194,7 +194,7 @@ def test_failure_waits_for_a_task_out_of_contact(happens, judged):
 def crowd(workers, **fields):
     """Return the state of a job of so many workers, whose containers run."""
     spec = JobSpec(command="x", tasks={"worker": TaskSpec(instances=workers)}, **fields)
-    state = state_of(build_runtime_job(spec, JobContext(20000, user="u")), BEGAN)
+    state = state_of(build_runtime_job(spec)._replace(user="u"), BEGAN)
     listing(state, *(Container(f"worker_{n}", "worker", "RUNNING", "", f"node{n}:1") for n in range(workers)))
     return state
 
@@ -391,7 +391,7 @@ def test_evaluator_without_room_for_another_ends_no_training(ended, reason):
     """Those that train need it no more than it needs them: only once they have ended, its deadline counts."""
     tasks = {"worker": TaskSpec(), "ps": TaskSpec(), "evaluator": TaskSpec(awaited=True)}
     spec = JobSpec(command="x", tasks=tasks, deadlines=Deadlines(allocation=30))
-    state = state_of(build_runtime_job(spec, JobContext(20000, user="u")), BEGAN)
+    state = state_of(build_runtime_job(spec)._replace(user="u"), BEGAN)
     state.known["evaluator_0"] = Container("evaluator_0", "evaluator", "RUNNING", "")
     checks, (worker, *_) = ContainerChecks(state), join(state, "worker_0", "ps_0", "evaluator_0")
     state.on_lost(LostContainer("evaluator_0", Reason.NODE_LOST, "gone"), BEGAN)
@@ -407,7 +407,7 @@ def test_evaluator_without_room_for_another_ends_no_training(ended, reason):
 def test_tensorboard_that_does_not_register_ends_no_job_hides_no_task(container_state):
     limits = Deadlines(allocation=30, registration=30)
     spec = JobSpec(command="x", tasks={"worker": TaskSpec(2)}, deadlines=limits, tensorboard=TensorBoard(), output="/o")
-    state = state_of(build_runtime_job(spec, JobContext(20000, user="u")), BEGAN)
+    state = state_of(build_runtime_job(spec)._replace(user="u"), BEGAN)
     board = Container("tensorboard_0", "tensorboard", container_state, "", "h:1")
     listing(state, board, RUNNING)
     checks = ContainerChecks(state)

@@ -9,7 +9,7 @@ import pytest
 from tf_yarn_ops.job.spec import JobSpec
 from tf_yarn_ops.runtime.common.contract import JOB_FILE, PROGRAM_PATH, RUNTIME_FILE, dump_job
 from tf_yarn_ops.runtime.common.processes import STACK_SIGNAL
-from tf_yarn_ops.submit.application import JobContext, build_runtime_job
+from tf_yarn_ops.submit.application import build_runtime_job
 from tf_yarn_ops.submit.runtime_zip import runtime_zip
 
 
@@ -19,8 +19,8 @@ def container(tmp_path):
     folder = tmp_path / "container"
     folder.mkdir()
     (folder / RUNTIME_FILE).write_bytes(runtime_zip())
-    context = JobContext(user="ann", namenodes={"": ("http://127.0.0.1:1",)})
-    (folder / JOB_FILE).write_bytes(dump_job(build_runtime_job(JobSpec(tasks={"worker": 1}, command="x"), context)))
+    job = build_runtime_job(JobSpec(tasks={"worker": 1}, command="x"))
+    (folder / JOB_FILE).write_bytes(dump_job(job._replace(user="ann", namenodes={"": ("http://127.0.0.1:1",)})))
 
     def run(program, *path, **variables):
         ran = subprocess.run(

@@ -20,7 +20,7 @@ from tf_yarn_ops.runtime.common.report import JobReport
 from tf_yarn_ops.runtime.common.status import build_status
 from tf_yarn_ops.runtime.common.tokens import encode_token
 from tf_yarn_ops.runtime.master import record_writer as history
-from tf_yarn_ops.submit.application import JobContext, build_runtime_job
+from tf_yarn_ops.submit.application import build_runtime_job
 
 FOLDER = "/user/ann/.skein/history"
 ENDED = 1_700_000_100.0
@@ -35,10 +35,10 @@ def files():
 
 
 def job_with(plan, resourcemanagers=(), **fields):
-    content = dump_job(
-        build_runtime_job(job("true", **fields), JobContext(21000, resourcemanagers, "ann", history=plan))
-    )
-    return load_job(content)
+    spec = job("true", **fields)
+    plan = plan._replace(view_users=spec.acls.view_users, view_groups=spec.acls.view_groups)
+    runtime_job = build_runtime_job(spec)
+    return load_job(dump_job(runtime_job._replace(resourcemanagers=resourcemanagers, user="ann", history=plan)))
 
 
 def status(**fields):

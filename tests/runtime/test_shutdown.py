@@ -12,7 +12,7 @@ from tf_yarn_ops.runtime.master import shutdown
 from tf_yarn_ops.runtime.master.containers import Container
 from tf_yarn_ops.runtime.master.lifecycle import Verdict
 from tf_yarn_ops.runtime.master.shutdown import Shutdown
-from tf_yarn_ops.submit.application import JobContext, build_runtime_job
+from tf_yarn_ops.submit.application import build_runtime_job
 
 
 def shut_down(act, linger=0.0, **deadlines):
@@ -23,7 +23,7 @@ def shut_down(act, linger=0.0, **deadlines):
     log = []
 
     async def play():
-        state = state_of(build_runtime_job(spec, JobContext(20000, user="u")))
+        state = state_of(build_runtime_job(spec)._replace(user="u"))
         state.known["evaluator_0"] = Container("evaluator_0", "evaluator", "RUNNING", "")
         agents = ["worker_0", "evaluator_0", "ps_0"]
         if linger:
@@ -64,7 +64,7 @@ def after_the_chief(act, grace):
     log = []
 
     async def play():
-        state = state_of(build_runtime_job(spec, JobContext(20000, user="u")))
+        state = state_of(build_runtime_job(spec)._replace(user="u"))
         state.known["chief_0"] = Container("chief_0", "chief", "RUNNING", "")
         chief, *_ = join(state, "chief_0", "worker_0", "worker_1", "ps_0", now=asyncio.get_running_loop().time())
         receive(state, chief, exited(code=0))

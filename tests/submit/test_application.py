@@ -19,12 +19,12 @@ from tf_yarn_ops.job.parts import Acls, Environment, Resources, RestartPolicy, T
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.contract import ViewersPlan, dump_job, load_job
 from tf_yarn_ops.submit.application import (
-    JobContext,
     build,
     build_runtime_job,
-    context_of,
+    coordinator_ports,
     place_environments,
     plan_history,
+    plan_runtime_job,
     plan_viewers,
 )
 from tf_yarn_ops.submit.certificate import mint
@@ -83,7 +83,10 @@ JOBS = {
 
 def rendered(spec):
     application = build(spec, Site(docker_folders=("/opt/hadoop",)))
-    job = dump_job(build_runtime_job(spec, JobContext(21000, ("http://rm:8088",), "me"))).decode()
+    job = build_runtime_job(spec)._replace(
+        ports=coordinator_ports(21000), resourcemanagers=("http://rm:8088",), user=spec.user or "me"
+    )
+    job = dump_job(job).decode()
     return application.to_yaml() + "---\n" + job + "\n"
 
 
@@ -120,7 +123,7 @@ def test_only_the_coordinator_decides():
 
 def test_indices_with_other_resources_become_services_of_their_own():
     application = build(JOBS["everything"])
-    job = yaml.safe_load(dump_job(build_runtime_job(JOBS["everything"], JobContext(21000))))
+    job = yaml.safe_load(dump_job(build_runtime_job(JOBS["everything"])))
     assert job["services"]["worker"] == {"type": "worker", "indices": [0, 2], "memory": 2048, "vcores": 1, "gpus": 0,
                                          "resources": {}}  # fmt: skip
     assert job["services"]["worker.1"] == {"type": "worker", "indices": [1], "memory": 4096, "vcores": 2, "gpus": 1,
@@ -153,7 +156,7 @@ def test_viewers_are_those_of_the_job_and_the_administrators(asks, acls, users, 
     assert viewers == (None if users is None else ViewersPlan(users, groups, {"eve": ("ops",)}))
     application = build(spec, enforces_acls=viewers is not None)
     assert (application.acls.enable, application.acls.ui_users) == ((True, ["*"]) if viewers else (False, []))
-    assert load_job(dump_job(build_runtime_job(spec, JobContext(21000, viewers=viewers)))).viewers == (
+    assert load_job(dump_job(build_runtime_job(spec)._replace(viewers=viewers))).viewers == (
         viewers and ViewersPlan(*map(json_like, viewers))
     )
 
@@ -179,7 +182,7 @@ def test_the_cas_travel_where_the_coordinator_asks_over_https(tmp_path, resource
         StorageFacts("hdfs://nn", "hdfs://nn", "/user/{user}/.skein", webhdfs=(namenode,)),
         site=Site(ca_file=str(tmp_path / "ca.pem")),
     )
-    found = context_of(cluster, JOBS["docker"], 1).authorities
+    found = plan_runtime_job(cluster, JOBS["docker"], 1).authorities
     assert found.startswith("-----BEGIN CERTIFICATE") if travel else found == ""
 
 
@@ -198,15 +201,17 @@ def test_nodes_go_past_an_httpfs_to_the_namenodes(site, known, kerberos, urls):
     storage = StorageFacts("hdfs://nn", "hdfs://nn", "/.skein", webhdfs=("http://httpfs:14000",))
     security, nodes = SecurityFacts(kerberos=kerberos), NodeFacts(namenodes=known)
     cluster = Cluster(("http://rm:8088",), "ann", "ann", storage, security, nodes=nodes, site=site)
-    context = context_of(cluster, JobSpec(output="hdfs:///models/digits", commit="new", mirror="all", **ONE), 1)
-    assert {context.namenodes["nn"], context.namenodes[""], context.history.urls} == {urls}
+    job = plan_runtime_job(cluster, JobSpec(output="hdfs:///models/digits", commit="new", mirror="all", **ONE), 1)
+    assert {job.namenodes["nn"], job.namenodes[""], job.history.urls} == {urls}
 
 
 @pytest.mark.parametrize("inside, urls", [(None, ("http://nn:9870",)), (("http://rm:8088",), None)])
 def test_nodes_write_the_history_to_another_scheme_by_the_known_addresses(inside, urls):
     """Behind a gateway they have no login there."""
     storage = StorageFacts("viewfs://m", "viewfs://m", "/.skein", webhdfs=("http://nn:9870",))
-    plan = plan_history(Cluster(("http://rm:8088",), "ann", "ann", storage, nodes=NodeFacts(resourcemanagers=inside)))
+    plan = plan_history(
+        Cluster(("http://rm:8088",), "ann", "ann", storage, nodes=NodeFacts(resourcemanagers=inside)), Acls()
+    )
     assert (plan and plan.urls) == urls
 
 
@@ -257,7 +262,7 @@ def test_each_file_has_one_link_and_an_environment_its_own_name(own):
         archives={"c": "/y.zip", "e": "/pack.tar.gz", "f": "/other.tar.gz"},
     )
     given, environments = {**spec.files, **spec.archives}, place_environments(spec)
-    types = build_runtime_job(spec, JobContext()).types
+    types = build_runtime_job(spec).types
     for name, service in build(spec).services.items():
         files, links = {key: file.source for key, file in service.files.items()}, types[name].links
         assert len({*files.values()}) == len(files) and not {*links} & {*files}
@@ -269,7 +274,7 @@ def test_each_file_has_one_link_and_an_environment_its_own_name(own):
 
 def test_odd_names_travel_under_plain_ones():
     spec = JobSpec(files={"a.csv": "/a", "2026-01-01T00:00.json": "/b", "$(x)": "/c"}, **ONE)
-    [links] = [plan.links for plan in build_runtime_job(spec, JobContext()).types.values()]
+    [links] = [plan.links for plan in build_runtime_job(spec).types.values()]
     assert links == {"2026-01-01T00:00.json": ".ytf.link1", "$(x)": ".ytf.link2"}
     files = build(spec).services["worker"].files
     assert {key: files[key].source for key in ("a.csv", ".ytf.link1", ".ytf.link2")} == {

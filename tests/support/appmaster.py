@@ -31,7 +31,7 @@ from tf_yarn_ops.runtime.common.contract import (
     load_job,
 )
 from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics, verdict_tag
-from tf_yarn_ops.submit.application import JobContext, build_runtime_job
+from tf_yarn_ops.submit.application import build_runtime_job, coordinator_ports
 from tf_yarn_ops.submit.certificate import mint
 from tf_yarn_ops.submit.runtime_zip import runtime_zip
 
@@ -153,15 +153,12 @@ class AppMaster(skein_pb2_grpc.AppMasterServicer):
 
     def job_file(self, base_port):
         return dump_job(
-            build_runtime_job(
-                self.spec,
-                JobContext(
-                    base_port,
-                    self.resourcemanagers,
-                    "tester",
-                    history=self.history,
-                    allow_exec=self.allow_exec,
-                ),
+            build_runtime_job(self.spec)._replace(
+                ports=coordinator_ports(base_port),
+                resourcemanagers=self.resourcemanagers,
+                user="tester",
+                history=self.history,
+                allow_exec=self.allow_exec,
             )
         )
 

@@ -5,7 +5,7 @@ import shlex
 
 from tf_yarn_ops.errors import SpecInvalid
 from tf_yarn_ops.runtime.common.contract import dump_job, load_job
-from tf_yarn_ops.submit.application import JobContext, build, build_runtime_job
+from tf_yarn_ops.submit.application import build, build_runtime_job
 from tf_yarn_ops.submit.preflight import local_path
 
 #: Each can be the name of a file. A shell that reads one of them makes a file ``pwned``.
@@ -39,7 +39,7 @@ def request_is_plain(make):
         assert error.faults and "Traceback" not in str(error)
         return False
     assert_plain(build(spec))
-    job = build_runtime_job(spec, JobContext())
+    job = build_runtime_job(spec)
     read = load_job(dump_job(job)).types
     assert {kind: plan.links for kind, plan in read.items()} == {kind: plan.links for kind, plan in job.types.items()}
     return True

@@ -5,7 +5,7 @@ from tf_yarn_ops.runtime.common.protocol import decode
 from tf_yarn_ops.runtime.master.containers import Container, SkeinContainers
 from tf_yarn_ops.runtime.master.coordinator import Coordinator
 from tf_yarn_ops.runtime.master.job_state import JobState
-from tf_yarn_ops.submit.application import JobContext, build_runtime_job
+from tf_yarn_ops.submit.application import build_runtime_job
 
 
 class Wire:
@@ -64,7 +64,7 @@ def answer(coordinator):
 
 def job(**fields):
     spec = JobSpec(command="x", tasks={"ps": TaskSpec(), "worker": TaskSpec(instances=2)}, **fields)
-    return build_runtime_job(spec, JobContext(20000, user="u"))
+    return build_runtime_job(spec)._replace(user="u")
 
 
 def registration(container="worker_0", **fields):

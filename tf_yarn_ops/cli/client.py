@@ -14,7 +14,7 @@ from ..errors import SpecInvalid
 from ..hadoop.cluster import Cluster
 from ..job.spec import JobSpec
 from ..runtime.common.contract import RUNTIME_FILE, SERVER_COMMAND, TaskId, task_environment
-from ..submit.application import JobContext, build_runtime_job
+from ..submit.application import build_runtime_job
 from ..submit.runtime_zip import runtime_zip
 from ..submit.working_folder import lay_out
 from ..terminal.output import echo
@@ -102,7 +102,7 @@ class LocalTask:
     ) -> dict[str, str]:
         """Return the command's variables: those of this process, replaced by the job's, replaced by the task's."""
         env = task_environment(
-            build_runtime_job(self._job, JobContext()), TASK, cluster, {**os.environ, **self._job.env},
+            build_runtime_job(self._job), TASK, cluster, {**os.environ, **self._job.env},
             application_id=application_id, round_number=round_number, address="", folder=str(self._folder),
         )  # fmt: skip
         del env["YTF_RESULT_FILE"]  # the report's metrics come from the chief

@@ -8,7 +8,7 @@ import posixpath
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -63,49 +63,6 @@ _STAND_IN = (
     f"command -v {{interpreter}} >/dev/null || exec {ANY_PYTHON} -u {RUNTIME_FILE} coordinator "
     '"$SKEIN_APPLICATION_ID" {interpreter}\n'
 )
-
-
-@dataclass(frozen=True)
-class JobContext:
-    """What a cluster adds to a job's file.
-
-    Parameters
-    ----------
-    base_port : int, optional
-        First of the 16 ports on which the coordinator may listen. Default: the lowest that a site draws from.
-    resourcemanagers : tuple of str, optional
-        URLs that the coordinator may ask.
-    user : str, optional
-        The submitting user.
-    authorities : str, optional
-        Certificates (PEM) of the CAs of ResourceManagers and NameNodes. Default: those of the nodes.
-    history : HistoryPlan, optional
-        Where the coordinator writes the job's record. Default: nowhere.
-    namenodes : mapping of str to tuple of str, optional
-        HTTP addresses of the NameNodes by the authority of URLs. Default: none; programs can't open ``hdfs://``.
-    commit : CommitPlan, optional
-        How the output is committed. Default: the tasks write into it.
-    allow_exec : bool, optional
-        Whether ``ytf exec`` runs commands beside the tasks. Default False.
-    viewers : ViewersPlan, optional
-        Who may open the pages besides the owner. Default: everybody who reaches them.
-    tensorboard_direct : bool, optional
-        Whether everybody may reach TensorBoard. Default False.
-    ui_url : str, optional
-        Address of the site's ``ytf ui``. Default: the site has none.
-    """
-
-    base_port: int = Site().base_port(0)
-    resourcemanagers: tuple[str, ...] = ()
-    user: str = ""
-    authorities: str = ""
-    history: HistoryPlan | None = None
-    namenodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    viewers: ViewersPlan | None = None
-    tensorboard_direct: bool = False
-    ui_url: str = ""
-    commit: CommitPlan | None = None
-    allow_exec: bool = False
 
 
 def build(spec: JobSpec, site: Site | None = None, *, enforces_acls: bool = False) -> "skein.ApplicationSpec":
@@ -183,8 +140,8 @@ def build(spec: JobSpec, site: Site | None = None, *, enforces_acls: bool = Fals
     )
 
 
-def context_of(cluster: Cluster, spec: JobSpec, number: int, tags: Iterable[str] = ()) -> JobContext:
-    """Return what a cluster adds to the file of a job.
+def plan_runtime_job(cluster: Cluster, spec: JobSpec, number: int, tags: Iterable[str] = ()) -> Job:
+    """Return the job as `build_runtime_job`, with what its cluster adds.
 
     Parameters
     ----------
@@ -208,29 +165,30 @@ def context_of(cluster: Cluster, spec: JobSpec, number: int, tags: Iterable[str]
         _logdir(spec),
     )
     namenodes = {urlsplit(url).netloc: urls for url in places if (urls := cluster.namenodes_of(url))}
-    history = plan_history(cluster)
+    history = plan_history(cluster, spec.acls)
     asked = (
         *resourcemanagers,
         *chain(*namenodes.values()),
         *(history.urls if history else ()),
     )
     encrypted = any(url.startswith("https:") for url in asked)
-    return JobContext(
-        site.base_port(number),
-        tuple(resourcemanagers),
-        cluster.user,
-        read_authorities(site.ca_file) if site.ca_file and encrypted else "",
-        history,
-        namenodes,
-        plan_viewers(cluster, spec),
-        site.tensorboard_direct,
-        site.ui_url or "",
-        plan_commit(cluster, spec, tags),
-        site.allow_exec,
+    job = build_runtime_job(spec)
+    return job._replace(
+        user=spec.user or cluster.user,
+        ports=coordinator_ports(site.base_port(number)),
+        resourcemanagers=tuple(resourcemanagers),
+        authorities=read_authorities(site.ca_file) if site.ca_file and encrypted else "",
+        history=history,
+        tensorboard=job.tensorboard and job.tensorboard._replace(direct=site.tensorboard_direct),
+        viewers=plan_viewers(cluster, spec),
+        ui_url=site.ui_url or "",
+        namenodes=namenodes,
+        commit=plan_commit(cluster, spec, tags),
+        allow_exec=site.allow_exec,
     )
 
 
-def plan_history(cluster: Cluster) -> HistoryPlan | None:
+def plan_history(cluster: Cluster, acls: Acls) -> HistoryPlan | None:
     """Return where a coordinator writes its record; None if the site keeps no history, or nodes can't reach the place.
 
     Behind a gateway the known addresses are the gateway's, where a node has no login; a client writes the record then.
@@ -239,7 +197,8 @@ def plan_history(cluster: Cluster) -> HistoryPlan | None:
     inside = reached and (cluster.namenodes_of(cluster.storage.filesystem) or reached)
     if not cluster.site.history_days or not (inside or cluster.storage.local_root):
         return None
-    return HistoryPlan(cluster.history, cluster.user, inside, "" if inside else cluster.storage.local_root or "")
+    root = "" if inside else cluster.storage.local_root or ""
+    return HistoryPlan(cluster.history, cluster.user, inside, root, acls.view_users, acls.view_groups)
 
 
 def check_mirror(cluster: Cluster, spec: JobSpec) -> None:
@@ -288,8 +247,8 @@ def plan_viewers(cluster: Cluster, spec: JobSpec) -> ViewersPlan | None:
     )
 
 
-def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
-    """Return the job as the coordinator and the agents read it from the job file.
+def build_runtime_job(spec: JobSpec) -> Job:
+    """Return the job as the coordinator and the agents read it from the job file, without what its cluster adds.
 
     It holds the user's variables, so only the job's user may read the file.
     """
@@ -318,19 +277,19 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
     }
     board = None
     if spec.tensorboard:
-        board = TensorBoardPlan(_logdir(spec), tuple(shlex.split(spec.tensorboard.args)), context.tensorboard_direct)
+        board = TensorBoardPlan(_logdir(spec), tuple(shlex.split(spec.tensorboard.args)))
         # TensorBoard has no authentication: our program stands in front of it.
         types[TENSORBOARD] = TypePlan(1, runtime_command("tensorboard"), dict(spec.env), *ROLES[TENSORBOARD], False)
     return Job(
         version=VERSION,
         name=spec.name,
         queue=spec.queue,
-        user=spec.user or context.user,
+        user=spec.user or "",
         program=spec.command or "",
         types=types,
         services=_plan_services(spec),
         path=placed.path,
-        ports=tuple(range(context.base_port, context.base_port + PORTS)),
+        ports=coordinator_ports(Site().base_port(0)),
         script=spec.script.rsplit("/", 1)[-1] if spec.script else None,
         input=spec.input,
         output=spec.output,
@@ -340,23 +299,20 @@ def build_runtime_job(spec: JobSpec, context: JobContext) -> Job:
         deadlines=asdict(spec.deadlines),
         linger=spec.tensorboard.linger if spec.tensorboard else 0.0,
         report_log_tail=spec.report_log_tail,
-        resourcemanagers=context.resourcemanagers,
+        resourcemanagers=(),
         version_of_package=__version__,
-        authorities=context.authorities,
         tensorboard=board,
         options=mask_options(spec.to_dict()),
-        history=context.history
-        and context.history._replace(view_users=spec.acls.view_users, view_groups=spec.acls.view_groups),
-        viewers=context.viewers,
-        ui_url=context.ui_url,
         framework=spec.framework,
         mirror=spec.mirror,
         mirror_input=spec.mirror_input or 0,
-        commit=context.commit,
-        allow_exec=context.allow_exec,
         procs_per_task=spec.procs_per_task,
-        namenodes=context.namenodes,
     )
+
+
+def coordinator_ports(first: int) -> tuple[int, ...]:
+    """Return the ports on which a coordinator may listen."""
+    return tuple(range(first, first + PORTS))
 
 
 def place_environments(spec: JobSpec, folders: Sequence[str] = ()) -> dict[str, ContainerEnvironment]:

@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from ..errors import Fault, FaultCode, SpecInvalid
@@ -30,7 +29,7 @@ from ..runtime.common.contract import CERTIFICATE_FILE, JOB_FILE, KEY_FILE, RUNT
 from ..runtime.common.local_job import FILES, LOCK_FILE, read_application, write_application
 from ..runtime.common.report import verdict_tag
 from ..validation import check_faults, this_machine
-from .application import build_runtime_job, context_of, place_environments, user_files
+from .application import place_environments, plan_runtime_job, user_files
 from .certificate import mint
 from .container_environment import ContainerEnvironment
 from .preflight import every_container, local_path
@@ -183,10 +182,10 @@ class LocalSubmitter:
         shutil.rmtree(folder / FILES, ignore_errors=True)
         (folder / FILES).mkdir()
         placed = lay_out(spec, folder / FILES, self._cluster)
-        context = replace(context_of(self._cluster, spec, int(application_id.split("_")[1]), tags), viewers=None)
+        job = plan_runtime_job(self._cluster, spec, int(application_id.split("_")[1]), tags)
         credentials = mint()
         for name, content in (
-            (JOB_FILE, dump_job(build_runtime_job(spec, context))),
+            (JOB_FILE, dump_job(job._replace(viewers=None))),
             (RUNTIME_FILE, runtime_zip(level=0)),
             (CERTIFICATE_FILE, credentials.certificate),
             (KEY_FILE, credentials.key),

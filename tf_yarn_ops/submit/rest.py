@@ -34,7 +34,7 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.tokens import encode_token
 from ..staging.archive import pack
 from ..staging.staging_directory import ARCHIVE, JOB_NAME, ApplicationDirectory, LocalResource, StagingDirectory
-from .application import JOB_SOURCE, RUNTIME_SOURCE, build, build_runtime_job, context_of, renamed_resources
+from .application import JOB_SOURCE, RUNTIME_SOURCE, build, plan_runtime_job, renamed_resources
 from .certificate import mint
 from .placement import check_placement, read_surroundings
 from .preflight import check_environment, check_maximum, local_path, with_absolute_sources
@@ -179,7 +179,7 @@ class RestSubmitter:
     ) -> dict[str, Any]:
         """Write all files; return the body of the submission."""
         logins = find_logins(spec, application_id)
-        context = context_of(self._cluster, spec, int(application_id.rsplit("_", 1)[-1]), tags)
+        job = plan_runtime_job(self._cluster, spec, int(application_id.rsplit("_", 1)[-1]), tags)
         ended = threading.Event()
 
         def checkpoint() -> None:
@@ -193,7 +193,7 @@ class RestSubmitter:
             own = {
                 CERTIFICATE: (credentials := mint()).certificate,
                 KEY: credentials.key,
-                JOB_NAME: dump_job(build_runtime_job(spec, context)),
+                JOB_NAME: dump_job(job),
             }
             self._staging.prepare(pool)
             self._staging.check_owner()
@@ -203,7 +203,7 @@ class RestSubmitter:
             pool.submit(sweep_ended, self._staging, self._resourcemanager, application_id)
             jar = pool.submit(self._staging.store, directory, skein_jar(), "skein.jar", public=True)
             importing.result()
-            application = build(spec, self._cluster.site, enforces_acls=context.viewers is not None)
+            application = build(spec, self._cluster.site, enforces_acls=job.viewers is not None)
             runtime = runtime_zip(renamed_resources(spec))
             names: Counter[str] = Counter()
             shared = {

@@ -59,7 +59,7 @@ from ..runtime.common.processes import (
 from ..runtime.common.report import verdict_tag
 from ..staging.archive import pack
 from ..staging.staging_directory import StagingDirectory, plain_name
-from .application import JOB_SOURCE, RUNTIME_SOURCE, build, build_runtime_job, context_of, renamed_resources
+from .application import JOB_SOURCE, RUNTIME_SOURCE, build, plan_runtime_job, renamed_resources
 from .certificate import mint
 from .placement import check_placement, read_surroundings
 from .preflight import CLIENT_CONFIG, check_environment, local_path, with_absolute_sources
@@ -348,13 +348,13 @@ class SkeinJavaSubmitter:
     def _write(self, spec: JobSpec, folder: Path, tags: Iterable[str]) -> None:
         skein = import_skein()
         spec = with_absolute_sources(spec)
-        context = context_of(self._cluster, spec, secrets.randbelow(1 << 16), tags)
-        application = build(spec, self._cluster.site, enforces_acls=context.viewers is not None)
-        if (viewers := context.viewers) and not viewers.groups:  # its driver knows no class path for our pages
+        job = plan_runtime_job(self._cluster, spec, secrets.randbelow(1 << 16), tags)
+        application = build(spec, self._cluster.site, enforces_acls=job.viewers is not None)
+        if (viewers := job.viewers) and not viewers.groups:  # its driver knows no class path for our pages
             application.acls.ui_users = [spec.user or self._cluster.user, *viewers.users]
         own = {
             RUNTIME_SOURCE: _secret(folder / "runtime.zip", runtime_zip()),
-            JOB_SOURCE: _secret(folder / "job.json", dump_job(build_runtime_job(spec, context))),
+            JOB_SOURCE: _secret(folder / "job.json", dump_job(job)),
         }
         packed: dict[Path, Path] = {}
         for part in (application.master, *application.services.values()):
