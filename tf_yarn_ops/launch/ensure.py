@@ -13,7 +13,6 @@ from ..errors import (
     ApplicationNotFound,
     Cancelled,
     ClusterUnreachable,
-    ResourcesImpossible,
     SubmissionRejected,
     Superseded,
 )
@@ -31,7 +30,7 @@ from ..runtime.common.report import JobReport
 from ..submit.submitter import SubmitMethod, Submitter
 from .claims import Claim, Claims
 from .committed import PlannedOutput
-from .growth import grow_memory, has_grown, log_no_growth, outgrew_memory
+from .growth import check_growth, grow_memory, log_no_growth, outgrew_memory
 from .identity import (
     IGNORE,
     WAIT,
@@ -109,7 +108,7 @@ class _Ensuring:
             if decision.action is Action.SUBMIT:
                 try:
                     report = self._submit()
-                except (ResourcesImpossible, SubmissionRejected) as error:
+                except SubmissionRejected as error:
                     if self._outgrown is None:
                         raise
                     log_no_growth(self._outgrown, error)
@@ -210,8 +209,7 @@ class _Ensuring:
     def _submit(self) -> JobReport | None:
         """Submit the job; return a report when an application has ended, None to poll again."""
         session, submitter = self._session, self._submitter
-        if (outgrown := self._grow_memory()) is not None:
-            return outgrown
+        self._grow_memory()
         self._spec = spec = prepare(session, self._spec)
         if submitter.reserves:
             return self._submit_by_claim()
@@ -221,10 +219,15 @@ class _Ensuring:
         self._submitted = send(session, submitter, spec, application_id, self._identity.tags, self._notify)
         return None
 
-    def _grow_memory(self) -> JobReport | None:
-        """Give the job more memory where this generation ran out of it; return its end if this attempt can't do that.
+    def _grow_memory(self) -> None:
+        """Give the job more memory where this generation ran out of it.
 
         A later client, and one that was not there when the application ended, find the same memory in the reports.
+
+        Raises
+        ------
+        ResourcesImpossible
+            This attempt ran out of it, and can't have more.
         """
         generation = self._identity.generation
         own = (a for a in self._found if a["state"] in ENDED and generation_of(a) == generation)
@@ -233,10 +236,8 @@ class _Ensuring:
         self._spec = grow_memory(self._session, self._spec, reports)
         latest = reports[-1] if ended and attempt_of(ended[-1]) == self._identity.attempt else None
         self._outgrown = latest if latest is not None and outgrew_memory(latest) else None
-        if self._outgrown is None or has_grown(self._spec, self._outgrown):
-            return None
-        log_no_growth(self._outgrown)
-        return self._session.report(self._outgrown.application_id)
+        if self._outgrown is not None:
+            check_growth(self._spec, self._outgrown)
 
     def _check_owner(self) -> None:
         """Kill our application if it runs as another user: no later poll would find it, so each would submit again."""

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from ..errors import ResourcesImpossible
 from ..follow.session import Session
 from ..hadoop.resourcemanager import ResourceManager
 from ..job.spec import JobSpec, TaskSpec
@@ -74,13 +75,14 @@ def grow_memory(session: Session, spec: JobSpec, ended: Sequence[JobReport]) -> 
     return grown
 
 
-def has_grown(spec: JobSpec, ended: JobReport) -> bool:
-    """Return whether a job has more memory than an application that ran out of it."""
+def check_growth(spec: JobSpec, ended: JobReport) -> None:
+    """Raise `ResourcesImpossible` unless a job has more memory than an application that ran out of it."""
     name = _failed_type(ended)
-    return not outgrew_memory(ended) or (name in spec.tasks and _largest(spec.tasks[name]) > ended.memory_mib[name])
+    if outgrew_memory(ended) and not (name in spec.tasks and _largest(spec.tasks[name]) > ended.memory_mib[name]):
+        raise ResourcesImpossible("more memory is not possible")
 
 
-def log_no_growth(ended: JobReport, why: object = "more memory is not possible") -> None:
+def log_no_growth(ended: JobReport, why: object) -> None:
     """Log why a job is not submitted again after an application that ran out of memory."""
     name = _failed_type(ended)
     logger.info(

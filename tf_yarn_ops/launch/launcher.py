@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ResourcesImpossible, SubmissionRejected
+from ..errors import SubmissionRejected
 from ..follow.kill import KILL_TIMEOUT, kill_application
 from ..follow.lease import lease_of, with_lease
 from ..follow.session import Session
@@ -23,7 +23,7 @@ from ..runtime.common.report import JobReport
 from ..submit.submitter import AUTO, SubmitMethod
 from .committed import with_commit
 from .ensure import ensure
-from .growth import grow_memory, has_grown, log_no_growth, outgrew_memory
+from .growth import check_growth, grow_memory, log_no_growth, outgrew_memory
 from .identity import Identity, may_try_again
 from .submission import submit_once
 
@@ -355,12 +355,11 @@ class Launcher:
                 report = self.ensure(spec, identity, on_reserved)
             else:
                 spec = grow_memory(self.session, spec, ended)
-                if ended and not has_grown(spec, ended[-1]):
-                    log_no_growth(ended[-1])
-                    break
                 try:
+                    if ended:
+                        check_growth(spec, ended[-1])
                     report = JobReport(self.submit(spec, on_reserved))
-                except (ResourcesImpossible, SubmissionRejected) as error:
+                except SubmissionRejected as error:
                     if not ended or not outgrew_memory(ended[-1]):
                         raise
                     log_no_growth(ended[-1], error)
