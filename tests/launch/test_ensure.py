@@ -279,7 +279,7 @@ def test_a_first_claim_leaves_the_staging_directory_passable(place):
 def test_claims_hold_ids_and_nothing_of_the_key(place):
     place.launcher().ensure(job(), ME)
     texts = [path.read_text() for path in (place.staging / "claims").glob("*/*")]
-    assert sorted(texts) == ["", json.dumps({"id": ID, "generation": 1, "attempt": 2})]
+    assert sorted(texts) == ["", json.dumps({"id": ID, "generation": 1})]
     assert not any("dag" in path.name for path in (place.staging / "claims").glob("*/*"))
 
 

@@ -45,8 +45,8 @@ class Claim:
     number : int
         From 0. The next number is used only after this claim's application has ended without success.
     application_id : str
-    generation, attempt : int
-        Those of the client that made the claim.
+    generation : int
+        That of the client that made the claim.
     submitted : bool
         Whether YARN has accepted the application.
     """
@@ -54,7 +54,6 @@ class Claim:
     number: int
     application_id: str
     generation: int
-    attempt: int
     submitted: bool = False
 
 
@@ -113,7 +112,6 @@ class Claims:
                 number,
                 str(document["id"]),
                 int(document["generation"]),
-                int(document["attempt"]),
                 f"{stem}{number}{SUBMITTED}" in found,
             )
         except (ValueError, KeyError, TypeError) as error:
@@ -138,14 +136,8 @@ class Claims:
         """
         self._staging.make_private(self._folder)
         passing = f"{self._folder}/.{uuid.uuid4().hex}"
-        content = json.dumps(
-            {
-                "id": application_id,
-                "generation": self._identity.generation,
-                "attempt": self._identity.attempt,
-                **self._key,
-            }
-        ).encode()
+        document = {"id": application_id, "generation": self._identity.generation, **self._key}
+        content = json.dumps(document).encode()
         self._files.replace(passing, content, 0o600)
         if self._files.rename(passing, self._path(number)):
             return True

@@ -293,7 +293,7 @@ class _Ensuring:
         if not claims.make(number, application_id):
             logger.info("another client of the same training was faster; polling again")
             return None
-        return Claim(number, application_id, self._identity.generation, self._identity.attempt)
+        return Claim(number, application_id, self._identity.generation)
 
     def _submit_claim(self, claims: Claims, claim: Claim) -> None:
         """Submit a claimed id; another client may submit the same id at the same moment without harm."""
