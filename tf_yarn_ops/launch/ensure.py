@@ -44,7 +44,7 @@ from .identity import (
     old_tasks_end,
     order,
 )
-from .submission import notifying, prepare, reserve, send, set_limits
+from .submission import prepare, reserve, send, set_limits
 
 logger = logging.getLogger(__name__)
 
@@ -59,11 +59,10 @@ def ensure(
     method: SubmitMethod,
     spec: JobSpec,
     identity: Identity,
-    on_reserved: Callable[[str], None] | None = None,
+    notify: Callable[[str], None],
 ) -> JobReport:
     """Return the report of the one application of an identity, live or ended; see `Launcher.ensure`."""
     identity.check(spec)
-    notify = notifying(on_reserved)
     return method.use(session, spec, lambda submitter: _Ensuring(session, submitter, spec, identity, notify).run())
 
 
@@ -200,9 +199,11 @@ class _Ensuring:
             logger.debug("%s has gone by itself", application_id)
 
     def _attach(self, decision: SubmissionDecision) -> JobReport:
-        self._notify(decision.application_id)
+        found = decision.application_id != self._submitted
+        if found:
+            self._notify(decision.application_id)
         report = self._session.report(decision.application_id)
-        if decision.application_id != self._submitted:
+        if found:
             logger.info("attached to %s (%s)", decision.application_id, report.state)
         return report
 

@@ -338,6 +338,6 @@ def may_try_again(ended: Sequence[JobReport], allocation_retries: int) -> bool:
     latest = ended[-1]
     if latest.reason is Reason.ALLOCATION_TIMEOUT:
         return sum(report.reason is Reason.ALLOCATION_TIMEOUT for report in ended) <= allocation_retries
-    if outgrew_memory(latest):
-        return True
-    return never_launched(latest) and sum(never_launched(report) for report in ended) <= LAUNCH_RETRIES
+    return outgrew_memory(latest) or (
+        never_launched(latest) and sum(never_launched(report) for report in ended) <= LAUNCH_RETRIES
+    )

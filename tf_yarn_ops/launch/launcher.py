@@ -47,6 +47,10 @@ def pause_before(retry: int) -> float:
     return RETRY_PAUSE * retry * random.uniform(0.5, 1.5)
 
 
+def notify_nobody(_: str) -> None:
+    """Do nothing with the id of an application."""
+
+
 class Launcher:
     """Submits, follows and kills applications of one cluster.
 
@@ -115,7 +119,7 @@ class Launcher:
         Cancelled
             `cancel` was called; nothing is left.
         """
-        application_id = submit_once(self.session, self._method, spec, on_reserved)
+        application_id = submit_once(self.session, self._method, spec, on_reserved or notify_nobody)
         self._jobs[application_id] = spec
         return application_id
 
@@ -295,7 +299,7 @@ class Launcher:
             As in `submit`. After ClusterUnreachable the next call continues the same submission. With Skein's Java
             client an application that it may have submitted is killed, and the next attempt submits a new one.
         """
-        report = ensure(self.session, self._method, spec, identity, on_reserved)
+        report = ensure(self.session, self._method, spec, identity, on_reserved or notify_nobody)
         self._jobs[report.application_id] = spec
         return report
 

@@ -142,5 +142,7 @@ def dry_run_text(job: JobSpec) -> str:
     application = build(with_absolute_sources(job)).to_yaml()
     text = yaml.safe_dump(mask_options(job.to_dict()), sort_keys=False, allow_unicode=True)
     # The application has no variables or commands of the job.
-    says = "# The job, as --spec reads it; relative paths begin in the folder of the file\n"
-    return f"{says}{text}---\n# The application, as Skein reads it\n{application}"
+    return (
+        "# The job, as --spec reads it; relative paths begin in the folder of the file\n"
+        f"{text}---\n# The application, as Skein reads it\n{application}"
+    )

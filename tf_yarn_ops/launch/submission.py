@@ -23,30 +23,14 @@ logger = logging.getLogger(__name__)
 LAUNCH_WAIT = 2.0
 
 
-def submit_once(
-    session: Session, method: SubmitMethod, spec: JobSpec, on_reserved: Callable[[str], None] | None = None
-) -> str:
+def submit_once(session: Session, method: SubmitMethod, spec: JobSpec, notify: Callable[[str], None]) -> str:
     """Return the id of the application that YARN has accepted; see `Launcher.submit`."""
-    prepared, notify = prepare(session, spec), notifying(on_reserved)
+    prepared = prepare(session, spec)
     return method.use(
         session,
         prepared,
         lambda way: send(session, way, prepared, reserve(session, way, prepared), (), notify),
     )
-
-
-def notifying(on_reserved: Callable[[str], None] | None) -> Callable[[str], None]:
-    """Return a function that calls ``on_reserved`` with an application id, unless it was the last one."""
-    last = ""
-
-    def notify(application_id: str) -> None:
-        nonlocal last
-        if application_id != last:
-            last = application_id
-            if on_reserved is not None:
-                on_reserved(application_id)
-
-    return notify
 
 
 def prepare(session: Session, spec: JobSpec) -> JobSpec:
@@ -92,7 +76,8 @@ def send(
     try:
         session.checkpoint()
         application_id = submitter.submit(spec, application_id, tags)
-        notify(application_id)
+        if not submitter.reserves:
+            notify(application_id)
         set_limits(session, spec, application_id, priority=not submitter.reserves)
         session.checkpoint()
     except BaseException as error:
@@ -114,16 +99,18 @@ def set_limits(session: Session, spec: JobSpec, application_id: str, priority: b
         Set its priority too: Skein's client has no option for it. Default False.
     """
     logger.info("submitted %s as %r to queue %s", application_id, spec.name, spec.queue)
-    resourcemanager = session.resourcemanager
 
     def set_end(application: Mapping[str, Any]) -> None:
         end = first_end(spec, application)  # the client that waits moves that of a lease
         if end is not None:
-            resourcemanager.set_lifetime(application_id, *end)
+            session.resourcemanager.set_lifetime(application_id, *end)
 
     if priority and spec.priority:
         _update(
-            session, application_id, "priority", lambda _: resourcemanager.set_priority(application_id, spec.priority)
+            session,
+            application_id,
+            "priority",
+            lambda _: session.resourcemanager.set_priority(application_id, spec.priority),
         )
     # With a lifetime YARN ends the job even when no client and no coordinator is left.
     if spec.lease or lifetime_of(spec) is not None:
