@@ -332,59 +332,49 @@ def bring_input(files: JobFiles, path: str, limit: int, base: str) -> str:
     return os.path.join(folder, name)
 
 
-class MirroredCommand:
-    """The task's command with its mirror; `run` returns the exit code, or ends this process as the command ended."""
+def run_mirrored(mirror: Optional[OutputMirror], job: Job, env: Mapping[str, str]) -> int:
+    """Run the task's command beside its mirror; return the exit code, or end this process as the command ended."""
+    set_child_subreaper()  # programs that outlive their shell are awaited here
+    wakeup, grace = open_wakeup(), job.deadlines["stop_grace"]
+    command = Command(env["DTF_TASK_PROGRAM"], env, processes=process_environments(job, env), grace=grace)
+    stopped: List[int] = []
+    # An earlier signal ends the mirror, and with it the program.
+    signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))
+    scan_at, fault, failing = time.monotonic() + SCAN_SECONDS, "", ""
+    while not (ending := command.reap()):
+        if stopped and not command.stopping:
+            command.end(math.inf, sent=True)
+        pause = 0.05 if command.waiting else max(0.0, scan_at - time.monotonic())
+        if select.select([wakeup], [], [], pause)[0]:
+            os.read(wakeup, 4096)
+        if time.monotonic() >= scan_at:
+            try:
+                failing = save_changes(mirror, env, failing) if mirror and not fault else ""
+            except MirrorFault as error:
+                fault = str(error)
+                command.end(grace)
+            scan_at = time.monotonic() + SCAN_SECONDS
+    if mirror and not fault:
+        fault = save_rest(mirror)
+    if fault:
+        log_mirror("%s", fault)
+        if command.stopping or ending.code == 0:
+            return MIRROR_FAILED
+    return end_as(ending)
 
-    def __init__(self, mirror: Optional[OutputMirror], job: Job, env: Mapping[str, str]):
-        self._mirror, self._job, self._env, self._grace = mirror, job, env, job.deadlines["stop_grace"]
-        self._fault = self._failing = ""
 
-    def run(self) -> int:
-        set_child_subreaper()  # programs that outlive their shell are awaited here
-        wakeup = open_wakeup()
-        command = Command(
-            self._env["DTF_TASK_PROGRAM"],
-            self._env,
-            processes=process_environments(self._job, self._env),
-            grace=self._grace,
-        )
-        stopped: List[int] = []
-        # An earlier signal ends the mirror, and with it the program.
-        signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))
-        scan_at = time.monotonic() + SCAN_SECONDS
-        while not (ending := command.reap()):
-            if stopped and not command.stopping:
-                command.end(math.inf, sent=True)
-            pause = 0.05 if command.waiting else max(0.0, scan_at - time.monotonic())
-            if select.select([wakeup], [], [], pause)[0]:
-                os.read(wakeup, 4096)
-            if time.monotonic() >= scan_at:
-                self._scan(command)
-                scan_at = time.monotonic() + SCAN_SECONDS
-        if self._mirror and not self._fault:
-            self._fault = save_rest(self._mirror)
-        if self._fault:
-            log_mirror("%s", self._fault)
-            if command.stopping or ending.code == 0:
-                return MIRROR_FAILED
-        return end_as(ending)
-
-    def _scan(self, command: Command) -> None:
-        if self._mirror is None or self._fault:
-            return
-        failing, trained = "", os.path.exists(TRAINED_FILE)
-        try:
-            self._mirror.scan(time.time())
-            if trained and "YTF_TRAINED_FILE" in self._env:
-                open(self._env["YTF_TRAINED_FILE"], "w").close()
-        except MirrorFault as error:
-            self._fault = str(error)
-            command.end(self._grace)
-        except OSError as error:
-            failing = str(error)
-            if failing != self._failing:
-                log_mirror("the output can't be written now: %s", failing)
-        self._failing = failing
+def save_changes(mirror: OutputMirror, env: Mapping[str, str], failing: str) -> str:
+    """Write the output through; return why that fails now, or an empty text. Log it unless it is still ``failing``."""
+    trained = os.path.exists(TRAINED_FILE)
+    try:
+        mirror.scan(time.time())
+        if trained and "YTF_TRAINED_FILE" in env:
+            open(env["YTF_TRAINED_FILE"], "w").close()
+    except OSError as error:
+        if str(error) != failing:
+            log_mirror("the output can't be written now: %s", error)
+        return str(error)
+    return ""
 
 
 def save_rest(mirror: OutputMirror) -> str:
@@ -446,4 +436,4 @@ def main(arguments: List[str]) -> int:
     except (MirrorFault, OSError) as error:
         log_mirror("%s", error)
         return MIRROR_FAILED
-    return MirroredCommand(mirror, job, env).run()
+    return run_mirrored(mirror, job, env)
