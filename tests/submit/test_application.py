@@ -154,11 +154,10 @@ def test_viewers_are_those_of_the_job_and_the_administrators(asks, acls, users, 
         dataclasses.replace(CLUSTER, security=dataclasses.replace(CLUSTER.security, enforces_acls=asks)), spec
     )
     assert viewers == (None if users is None else ViewersPlan(users, groups, {"eve": ("ops",)}))
-    application = build(spec, enforces_acls=viewers is not None)
+    job = build_runtime_job(spec)._replace(viewers=viewers)
+    application = build(spec, job=job)
     assert (application.acls.enable, application.acls.ui_users) == ((True, ["*"]) if viewers else (False, []))
-    assert load_job(dump_job(build_runtime_job(spec)._replace(viewers=viewers))).viewers == (
-        viewers and ViewersPlan(*map(json_like, viewers))
-    )
+    assert load_job(dump_job(job)).viewers == (viewers and ViewersPlan(*map(json_like, viewers)))
 
 
 def json_like(value):

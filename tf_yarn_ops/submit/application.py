@@ -20,7 +20,7 @@ from ..hadoop.fast_import import import_skein
 from ..hadoop.site import Site
 from ..hadoop.tls import read_authorities
 from ..job.parts import Acls, Resources
-from ..job.spec import JobFault, JobSpec, TaskSpec, overlap_faults
+from ..job.spec import JobFault, JobSpec, overlap_faults
 from ..runtime.common.committed_output import NEW, OFF, REPLACE, CommitPlan, split_location, training_of
 from ..runtime.common.contract import (
     ENVIRONMENT_FOLDER,
@@ -65,7 +65,7 @@ _STAND_IN = (
 )
 
 
-def build(spec: JobSpec, site: Site | None = None, *, enforces_acls: bool = False) -> "skein.ApplicationSpec":
+def build(spec: JobSpec, site: Site | None = None, job: Job | None = None) -> "skein.ApplicationSpec":
     """Return the Skein application of a job.
 
     Parameters
@@ -74,8 +74,8 @@ def build(spec: JobSpec, site: Site | None = None, *, enforces_acls: bool = Fals
     site : Site, optional
         For the JVM options of the application master and the folders to mount into Docker containers. Default:
         ``Site()``.
-    enforces_acls : bool, optional
-        Whether the cluster enforces view ACLs, also for a job without its own. Default False.
+    job : Job, optional
+        The job file, whose viewers say whether the cluster enforces view ACLs. Default: `build_runtime_job`.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def build(spec: JobSpec, site: Site | None = None, *, enforces_acls: bool = Fals
         sources ``ytf:///runtime.zip`` and ``ytf:///job.json`` are placeholders.
     """
     skein = import_skein()
-    site = site or Site()
+    site, job = site or Site(), job or build_runtime_job(spec)
     environments = place_environments(spec, site.docker_folders)
     placed = environments[""]
     ours = {
@@ -110,13 +110,13 @@ def build(spec: JobSpec, site: Site | None = None, *, enforces_acls: bool = Fals
             files=files_in(environments.get(plan.type, placed)),
             env=dict(environments.get(plan.type, placed).variables),
             node_label=(spec.tasks[plan.type].node_label or "") if plan.type in spec.tasks else "",
-            max_restarts=losses_of(spec, plan.type),
+            max_restarts=job.losses_of(plan.type),
             allow_failures=True,
         )
-        for name, plan in _plan_services(spec).items()
+        for name, plan in job.services.items()
     }
     acls = {name: list(value) for name, value in asdict(spec.acls).items()}
-    enable = enforces_acls or any(acls.values())
+    enable = job.viewers is not None or any(acls.values())
     # Skein's pages know neither groups nor administrators; those of the coordinator do.
     acls["ui_users"] = [EVERYBODY] if enable else []
     master = skein.Master(
@@ -352,12 +352,6 @@ def renamed_resources(spec: JobSpec) -> tuple[tuple[str, str], ...]:
     return tuple((own[field], name) for name, field in resource_places(spec).items() if own[field] != name)
 
 
-def losses_of(spec: JobSpec, task_type: str) -> int:
-    """Return how many containers of a type may be lost."""
-    own = spec.tasks[task_type].max_container_losses if task_type in spec.tasks else None
-    return spec.restart.max_container_losses if own is None else own
-
-
 def _mounted(spec: JobSpec) -> tuple[str | None, str | None]:
     """Return the paths of the nodes that a Docker container needs: the input, and where the output is written."""
     if spec.output and spec.commit in (NEW, REPLACE):
@@ -402,27 +396,25 @@ def link_keys(files: Mapping[str, tuple[str, str]]) -> dict[str, str]:
 
 
 def _plan_services(spec: JobSpec) -> dict[str, ServicePlan]:
-    """Return the containers of each Skein service, TensorBoard's among them."""
-    services = {name: plan for kind, task in spec.tasks.items() for name, plan in _services(kind, task).items()}
+    """Return the containers of each Skein service, TensorBoard's among them; all of a service have the same size.
+
+    So a type is grouped by the resources of its tasks. The first group has the name of the type. Further groups add a
+    dot and their lowest index; no type's name has a dot.
+    """
+    services: dict[str, ServicePlan] = {}
+    for kind, task in spec.tasks.items():
+        groups: dict[Resources, list[int]] = {}
+        for index in range(task.instances):
+            groups.setdefault(task.resources_of(index), []).append(index)
+        services |= {
+            kind if number == 0 else f"{kind}.{indices[0]}": ServicePlan(
+                kind, tuple(indices), resources.memory, resources.vcores, resources.gpus, task.resources
+            )
+            for number, (resources, indices) in enumerate(groups.items())
+        }
     if spec.tensorboard:
         services[TENSORBOARD] = ServicePlan(TENSORBOARD, (0,), spec.tensorboard.memory, spec.tensorboard.vcores)
     return services
-
-
-def _services(task_type: str, task: TaskSpec) -> dict[str, ServicePlan]:
-    """Group the indices of a type by their resources: all containers of a Skein service have the same size.
-
-    The first group has the name of the type. Further groups add a dot and their lowest index; no type's name has a dot.
-    """
-    groups: dict[Resources, list[int]] = {}
-    for index in range(task.instances):
-        groups.setdefault(task.resources_of(index), []).append(index)
-    return {
-        task_type if number == 0 else f"{task_type}.{indices[0]}": ServicePlan(
-            task_type, tuple(indices), resources.memory, resources.vcores, resources.gpus, task.resources
-        )
-        for number, (resources, indices) in enumerate(groups.items())
-    }
 
 
 def _agent_script(placed: ContainerEnvironment, service: str) -> str:

@@ -203,7 +203,7 @@ class RestSubmitter:
             pool.submit(sweep_ended, self._staging, self._resourcemanager, application_id)
             jar = pool.submit(self._staging.store, directory, skein_jar(), "skein.jar", public=True)
             importing.result()
-            application = build(spec, self._cluster.site, enforces_acls=job.viewers is not None)
+            application = build(spec, self._cluster.site, job)
             runtime = runtime_zip(renamed_resources(spec))
             names: Counter[str] = Counter()
             shared = {

@@ -349,7 +349,7 @@ class SkeinJavaSubmitter:
         skein = import_skein()
         spec = with_absolute_sources(spec)
         job = plan_runtime_job(self._cluster, spec, secrets.randbelow(1 << 16), tags)
-        application = build(spec, self._cluster.site, enforces_acls=job.viewers is not None)
+        application = build(spec, self._cluster.site, job)
         if (viewers := job.viewers) and not viewers.groups:  # its driver knows no class path for our pages
             application.acls.ui_users = [spec.user or self._cluster.user, *viewers.users]
         own = {
