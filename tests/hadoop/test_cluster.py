@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support.fake_webhdfs import serving_files
 from support.fake_yarn import FakeYarn, closed_address, serving, stand_by
 from support.hadoop_clients import environ, write_conf
 from support.waiting import until
@@ -339,6 +340,19 @@ if __name__ == "__main__":
         recorded = json.loads(golden.read_text())
         recorded["cluster"] = facts_of(recorded)
         golden.write_text(json.dumps(recorded, indent=1) + "\n")
+
+
+@pytest.mark.parametrize("url", ["/model", "hdfs:///model", "hdfs://namenode:8020/model"])
+def test_default_file_system_is_read_where_it_is_with_another_for_staging(yarn, tmp_path, url):
+    with serving_files() as default, serving_files() as other:
+        default.files["/model"], other.files["/model"] = b"default", b"other"
+        site = Site(
+            staging_url="hdfs://other:8020", webhdfs=(other.url,), namenodes={"hdfs://namenode:8020": default.url}
+        )
+        cluster = discover(yarn.url, environ(tmp_path), site=site)
+        for place, content in ((url, b"default"), ("hdfs://other:8020/model", b"other")):
+            files, path = cluster.open_path(place)
+            assert files.read(path) == content
 
 
 def test_behind_a_gateway_a_job_can_not_name_who_gets_the_password(cluster, tmp_path):

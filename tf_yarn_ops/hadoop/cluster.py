@@ -341,10 +341,11 @@ class Cluster:
             split = urlsplit(url)
         except ValueError as error:
             raise RestUnavailable(f"{url!r} is not a URL: {error}") from error
-        filesystem = f"{split.scheme}://{split.netloc}" if split.netloc else self.storage.default
-        if filesystem in (self.storage.filesystem, self.storage.default) and (
-            self.storage.webhdfs or self.storage.local_root
-        ):
+        storage = self.storage
+        filesystem = f"{split.scheme}://{split.netloc}" if split.netloc else storage.default
+        # Behind the mount of a viewfs is the staging directory's file system; else the site may name two.
+        own = filesystem == storage.filesystem or (filesystem == storage.default and filesystem.startswith("viewfs:"))
+        if own and (storage.webhdfs or storage.local_root):
             return self.open_filesystem(), split.path
         if not filesystem.startswith("hdfs:"):
             raise RestUnavailable(f"{url} is not in HDFS; give a URL such as hdfs:///models/digits")
