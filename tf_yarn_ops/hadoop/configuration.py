@@ -114,11 +114,8 @@ class Configuration:
         addresses = []
         for suffix in [f".{rm}" for rm in self.list("yarn.resourcemanager.ha.rm-ids")] or [""]:
             host = self.get(f"yarn.resourcemanager.hostname{suffix}")
-            address = self.get(f"yarn.resourcemanager.{key}{suffix}") or (f"{host}:{port}" if host else "")
-            if address.startswith("0.0.0.0:") and host:
-                address = f"{host}:{address.partition(':')[2]}"
-            if address:
-                addresses.append(f"{scheme}://{address}")
+            if address := self.get(f"yarn.resourcemanager.{key}{suffix}") or (f"{host}:{port}" if host else ""):
+                addresses.append(f"{scheme}://{_with_host(address, host) if host else address}")
         return tuple(addresses)
 
     def _yarn_scheme(self) -> str:
@@ -212,11 +209,10 @@ class Configuration:
         authority = urlsplit(filesystem).netloc
         scheme = "https" if self.get("dfs.http.policy") == "HTTPS_ONLY" else "http"
         key = f"dfs.namenode.{scheme}-address"
+        names = [key]
         if authority in self.list("dfs.nameservices"):
-            names = [f"{key}.{authority}.{nn}" for nn in self.list(f"dfs.ha.namenodes.{authority}")]
-            names = names or [f"{key}.{authority}", key]
-        else:
-            names = [key]
+            pair = [f"{key}.{authority}.{nn}" for nn in self.list(f"dfs.ha.namenodes.{authority}")]
+            names = pair or [f"{key}.{authority}", key]
         host = urlsplit(filesystem).hostname or ""
         found = [address for name in names if (address := self.get(name))]
         if len(names) == 1 and not found and ":" in authority:
@@ -261,5 +257,6 @@ def _parts(text: str) -> tuple[str, ...]:
 
 
 def _with_host(address: str, host: str) -> str:
-    name, _, port = address.rpartition(":")
-    return f"{host}:{port}" if name in ("0.0.0.0", "") else address
+    """Return an address with a host in place of the one that stands for all, or that is missing before the port."""
+    name, colon, port = address.rpartition(":")
+    return f"{host}:{port}" if colon and name in ("0.0.0.0", "") else address

@@ -176,10 +176,7 @@ def resourcemanager_services(cluster: Cluster) -> str:
     Hadoop, ``RMDelegationTokenSelector.checkService``, ``RMDelegationTokenIdentifier.Renewer``,
     ``SecurityUtil.buildTokenService``.
     """
-    found: list[str] = []
-    for address in cluster.nodes.resourcemanager_services:
-        host, _, port = address.rpartition(":")
-        found += [f"{_ip_of(host)}:{port}", address]
+    found = [form for address in cluster.nodes.resourcemanager_services for form in (_by_ip(address), address)]
     if not found:
         raise TokensUnavailable(
             "the address of the ResourceManager for Hadoop's own clients is not known: its /conf does not tell it. "
@@ -188,11 +185,12 @@ def resourcemanager_services(cluster: Cluster) -> str:
     return ",".join(dict.fromkeys(found))
 
 
-def _ip_of(host: str) -> str:
+def _by_ip(address: str) -> str:
+    host, _, port = address.rpartition(":")
     try:
-        return str(socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)[0][4][0])
+        return f"{socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)[0][4][0]}:{port}"
     except (OSError, UnicodeError):  # the nodes may know a name that this machine does not
-        return host
+        return address
 
 
 def _root(cluster: Cluster, url: str) -> str:
