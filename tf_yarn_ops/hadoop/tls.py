@@ -21,11 +21,34 @@ if TYPE_CHECKING:
 _PEM = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 #: Seconds for the connection that reads a certificate.
 _SECONDS = 3.0
-#: OpenSSL's codes for a refused certificate: its dates, and another host name or IP address.
-_NOT_YET_VALID, _EXPIRED, _OTHER_HOST = 9, 10, (62, 64)
-#: OpenSSL's reasons for an answer that is not TLS.
-_NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG")
-_CLIENT_CERTIFICATE = ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "SSLV3_ALERT_HANDSHAKE_FAILURE")
+#: What a refused certificate means and what helps, by OpenSSL's code: its dates, another host name or IP address.
+_REFUSALS = {
+    9: "its certificate is not valid before {begins}; check this machine's clock",
+    10: (
+        "its certificate, or one of its CA's, has expired ({ends}); the administrator has to renew it, if this "
+        "machine's clock is right"
+    ),
+    **dict.fromkeys(
+        (62, 64),
+        "its certificate is for {names}, and not for {host}; write a name of the certificate in the address, or let "
+        "the administrator add this name to the certificate",
+    ),
+}
+_UNTRUSTED = (
+    "its certificate is not trusted ({problem}); set ca_file in site.yaml to a PEM file with the certificate of the CA "
+    "that signed it, {issuer}"
+)
+#: What another failure of a handshake means, by OpenSSL's reason.
+_FAILURES = {
+    **dict.fromkeys(
+        ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG"),
+        "it does not speak https; if it serves plain HTTP, write http://{host}:{port}",
+    ),
+    **dict.fromkeys(
+        ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "SSLV3_ALERT_HANDSHAKE_FAILURE"),
+        "it ends the TLS handshake ({reason}); if it wants certificates of its clients, use another port",
+    ),
+}
 
 
 class Certificate(NamedTuple):
@@ -90,12 +113,7 @@ def explain_tls_failure(error: BaseException, host: str, port: int, encrypted: b
     if isinstance(cause, ssl.SSLCertVerificationError):
         return _refused(cause, host, read_certificate(host, port))
     if isinstance(cause, ssl.SSLError):
-        reason = str(cause.reason or "")
-        if reason in _NO_TLS:
-            return f"it does not speak https; if it serves plain HTTP, write http://{host}:{port}"
-        if reason in _CLIENT_CERTIFICATE:
-            return f"it ends the TLS handshake ({reason}); if it wants certificates of its clients, use another port"
-        return ""
+        return _FAILURES.get(cause.reason, "").format(host=host, port=port, reason=cause.reason)
     if not encrypted and read_certificate(host, port) is not None:
         return f"it speaks https, not plain HTTP; write https://{host}:{port}"
     return ""
@@ -104,22 +122,13 @@ def explain_tls_failure(error: BaseException, host: str, port: int, encrypted: b
 def _refused(error: ssl.SSLCertVerificationError, host: str, certificate: Certificate | None) -> str:
     if certificate is None:
         return f"its certificate is not accepted ({error.verify_message})"
-    if error.verify_code in _OTHER_HOST:
-        names = ", ".join(certificate.names) or "no name at all"
-        return (
-            f"its certificate is for {names}, and not for {host}; write a name of the certificate in the address, "
-            "or let the administrator add this name to the certificate"
-        )
-    if error.verify_code == _EXPIRED:
-        return (
-            f"its certificate, or one of its CA's, has expired ({utc_time(certificate.ends)}); the administrator has "
-            "to renew it, if this machine's clock is right"
-        )
-    if error.verify_code == _NOT_YET_VALID:
-        return f"its certificate is not valid before {utc_time(certificate.begins)}; check this machine's clock"
-    return (
-        f"its certificate is not trusted ({error.verify_message}); set ca_file in site.yaml to a PEM file with the "
-        f"certificate of the CA that signed it, {certificate.issuer}"
+    return _REFUSALS.get(error.verify_code, _UNTRUSTED).format(
+        begins=utc_time(certificate.begins),
+        ends=utc_time(certificate.ends),
+        names=", ".join(certificate.names) or "no name at all",
+        host=host,
+        problem=error.verify_message,
+        issuer=certificate.issuer,
     )
 
 
