@@ -47,15 +47,12 @@ def stubbed(modules: dict[str, Any], unless: str) -> Iterator[None]:
     Nothing is done if the module ``unless`` is imported already, or one of the modules is.
     """
     with _lock:
-        absent = {name: module for name, module in modules.items() if name not in sys.modules}
-        if unless in sys.modules or len(absent) < len(modules):
-            yield
-            return
-        sys.modules.update(absent)
+        stubs = {} if sys.modules.keys() & {unless, *modules} else modules
+        sys.modules.update(stubs)
         try:
             yield
         finally:
-            for name in absent:
+            for name in stubs:
                 sys.modules.pop(name, None)
 
 

@@ -14,7 +14,6 @@ from ..errors import ClusterUnreachable, KmsUnreachable, TicketMissing
 from .security.authentication import Authentication
 from .transport import Addresses, Failover, Service, check_response, open_client, read_json, send_request
 
-_PATH = "/v1/"
 _SERVICE = Service(
     "KMS",
     "hadoop.security.key.provider.path",
@@ -50,7 +49,7 @@ class KeyServer:
         if split.scheme != "kms" or scheme not in ("http", "https") or (colon and not port.isdecimal()):
             raise ValueError(f"{uri} is no address of a KMS")
         urls = [f"{scheme}://{host}{colon}{port}" for host in hosts.split(";")]
-        self._path = split.path.rstrip("/") + _PATH
+        self._path = split.path.rstrip("/") + "/v1/"
         self._addresses = Addresses(urls, _SERVICE)
         self._parameters = authentication.parameters()
         self._client = open_client(authentication, urls, timeout, ca_file)

@@ -429,9 +429,8 @@ def check_response(response: "httpx.Response", what: str, service: Service = RES
         raise ApplicationNotFound(f"{what}: {why}")
     if 400 <= status < 500:
         raise SubmissionRejected(f"{what}: YARN answers {status}: {why}")
-    if status < 300:
-        raise ClusterUnreachable(f"{what}: {address_of(response.url)} answers, but is no YARN ResourceManager: {why}")
-    raise ClusterUnreachable(f"{what}: {address_of(response.url)} answers {status}: {why}")
+    answers = "answers, but is no YARN ResourceManager" if status < 300 else f"answers {status}"
+    raise ClusterUnreachable(f"{what}: {address_of(response.url)} {answers}: {why}")
 
 
 def check_mapped(why: str, response: "httpx.Response", what: str, service: Service) -> None:

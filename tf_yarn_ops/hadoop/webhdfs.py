@@ -110,8 +110,11 @@ class WebHdfs(WebHdfsCalls):
     def key_provider(self) -> str:
         """Return the URI of the KMS for its encryption zones, ``kms://http@host:9600/kms``; empty if it has none."""
         try:
-            found = self._query("GETSERVERDEFAULTS", "/", lambda document: document["FsServerDefaults"])
-            return str(found.get("keyProviderUri") or "") if isinstance(found, dict) else ""
+            return str(
+                self._query(
+                    "GETSERVERDEFAULTS", "/", lambda document: document["FsServerDefaults"].get("keyProviderUri") or ""
+                )
+            )
         except (SubmissionRejected, ClusterUnreachable) as error:
             logger.debug("no key provider: %s", error)  # older versions and other servers do not know the operation
             return ""
