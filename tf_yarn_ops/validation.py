@@ -228,15 +228,6 @@ def normalise(instance: object, readers: Mapping[str, Reader]) -> list[Fault]:
     return faults
 
 
-def map_values(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Return a copy of plain values in which each single value is changed; the names in mappings stay."""
-    if isinstance(value, Mapping):
-        return {name: map_values(item, change) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [map_values(item, change) for item in value]
-    return change(value)
-
-
 def brief(value: object) -> str:
     """Return a wrong value as text for a message: its repr, or the type of a collection, which may hold secrets."""
     return kind_of(value) if isinstance(value, list | tuple | set | Mapping) else repr(value)

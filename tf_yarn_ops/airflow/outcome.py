@@ -14,9 +14,8 @@ from ..errors import TfYarnError
 from ..runtime.common.escaping import escape_controls
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport, small_document
-from ..runtime.common.values import MAX_INTEGER
+from ..runtime.common.values import MAX_INTEGER, map_values
 from ..terminal.summary import describe
-from ..validation import map_values
 from .exceptions import TfYarnFailure, TfYarnInfrastructureError, TfYarnJobFailed
 from .versions import AirflowFailException, AirflowNotFoundException, AirflowSkipException
 
@@ -43,7 +42,7 @@ def to_xcom(report: JobReport) -> dict[str, Any]:
     return small_document(replace(report, metrics=map_values(report.metrics, _without_large_float)), MAX_BYTES)
 
 
-def _without_large_float(value: Any) -> Any:
+def _without_large_float(_: str, value: Any) -> Any:
     return str(value) if isinstance(value, float) and abs(value) >= MAX_INTEGER else value
 
 
@@ -52,7 +51,7 @@ def mask_with(value: Any, mask: Callable[[str], Any]) -> Any:
 
     Airflow's own walk over a document masks all that has a name like ``token_accuracy``, and stops at depth 5.
     """
-    return map_values(value, lambda item: mask(item) if isinstance(item, str) else item)
+    return map_values(value, lambda _, item: mask(item) if isinstance(item, str) else item)
 
 
 def masked(report: JobReport, mask: Callable[[str], Any]) -> JobReport:

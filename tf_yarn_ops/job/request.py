@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 from ..declaration import OPERATOR, Option
 from ..errors import Fault, FaultCode, SpecInvalid
 from ..runtime.common.contract import SCRIPT_VARIABLE
-from ..validation import ValueFault, check_faults, kind_of, map_values, noting, parse_count, parse_flag, read_text
+from ..runtime.common.values import map_values
+from ..validation import ValueFault, check_faults, kind_of, noting, parse_count, parse_flag, read_text
 from .options import is_given, options_of
 from .requirement import NotationFault, canonical_type, parse_cluster_requirement, parse_overrides
 from .shell_commands import hiding_end
@@ -86,7 +87,7 @@ def build_job(options: Mapping[str, Any], document: Mapping[str, Any] | None = N
         if odd and option.many and option.kind.word != "variables":
             faults.append(Fault(name, ValueFault.NOT_WRITTEN, {"given": kind_of(odd[0])}))
             del given[name]
-    job = map_values(document or {}, lambda value: value)  # the caller's own values do not change
+    job = map_values(document or {}, lambda _, value: value)  # the caller's own values do not change
     for name, option in _SIMPLE.items():
         if name in given:
             _apply(job, option, given[name], faults)

@@ -5,8 +5,10 @@ So no value ever becomes text of a shell.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+from ..runtime.common.values import map_values
 
 _USE = re.compile(r"\$\{([^{}$]*)\}")
 #: The keys of texts that a shell reads.
@@ -35,22 +37,15 @@ def fill(document: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, An
         The values are also variables of every task (``env``), where the document has no variable of the same name.
     """
 
-    def replaced(text: str) -> str:
-        return _USE.sub(lambda match: values.get(match[1], match[0]), text)
+    def replace_uses(key: str, value: Any) -> Any:
+        if not isinstance(value, str) or key == _COMMAND:
+            return value
+        return _USE.sub(lambda match: values.get(match[1], match[0]), value)
 
-    filled = _map(document, "", replaced)
+    filled: dict[str, Any] = map_values(document, replace_uses)
     own = filled.get("env") or {}
     # The reader of jobs refuses variables that are no mapping.
     return {**filled, "env": {**values, **own}} if values and isinstance(own, Mapping) else filled
-
-
-def _map(value: Any, key: str, change: Callable[[str], str]) -> Any:
-    """Return a copy of a value with each text changed, keys and commands as they are."""
-    if isinstance(value, Mapping):
-        return {name: _map(item, str(name), change) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_map(item, key, change) for item in value]
-    return change(value) if isinstance(value, str) and key != _COMMAND else value
 
 
 def texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

@@ -6,6 +6,8 @@ The dry run, the live page, the history, reports, results and logs use the same 
 import re
 from typing import Any, Dict, Iterable, Iterator, Mapping, Set, Tuple
 
+from .values import map_values
+
 #: Stands for a secret.
 MASK = "***"
 #: Characters of the shortest value that is looked for in texts; a shorter one stands in every text by chance.
@@ -135,14 +137,10 @@ def mask_command(text: str) -> str:
 
 def mask_output(value: Any, secrets: Iterable[str]) -> Any:
     """Return what a program has written, a text or plain values, as `mask_texts` and `mask_command`; names stay."""
-    return mask_texts(_outputs(value), secrets, names=False)
+    return mask_texts(map_values(value, _mask_named), secrets, names=False)
 
 
-def _outputs(value: Any, name: str = "") -> Any:
-    if isinstance(value, Mapping):
-        return {key: _outputs(item, str(key)) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_outputs(item, name) for item in value]
+def _mask_named(name: str, value: Any) -> Any:
     if not isinstance(value, str):
         return value
     return MASK if value and is_secret(name) else mask_command(value)

@@ -214,6 +214,24 @@ def _plain(value: Any, left: int, cut: Optional[str]) -> Any:
     return found
 
 
+def map_values(value: Any, change: Callable[[str, Any], Any], name: str = "") -> Any:
+    """Return a copy of plain values in which each single value is changed; the names in mappings stay.
+
+    Parameters
+    ----------
+    value : object
+    change : callable
+        Gets the name of a single value, which for an item is that of its list, and the value.
+    name : str, optional
+        The name of the whole. Default: empty.
+    """
+    if isinstance(value, abc.Mapping):
+        return {key: map_values(item, change, str(key)) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [map_values(item, change, name) for item in value]
+    return change(name, value)
+
+
 def _plain_integer(value: int) -> Union[int, str]:
     if MIN_INTEGER <= value <= MAX_INTEGER:
         return value
