@@ -362,9 +362,8 @@ def _faults(given: Mapping[str, Any], needs_job: bool) -> list[str]:
 def _is_parsed_for_another(operator: BaseOperator) -> bool:
     """Return whether Airflow parses the file for another task, as at the start of each task."""
     context, dag = get_parsing_context(), operator.get_dag()
-    if dag is not None and context.dag_id not in (None, dag.dag_id):
-        return True
-    return context.task_id not in (None, operator.task_id)
+    another_dag = dag is not None and context.dag_id not in (None, dag.dag_id)
+    return another_dag or context.task_id not in (None, operator.task_id)
 
 
 def _check_job(given: Mapping[str, Any]) -> tuple[list[str], list[str]]:

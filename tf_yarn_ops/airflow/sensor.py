@@ -81,14 +81,17 @@ class TensorFlowYarnSensor(BaseSensorOperator):
             return super().execute(context)
         cluster = self._connect(context).cluster
         identity = Identity(f"application {self.application_id}", deployment=deployment_id(context))
-        trigger = TensorFlowYarnTrigger(
-            self.application_id,
-            cluster_to_dict(cluster),
-            asdict(identity),
-            poll_interval=self.poke_interval,
-            on_kill="leave",
+        return self.defer(
+            trigger=TensorFlowYarnTrigger(
+                self.application_id,
+                cluster_to_dict(cluster),
+                asdict(identity),
+                poll_interval=self.poke_interval,
+                on_kill="leave",
+            ),
+            method_name="execute_complete",
+            timeout=timedelta(seconds=self.timeout),
         )
-        return self.defer(trigger=trigger, method_name="execute_complete", timeout=timedelta(seconds=self.timeout))
 
     def _connect(self, context: Any) -> "Launcher":
         """Connect to the cluster and push the links, once."""

@@ -196,9 +196,7 @@ def lease_of(spec: JobSpec, holder: str) -> Lease | None:
     holder : str
         The client; its process and its machine are added.
     """
-    if not spec.lease:
-        return None
-    return Lease(spec.lease, lifetime_of(spec), client_name(holder))
+    return Lease(spec.lease, lifetime_of(spec), client_name(holder)) if spec.lease else None
 
 
 def client_name(holder: str) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -288,15 +288,13 @@ class Logs:
             False,
         )
         live = self._in_order(self._from_node, self._from_page) if file.page and not ended else (self._from_node,)
-        sources = (*live, self._from_server, self._from_file_system)
+        servers = [partial(self._from_server, server) for server in self._cluster.logs.services]
+        sources = (*live, *servers, self._from_file_system)
         while True:
             # Behind a firewall that drops RPC, the program ``yarn`` hangs: it is the last resort.
             for source in (*sources, *([self._from_yarn] if last else ())):
                 if (chunks := _begun(source(file, window))) is not None:
-                    for chunk in chunks:
-                        if self._cancelled():
-                            return
-                        yield chunk
+                    yield from takewhile(lambda chunk: not self._cancelled(), chunks)
                     return
             if last or self._cancelled():
                 return
@@ -421,14 +419,9 @@ class Logs:
                 _limits(window),
             )
 
-    def _from_server(self, file: LogFile, window: int | None) -> Iterator[LogChunk]:
-        for server in self._cluster.logs.services:
-            url = f"{server}/containerlogs/{file.container_id}/{file.name}{_size(window)}"
-            read = partial(unframed, window=window)
-            chunks = _begun(self._fetch(url, "text/plain", read, server, limits=_limits(window)))
-            if chunks is not None:
-                yield from chunks
-                return
+    def _from_server(self, server: str, file: LogFile, window: int | None) -> Iterator[LogChunk]:
+        url = f"{server}/containerlogs/{file.container_id}/{file.name}{_size(window)}"
+        return self._fetch(url, "text/plain", partial(unframed, window=window), server, limits=_limits(window))
 
     def _fetch(
         self,
@@ -541,11 +534,15 @@ class Logs:
         if program is None:
             return
         command = [program, *file.arguments, "-appOwner", file.user]
-        environ = {name: value for name, value in self._environ.items() if name not in OTHER_USERS}
-        environ["HADOOP_USER_NAME"] = self._cluster.login
-        quiet = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        kept = {name: value for name, value in self._environ.items() if name not in OTHER_USERS}
         try:
-            with running_program(command, env=environ, stdout=subprocess.PIPE, **quiet) as process:
+            with running_program(
+                command,
+                env={**kept, "HADOOP_USER_NAME": self._cluster.login},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            ) as process:
                 timer = threading.Timer(_YARN_TIMEOUT, process.kill)
                 assert process.stdout is not None
                 timer.start()

@@ -92,13 +92,14 @@ class _Reader:
         if left_out > 0:
             # The begin of the line that is cut goes too.
             self._rest, kept[0] = b"", kept[0].partition(b"\n")[2] or kept[0]
-            show = f"ytf logs {self.file.application_id} --task {self.task}"
-            yield f"[{left_out / 1e6:.1f} MB of this log are left out; all of it: {show}]"
+            yield (
+                f"[{left_out / 1e6:.1f} MB of this log are left out; all of it: "
+                f"ytf logs {self.file.application_id} --task {self.task}]"
+            )
         for new in kept:
             yield from self._lines(new)
         if self._rest:
             yield _decode(self._rest)
-            self._rest = b""
 
     def _lines(self, new: bytes) -> list[str]:
         self.offset += len(new)

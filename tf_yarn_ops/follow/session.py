@@ -140,9 +140,8 @@ class Session:
     def read(self, application: Mapping[str, Any]) -> JobReport:
         """Return the report of YARN's object; delete the directory of an application that has ended."""
         report = self.read_report(application)
-        if report.reason is None:
-            return report
-        return self.finish(report, is_job=str(application.get("applicationType", "")).lower() == "skein")
+        is_job = str(application.get("applicationType", "")).lower() == "skein"
+        return report if report.reason is None else self.finish(report, is_job)
 
     def finish(self, ended: JobReport, is_job: bool = True) -> JobReport:
         """Return the report of an ended application, with the last holder of its lease; delete its directory."""

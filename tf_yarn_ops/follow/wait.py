@@ -154,7 +154,7 @@ async def waiting(
     last: JobReport | None = None
     reported = clock()
     outage, answered, refused = Outage(clock), clock(), ""
-    silent_since: float | None = None
+    silent_since = math.inf
     silence_logged = False
     renewals = Renewals(lease, clock) if lease is not None else None
 
@@ -178,11 +178,9 @@ async def waiting(
                 application_id = successor
                 continue
             changed(report)
-            if obstacle is None or application["state"] != "RUNNING" or report.tasks:
-                silent_since = None
-            elif silent_since is None:
-                silent_since = clock()
-            elif not silence_logged and clock() - silent_since > SILENT_AFTER:
+            silent = application["state"] == "RUNNING" and not report.tasks
+            silent_since = min(silent_since, clock()) if silent else math.inf
+            if obstacle is not None and not silence_logged and clock() - silent_since > SILENT_AFTER:
                 silence_logged = True
                 if hidden := obstacle():
                     logger.warning("%s runs, but this client can't show its tasks: %s", application_id, hidden)

@@ -223,9 +223,8 @@ def kill_report(
     application: Mapping[str, Any], reason: Reason, why: str, live: JobReport | None = None, attempt: int | None = None
 ) -> JobReport:
     """Return the report that YARN keeps as diagnostics when we kill an application."""
-    report = read_yarn_report(application, live)
     return replace(
-        report,
+        read_yarn_report(application, live),
         reason=reason,
         message=why,
         final_status="KILLED",
