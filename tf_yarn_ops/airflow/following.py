@@ -130,8 +130,7 @@ async def follow(
 
     async def wait() -> JobReport:
         if program is not None:
-            program.start(lambda: application_id)
-            await program.read_secrets()
+            await program.start(lambda: application_id)
         return await watcher.wait(
             followed.application_id,
             on_change=show,

@@ -163,10 +163,8 @@ class YarnHook(BaseHook):
         return addresses(connection), _site(extra, environ)
 
     def _connection(self) -> Any:
-        if self.tf_yarn_conn_id is None:
-            return None
         try:
-            return self.get_connection(self.tf_yarn_conn_id)
+            return None if self.tf_yarn_conn_id is None else self.get_connection(self.tf_yarn_conn_id)
         except AirflowNotFoundException:
             if self.tf_yarn_conn_id != self.default_conn_name:
                 raise

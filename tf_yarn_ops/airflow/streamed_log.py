@@ -66,8 +66,8 @@ class ProgramLines:
         self._application_id: Callable[[], str] = str
         self._task: asyncio.Task[None] | None = None
 
-    def start(self, application_id: Callable[[], str]) -> None:
-        """Log new lines in a task of the event loop until `finish` or `close`.
+    async def start(self, application_id: Callable[[], str]) -> None:
+        """Log new lines in a task of the event loop until `finish` or `close`; wait some seconds for the secrets.
 
         Parameters
         ----------
@@ -76,9 +76,6 @@ class ProgramLines:
         """
         self._application_id = application_id
         self._task = asyncio.ensure_future(self._follow())
-
-    async def read_secrets(self) -> None:
-        """Wait until the secrets are read, for some seconds at most."""
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._secrets_read.wait(), _SECRETS_SECONDS)
 
@@ -95,7 +92,7 @@ class ProgramLines:
     async def show(self, application_id: str) -> None:
         """Log the lines of an application that has ended, and close."""
         try:
-            self.start(lambda: application_id)
+            await self.start(lambda: application_id)
             await self.finish()
         finally:
             self.close()
