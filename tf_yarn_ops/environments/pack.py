@@ -52,7 +52,7 @@ _RELOCATABLE = '#!/bin/sh\n\'\'\'exec\' "$(dirname -- "$(realpath -- "$0")")"/py
 
 
 class PackFault(FaultCode):
-    """Fault codes for an environment that can't be packed."""
+    """Fault codes for an environment that can't be packed, or built on request."""
 
     NO_TOOL = "needs {tool}, which this Python lacks: pip install 'tf-yarn-ops[env]'"
     TOOL_FAILED = "{tool} ended with exit code {exit_code}:\n{text}"
@@ -62,6 +62,13 @@ class PackFault(FaultCode):
     NO_LOCK = "{given} has no uv.lock and no pylock.toml; make one: uv lock"
     OTHER_SYSTEM = "{given} was made for this machine ({here}) and can't be packed for {platform}"
     NOT_ABSOLUTE = "{given!r} is not an absolute path on the nodes"
+    NO_FILE = "there is no {file} on this machine ({machine})"
+    LOCAL_PACKAGE = (
+        "{line!r} names a folder of this machine, whose changes would not be seen; pack it with: ytf env pack"
+    )
+    TOO_DEEP = "{file} is named by more than {most} files, each by the next: does a file name itself?"
+    NO_FLOCK = "requirements:// locks its cache, which is not possible on Windows; pack it with: ytf env pack"
+    OPEN_CACHE = "everybody may write to {folder}, so its archives can't be trusted; close it: chmod o-w {folder}"
 
 
 @dataclass(frozen=True)

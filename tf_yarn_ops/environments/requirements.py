@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..errors import Fault, FaultCode, GeneralFault, why_unreadable
+from ..errors import Fault, GeneralFault, why_unreadable
 from ..job.document import expand_home
 from ..job.parts import Environment
 from ..job.spec import JobSpec
@@ -22,7 +22,7 @@ from ..runtime.common.clock import DAY
 from ..runtime.common.values import read_text_file
 from ..staging.prune import UNUSED_DAYS
 from ..validation import check_faults, invalid, noting, this_machine
-from .pack import Packing, pack_environment
+from .pack import PackFault, Packing, pack_environment
 
 logger = logging.getLogger(__name__)
 #: What takes long, shown without --verbose too.
@@ -31,18 +31,6 @@ transfers = logging.getLogger("tf_yarn_ops.transfers")
 _LOCK_INTERVAL = 0.5
 #: Files of requirements that name each other, one below the other.
 _MOST_DEPTH = 20
-
-
-class RequirementsFault(FaultCode):
-    """Fault codes for a file of requirements."""
-
-    NO_FILE = "there is no {file} on this machine ({machine})"
-    LOCAL_PACKAGE = (
-        "{line!r} names a folder of this machine, whose changes would not be seen; pack it with: ytf env pack"
-    )
-    TOO_DEEP = "{file} is named by more than {most} files, each by the next: does a file name itself?"
-    NO_LOCK = "requirements:// locks its cache, which is not possible on Windows; pack it with: ytf env pack"
-    OPEN_CACHE = "everybody may write to {folder}, so its archives can't be trusted; close it: chmod o-w {folder}"
 
 
 def with_built_environment(
@@ -87,7 +75,7 @@ def _build(file: Path, cache: Path, checkpoint: Callable[[], object]) -> Path:
     archive = cache / digest / "environment.tar.gz"
     cache.mkdir(parents=True, exist_ok=True)
     if cache.stat().st_mode & stat.S_IWOTH:
-        raise invalid(RequirementsFault.OPEN_CACHE, folder=cache)
+        raise invalid(PackFault.OPEN_CACHE, folder=cache)
     with _locked(cache / f"{digest}.lock", checkpoint):
         if archive.is_file():
             with suppress(OSError):  # another user's
@@ -102,11 +90,11 @@ def _build(file: Path, cache: Path, checkpoint: Callable[[], object]) -> Path:
 def _content(file: Path, depth: int = 0) -> Iterator[str]:
     """Yield the text of a file of requirements, and of the files that it names."""
     if depth > _MOST_DEPTH:
-        raise invalid(RequirementsFault.TOO_DEEP, file=file, most=_MOST_DEPTH)
+        raise invalid(PackFault.TOO_DEEP, file=file, most=_MOST_DEPTH)
     try:
         text = read_text_file(file)
     except FileNotFoundError as error:
-        raise invalid(RequirementsFault.NO_FILE, file=file, machine=this_machine(file)) from error
+        raise invalid(PackFault.NO_FILE, file=file, machine=this_machine(file)) from error
     except (OSError, ValueError) as error:
         raise invalid(GeneralFault.UNREADABLE_FILE, file=str(file), error=why_unreadable(error)) from error
     yield text
@@ -115,7 +103,7 @@ def _content(file: Path, depth: int = 0) -> Iterator[str]:
         if first in ("-r", "-c", "--requirement", "--constraint"):
             yield from _content(file.parent / rest.strip(), depth + 1)
         elif first in ("-e", "--editable") or first.startswith((".", "/", "file:")):
-            raise invalid(RequirementsFault.LOCAL_PACKAGE, line=line.strip())
+            raise invalid(PackFault.LOCAL_PACKAGE, line=line.strip())
 
 
 @contextmanager
@@ -123,7 +111,7 @@ def _locked(file: Path, checkpoint: Callable[[], object]) -> Iterator[None]:
     try:
         import fcntl
     except ImportError as error:
-        raise invalid(RequirementsFault.NO_LOCK) from error
+        raise invalid(PackFault.NO_FLOCK) from error
 
     # Another user's in a shared cache can be locked too, but not opened for writing.
     with os.fdopen(os.open(file, os.O_RDONLY | os.O_CREAT, 0o644)) as lock:
