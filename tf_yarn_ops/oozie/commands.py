@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from ..declaration import Option
-from ..errors import Fault, FaultCode, SubmissionRejected
+from ..errors import Fault, SubmissionRejected
 from ..hadoop.cluster import Cluster, discover
 from ..hadoop.configuration import system_user
 from ..submit.preflight import local_path
@@ -22,6 +22,7 @@ from ..validation import check_faults, noting
 from .documents import OozieRequest
 from .package import (
     Folder,
+    PackageFault,
     Packed,
     Place,
     absolute,
@@ -34,22 +35,6 @@ from .package_options import PACKAGE_OPTIONS, OptionFault
 from .packed_job import APP_PATH, EXTERNAL_ID, WORKFLOW_PATH
 from .request import read_oozie_request
 from .rest_api import Oozie, OozieUnreachable, StartUnconfirmed
-
-
-class OozieCommandFault(FaultCode):
-    """Fault codes for the words of a call."""
-
-    NEEDS_OUT = "missing; give a folder of this machine, or hdfs:///apps/NAME; --dry-run prints the documents"
-    NEEDS_SERVER = "missing; give the address of the Oozie server, http://host:11000/oozie, or set OOZIE_URL"
-    WORKFLOW_RUNS = (
-        "{given} runs this application, which would be trained twice at the same time; end it with "
-        "`oozie job -oozie {server} -kill {given}`, or start it once more with --again"
-    )
-    RUNS = (
-        "{given} is a coordinator {name!r} for the same time, so each day would be trained twice; end it with "
-        "`oozie job -oozie {server} -kill {given}`, or start another one with --again"
-    )
-    IS_A_URI = "{given} is in HDFS already; app_path is for applications that are packed into a folder of this machine"
 
 
 @click.group()
@@ -93,11 +78,11 @@ def package(job: str, resourcemanager: str | None, user: str | None, verbose: bo
     with noting(faults):
         request = read_oozie_request(job, words, datetime.now(timezone.utc))
     if out is None and not dry_run:
-        faults.append(Fault("out", OozieCommandFault.NEEDS_OUT))
+        faults.append(Fault("out", PackageFault.NEEDS_OUT))
     target = None if out is None else local_path(out)
     in_cluster = out is not None and target is None
     if in_cluster and app_path is not None:
-        faults.append(Fault("app_path", OozieCommandFault.IS_A_URI, {"given": out}))
+        faults.append(Fault("app_path", PackageFault.IS_A_URI, {"given": out}))
     check_faults(faults)
     cluster = None
     if not all(addresses) or (in_cluster and not dry_run):
@@ -176,7 +161,7 @@ def run_application(
     it starts. Prints the id of Oozie's job.
     """
     configure_logging(verbose, requests=verbose)
-    faults = [] if oozie else [Fault("oozie", OozieCommandFault.NEEDS_SERVER)]
+    faults = [] if oozie else [Fault("oozie", PackageFault.NEEDS_SERVER)]
     faults += [Fault("property", OptionFault.NOT_A_PAIR, {"given": text}) for text in property if "=" not in text]
     changes = dict(text.split("=", 1) for text in property if "=" in text)
     local = local_path(folder)
@@ -225,7 +210,7 @@ def _running(packed: Packed, properties: Mapping[str, str], server: Oozie) -> li
 def _check_alone(packed: Packed, properties: Mapping[str, str], server: Oozie, url: str, again: bool) -> list[str]:
     """Raise SpecInvalid if the application runs already, unless once more is wanted; return the ids of what runs."""
     same = _running(packed, properties, server)
-    code = OozieCommandFault.RUNS if packed.coordinator else OozieCommandFault.WORKFLOW_RUNS
+    code = PackageFault.RUNS if packed.coordinator else PackageFault.WORKFLOW_RUNS
     check_faults(
         Fault("", code, {"given": job, "name": packed.coordinator, "server": url}) for job in same if not again
     )

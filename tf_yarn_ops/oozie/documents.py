@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ..errors import Fault, FaultCode
+from ..errors import Fault
 from ..validation import check_faults
 from .data import FIRST_INSTANCE, DataSet
 from .packed_job import (
@@ -27,7 +27,7 @@ from .packed_job import (
     WORKFLOW_NAMES,
 )
 from .schedule import Schedule
-from .schemas import lxml, parse_xml
+from .schemas import SchemaFault, lxml, parse_xml
 from .trainings import Fork, TrainingAction, nest
 
 WORKFLOW_SCHEMA = "uri:oozie:workflow:1.0"
@@ -74,17 +74,6 @@ _WHY = (
     f"${{empty {_DATA}['reason'] ? wf:errorMessage({_NODE}) : ''}}; yarn logs -applicationId "
     f"${{wf:actionExternalId({_NODE})}}"
 )
-
-
-class WorkflowFault(FaultCode):
-    """Fault codes for the user's own workflow."""
-
-    NO_ACTION = (
-        "it needs one action {name!r} with an empty shell, which is filled in: <action name={name!r}><shell "
-        "xmlns={schema!r}/><ok to='...'/><error to='...'/></action>, and has {count}; the workflow's own "
-        "namespace is {workflow!r}"
-    )
-    NO_FUNCTION = "line {line}: {given!r} is not a function of Oozie's workflows{hint}"
 
 
 @dataclass(frozen=True)
@@ -231,7 +220,7 @@ def fill_workflow(request: OozieRequest) -> Any:
             faults.append(
                 Fault(
                     "workflow",
-                    WorkflowFault.NO_ACTION,
+                    SchemaFault.NO_ACTION,
                     {"name": training.name, "schema": SHELL_SCHEMA, "workflow": WORKFLOW_SCHEMA, "count": len(shells)},
                 )
             )
@@ -251,7 +240,7 @@ def function_faults(root: Any) -> Iterator[Fault]:
             for name in _CALL.findall(_LITERAL.sub("", expression)):
                 if name not in _FUNCTIONS:
                     values = {"line": element.sourceline, "given": name, "allowed": _FUNCTIONS}
-                    yield Fault(WORKFLOW, WorkflowFault.NO_FUNCTION, values)
+                    yield Fault(WORKFLOW, SchemaFault.NO_FUNCTION, values)
 
 
 def build_coordinator(request: OozieRequest, schedule: Schedule) -> Any:

@@ -59,13 +59,24 @@ _EXPRESSION, _NAME = re.compile(r"\$\{(.*?)\}", re.DOTALL), re.compile(r"[A-Za-z
 
 
 class PackageFault(FaultCode):
-    """Fault codes for a place of an application."""
+    """Fault codes for the place of an application, and for its start."""
 
     NOT_A_PLACE = "{given!r} is not a folder in the cluster's file system; give hdfs:///apps/NAME"
     NOT_OURS = "{given} has files, and no application of ours; give an empty or a new folder"
     NO_PROPERTIES = "there is no {file} in {given}; ytf oozie package writes one"
     STARTING = "{given} is starting this coordinator; if that process has ended, call with --again"
     NO_PLACE = "{file} does not say where the application lies: {key} is missing"
+    NEEDS_OUT = "missing; give a folder of this machine, or hdfs:///apps/NAME; --dry-run prints the documents"
+    NEEDS_SERVER = "missing; give the address of the Oozie server, http://host:11000/oozie, or set OOZIE_URL"
+    WORKFLOW_RUNS = (
+        "{given} runs this application, which would be trained twice at the same time; end it with "
+        "`oozie job -oozie {server} -kill {given}`, or start it once more with --again"
+    )
+    RUNS = (
+        "{given} is a coordinator {name!r} for the same time, so each day would be trained twice; end it with "
+        "`oozie job -oozie {server} -kill {given}`, or start another one with --again"
+    )
+    IS_A_URI = "{given} is in HDFS already; app_path is for applications that are packed into a folder of this machine"
 
 
 @dataclass(frozen=True)

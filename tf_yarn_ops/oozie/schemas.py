@@ -25,6 +25,12 @@ class SchemaFault(FaultCode):
 
     NOT_XML = "not XML: {problem}"
     NOT_VALID = "line {line}: {problem}"
+    NO_ACTION = (
+        "it needs one action {name!r} with an empty shell, which is filled in: <action name={name!r}><shell "
+        "xmlns={schema!r}/><ok to='...'/><error to='...'/></action>, and has {count}; the workflow's own "
+        "namespace is {workflow!r}"
+    )
+    NO_FUNCTION = "line {line}: {given!r} is not a function of Oozie's workflows{hint}"
 
 
 class SchemasMissing(HadoopClientUnfit):
