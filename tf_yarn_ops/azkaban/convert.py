@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ..errors import Fault, FaultCode, SpecInvalid, did_you_mean
+from ..errors import Fault, SpecInvalid, did_you_mean
 from ..hadoop.configuration import read_configuration_file
 from ..job.spec import JobSpec
 from ..terminal.output import echo, show
@@ -35,13 +35,6 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _NO_COMMAND = "# command: the program was an option of TonY's client; give it as --executes, or write it here\n"
 #: A relative script at the beginning of a command, after an interpreter and its options.
 _SCRIPT = re.compile(r"\s*['\"]?(\S*(python[\d.]*|sh)\s+)?(-\w+\s+)*(?P<script>[\w.-][\w./-]*\.(py|sh))(['\"\s]|\Z)")
-
-
-class ConversionFault(FaultCode):
-    """Fault codes for a job of TonY that can't be converted."""
-
-    NO_TASKS = "missing; say which tasks the job has, for example tony.worker.instances=4"
-    NO_SCRIPT = "{given!r} is not in the folder of the program; give the folder that has it: --src_dir"
 
 
 def convert_tony(properties: Mapping[str, str], folder: Path) -> tuple[str, tuple[str, ...]]:
@@ -75,7 +68,7 @@ def convert_tony(properties: Mapping[str, str], folder: Path) -> tuple[str, tupl
             found = {fault.path: fault for fault in error.faults if fault.path in served}
             refused |= found
             if not found:
-                no_tasks = Fault("tony.<type>.instances", ConversionFault.NO_TASKS)
+                no_tasks = Fault("tony.<type>.instances", TonyFault.NO_TASKS)
                 others = (no_tasks if one.code is AzkabanJobFault.NO_TASKS else one for one in error.faults)
                 raise SpecInvalid([*(fault.renamed(_option_or_key) for fault in refused.values()), *others]) from error
             served = {name: text for name, text in served.items() if name not in found}
@@ -108,7 +101,7 @@ def _missing_scripts(properties: Mapping[str, str], job: JobSpec, folder: Path) 
         if first not in job.archives and (
             source is None or (rest and "://" not in source and not os.path.exists((folder / source).joinpath(*rest)))
         ):
-            yield Fault(_option_or_key(name), ConversionFault.NO_SCRIPT, {"given": str(script)})
+            yield Fault(_option_or_key(name), TonyFault.NO_SCRIPT, {"given": str(script)})
 
 
 def _option(name: str, **settings: Any) -> Callable[..., Any]:

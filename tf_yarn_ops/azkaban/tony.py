@@ -99,10 +99,12 @@ _MISSPELT = 0.93
 
 
 class TonyFault(FaultCode):
-    """Fault codes for the keys of TonY."""
+    """Fault codes for the keys of TonY, and for its jobs that `convert` reads."""
 
     NO_COUNTERPART = "this key of TonY has no counterpart here{why}{hint}"
     NOT_SERVED = NO_COUNTERPART + "; the job would not run as it does there: remove the key"
+    NO_TASKS = "missing; say which tasks the job has, for example tony.worker.instances=4"
+    NO_SCRIPT = "{given!r} is not in the folder of the program; give the folder that has it: --src_dir"
 
 
 @dataclass
