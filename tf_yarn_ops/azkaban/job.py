@@ -162,8 +162,7 @@ def _read_types(request: AzkabanRequest, found: Mapping[str, FoundKey]) -> dict[
     if requirement := request.text("tf.cluster_requirement"):
         wrong: list[Fault] = []
         counts = parse_cluster_requirement(requirement, wrong)
-        key_of_all = request.values["tf.cluster_requirement"].key
-        request.faults += [fault.renamed(lambda _: key_of_all) for fault in wrong]
+        request.faults += [fault.renamed(lambda _: request.key_of("tf.cluster_requirement")) for fault in wrong]
         tasks = {name: tasks.get(name, {}) for name in counts}
     for name, key in found.items():
         if key.key.name != "tf.<type>.instances" or request.text(name) is None:

@@ -157,8 +157,7 @@ def with_tags(job: JobSpec, execution: JobExecution, request: AzkabanRequest) ->
     """
     tags = execution.tags
     free = MAX_TAGS_USER - len(tags)
-    value = request.values.get("tf.tags")
-    key = value.key if value and value.text.strip() else "tf.spec: tags"
+    key = request.key_of("tags")
     foreign = [tag for tag in job.tags if is_reserved(tag, TAG_PREFIX)]
     own = [tag for tag in job.tags if tag not in foreign]
     faults = []

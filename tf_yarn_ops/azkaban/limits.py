@@ -212,20 +212,17 @@ def read_limits(path: str | None = None) -> Limits:
     file = Path(path or DEFAULT_PATH)
     if path is None and not file.exists():
         return Limits()
-    try:
+    faults: list[Fault] = []
+    with noting(faults):
         try:
             with file.open("rb") as stream:
                 check_owner(os.fstat(stream.fileno()))
                 text = stream.read().decode("utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise invalid(LimitFault.UNREADABLE, error=why_unreadable(error)) from error
-        faults: list[Fault] = []
-        with noting(faults):
-            limits = read_part(Limits)(load_yaml(text, faults).value)
-        check_faults(faults)
-        return limits
-    except SpecInvalid as error:
-        raise SpecInvalid(fault.in_file(f"the site's limits, {file}") for fault in error.faults) from error
+        limits = read_part(Limits)(load_yaml(text, faults).value)
+    check_faults(fault.in_file(f"the site's limits, {file}") for fault in faults)
+    return limits
 
 
 def check_owner(status: os.stat_result) -> None:
