@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from ..declaration import Option
 from ..errors import Fault, SpecInvalid, did_you_mean
 from ..job.document import read_document
 from ..job.request import build_job
@@ -164,10 +165,9 @@ def _read_types(request: AzkabanRequest, found: Mapping[str, FoundKey]) -> dict[
         counts = parse_cluster_requirement(requirement, wrong)
         request.faults += [fault.renamed(lambda _: request.key_of("tf.cluster_requirement")) for fault in wrong]
         tasks = {name: tasks.get(name, {}) for name in counts}
-    for name, key in found.items():
-        if key.key.name != "tf.<type>.instances" or request.text(name) is None:
-            continue
-        value, kind = request.values[name], canonical_type(key.places["type"])
+    types = {name: key.places["type"] for name, key in found.items() if key.key.name == "tf.<type>.instances"}
+    for name in filter(request.text, types):
+        value, kind = request.values[name], canonical_type(types[name])
         request.brought[f"tasks.{kind}"] = value.key
         count = 1
         with noting(request.faults, value.key):
@@ -202,19 +202,18 @@ def _read_value(request: AzkabanRequest, name: str, found: FoundKey) -> None:
         request.brought[f"env.{places['NAME']}"] = value.key
     elif "n" in places:
         request.ship(option.name, text, value.key)
-    elif option.kind.word == "flag":
-        request.give(option.name, request.flag(name), value.key)
-    elif option.kind.word == "texts":
-        request.give(option.name, _split_list(text), value.key)
     elif option.per_task:
         request.options.setdefault(option.name, []).append(text)
         request.brought.setdefault(option.name, value.key)
     else:
-        request.give(option.name, text, value.key)
+        request.give(option.name, _convert(request, name, option, text), value.key)
 
 
-def _split_list(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
+def _convert(request: AzkabanRequest, name: str, option: Option, text: str) -> bool | str | list[str]:
+    """Return a value as `build_job` takes it: texts of a ``.job`` are separated by commas."""
+    if option.kind.word == "flag":
+        return request.flag(name)
+    return [part.strip() for part in text.split(",") if part.strip()] if option.kind.word == "texts" else text
 
 
 def _read_task_value(request: AzkabanRequest, found: FoundKey, value: Property) -> None:
@@ -231,27 +230,19 @@ def _read_task_value(request: AzkabanRequest, found: FoundKey, value: Property) 
             rest = value.key[len(f"tf.{places['type']}") :]
             hint = did_you_mean(value.key, [f"tf.{name}{rest}" for name in tasks])
             request.refuse(value.key, AzkabanJobFault.NO_SUCH_TYPE, type=kind, types=tuple(tasks), hint=hint)
+    elif key.option.per_task and {",", ":"} & {*value.text}:
+        request.refuse(value.key, AzkabanJobFault.NOT_ONE_AMOUNT, given=shown(value.text))
     elif key.option.per_task:
-        if "," in value.text or ":" in value.text:
-            request.refuse(value.key, AzkabanJobFault.NOT_ONE_AMOUNT, given=shown(value.text))
-            return
         where = kind if index is None else f"{kind}[{int(index)}]"
         request.add(key.option.name, f"{where}:{value.text}", value.key)
     elif "NAME" in places:
         before = tasks[kind].get(field_name) or {}
-        if not isinstance(before, Mapping):
-            request.refuse(
-                f"tf.spec: tasks.{kind}.{field_name}",
-                ValueFault.NOT_A_MAPPING,
-                given=kind_of(before),
-                what="names to values",
-            )
-            return
-        tasks[kind][field_name] = {**before, places["NAME"]: value.text}
-        request.brought[f"tasks.{kind}.{field_name}.{places['NAME']}"] = value.key
-    elif key.option.kind.word == "texts":
-        tasks[kind][field_name] = _split_list(value.text)
-    elif key.option.kind.word == "flag":
-        tasks[kind][field_name] = request.flag(f"tf.{places['type']}.{field_name}")
+        if isinstance(before, Mapping):
+            tasks[kind][field_name] = {**before, places["NAME"]: value.text}
+            request.brought[f"tasks.{kind}.{field_name}.{places['NAME']}"] = value.key
+        else:
+            where, what = f"tf.spec: tasks.{kind}.{field_name}", "names to values"
+            request.refuse(where, ValueFault.NOT_A_MAPPING, given=kind_of(before), what=what)
     else:
-        tasks[kind][field_name] = value.text
+        name = f"tf.{places['type']}.{field_name}"
+        tasks[kind][field_name] = _convert(request, name, key.option, value.text)

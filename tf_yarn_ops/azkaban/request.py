@@ -114,7 +114,7 @@ class AzkabanRequest:
     def give(self, option: str, value: Any, key: str) -> None:
         """Set an option from ``key``."""
         self.options[option] = value
-        self.note(option, key)
+        self.brought[option] = self.brought[".".join(OPTIONS[option].path) or option] = key
 
     def add(self, option: str, item: str, key: str) -> None:
         """Add one of several values to an option, from ``key``."""
@@ -139,10 +139,6 @@ class AzkabanRequest:
         for key in path.split("."):
             value = value.get(key) if isinstance(value, Mapping) else None
         return value is not None or path in self.brought
-
-    def note(self, option: str, key: str) -> None:
-        """Note the key of an option, under its name and under its path in the document."""
-        self.brought[option] = self.brought[".".join(OPTIONS[option].path) or option] = key
 
     def refuse(self, key: str, code: FaultCode, **values: Any) -> None:
         """Add a fault of a key of the ``.job``, or of a value by its name."""

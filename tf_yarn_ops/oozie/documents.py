@@ -224,11 +224,11 @@ def fill_workflow(request: OozieRequest) -> Any:
                     {"name": training.name, "schema": SHELL_SCHEMA, "workflow": WORKFLOW_SCHEMA, "count": len(shells)},
                 )
             )
-            continue
-        filled = shell_element(request, training, re.findall(_READ.format(re.escape(training.name)), request.flow))
-        lxml().etree.indent(filled, "    ", level=2)
-        filled.tail = shells[0].tail
-        shells[0].getparent().replace(shells[0], filled)
+        else:
+            filled = shell_element(request, training, re.findall(_READ.format(re.escape(training.name)), request.flow))
+            lxml().etree.indent(filled, "    ", level=2)
+            filled.tail = shells[0].tail
+            shells[0].getparent().replace(shells[0], filled)
     check_faults(faults)
     return root
 
