@@ -96,6 +96,28 @@ def test_tonys_quotes_round_a_command_are_azkabans(project):
     assert job.command == "python3 a.py" and job.files == {}
 
 
+@pytest.mark.parametrize(
+    ("beats", "deadline"),
+    [
+        ({"heartbeat-interval-ms": "2000"}, 50),
+        ({"max-missed-heartbeats": "40"}, 40),
+        ({"heartbeat-interval-ms": "1"}, 5),
+    ],
+)
+def test_tonys_heartbeats_are_one_deadline(beats, deadline, project):
+    keys = {f"tony.task.{name}": text for name, text in beats.items()}
+    assert read({"executes": "x", "tony.worker.instances": "1", **keys}, project).deadlines.heartbeat == deadline
+
+
+@pytest.mark.parametrize("wrong", ["tony.task.heartbeat-interval-ms", "tony.task.max-missed-heartbeats"])
+@pytest.mark.parametrize("other", [{}, {"tony.task.heartbeat-interval-ms": "1000"}])
+def test_wrong_heartbeat_of_tony_is_a_fault_of_its_own_key(wrong, other, project):
+    job = {"executes": "x", "tony.worker.instances": "1", **other, wrong: "many"}
+    assert [fault.partition(": ")[:3:2] for fault in faults_of(job, project)] == [
+        (wrong, "'many' is not a number of seconds of at least 0")
+    ]
+
+
 def test_tonys_roles_keep_their_part(project):
     job = read({"executes": "x", "tony.chief.instances": "1", "tony.worker.instances": "2", "tony.logger.instances": "1",
                 "tony.helper.instances": "1", "tony.application.untracked.jobtypes": "helper,ps",

@@ -9,6 +9,7 @@ References
 TonY: ``TonyJob``, ``TonyJobArg``, ``TonyClient``, ``TonyConfigurationKeys``.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -48,7 +49,8 @@ MILLISECONDS = {
 ENVIRONMENTS = ("tony.containers.envs", "tony.execution.envs")
 DATASETS = {"azkaban.input.dataset": "AZKABAN_INPUT_DATASET", "azkaban.output.dataset": "AZKABAN_OUTPUT_DATASET"}
 WORKER_ENV = "worker_env."
-BEATS = ("tony.task.heartbeat-interval-ms", "tony.task.max-missed-heartbeats")
+#: Keys whose product is a timeout in milliseconds, and TonY's defaults.
+BEATS = {"tony.task.heartbeat-interval-ms": 1000.0, "tony.task.max-missed-heartbeats": 25.0}
 ROLE_FIELDS = {
     "instances": "instances",
     "memory": "memory",
@@ -249,12 +251,15 @@ def _bits(given: Mapping[str, str]) -> str:
 
 
 def _heartbeat(given: Mapping[str, str], found: Translated) -> None:
-    interval, missed = (given.get(name, default).strip() for name, default in zip(BEATS, ("1000", "25"), strict=True))
-    if brought := [name for name in BEATS if name in given]:
-        try:
-            found.add("tf.heartbeat_timeout", f"{max(5.0, float(interval) * float(missed) / 1000):g}", brought[0])
-        except ValueError:
-            found.add("tf.heartbeat_timeout", missed if brought[0] == BEATS[1] else interval, brought[0])
+    brought = [name for name in BEATS if name in given]
+    milliseconds = math.prod(usual for name, usual in BEATS.items() if name not in given)
+    try:
+        for name in brought:
+            milliseconds *= float(given[name])
+        if brought:
+            found.add("tf.heartbeat_timeout", f"{max(5.0, milliseconds / 1000):g}", brought[0])
+    except ValueError:
+        found.add("tf.heartbeat_timeout", given[name], name)  # whose reader refuses it
 
 
 def _roles(given: Mapping[str, str], found: Translated) -> None:
