@@ -11,7 +11,7 @@ TonY: ``TonyJob``, ``TonyJobArg``, ``TonyClient``, ``TonyConfigurationKeys``.
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..errors import Fault, FaultCode, did_you_mean
@@ -286,28 +286,21 @@ def _roles(given: Mapping[str, str], found: Translated) -> None:
 
 def _resources(given: Mapping[str, str], found: Translated) -> None:
     """Add files and archives. All tasks get those of every role."""
-    seen = set()
-    for name, kind, text in _sources(given, found):
-        if text not in seen:
-            seen.add(text)
-            found.add(f"tf.{kind}.{_free(found, kind)}", text, name)
-
-
-def _sources(given: Mapping[str, str], found: Translated) -> Iterator[tuple[str, str, str]]:
-    """Yield for each source its key, ``files`` or ``archives``, and ``NAME=PATH``."""
+    sources: dict[str, tuple[str, str]] = {}
     for name, text in given.items():
-        if name != "hdfs_classpath" and not (name.startswith("tony.") and name.endswith(".resources")):
-            continue
-        for part in filter(None, (part.strip() for part in text.split(","))):
-            path, unpacked = re.subn(r"#archive\Z", "", part, flags=re.IGNORECASE)
-            path, _, target = path.partition("::")
-            if name == "hdfs_classpath" and "://" not in path:
-                path = f"hdfs://{path}"
-            if unpacked and not path.endswith(ARCHIVE_SUFFIXES):
-                found.refuse(name, f"{part} is not one of {', '.join(ARCHIVE_SUFFIXES)}")
-                continue
-            target = target or path.rstrip("/").rpartition("/")[2]
-            yield name, "archives" if unpacked else "files", f"{target}={path}"
+        if name == "hdfs_classpath" or (name.startswith("tony.") and name.endswith(".resources")):
+            for part in filter(None, (part.strip() for part in text.split(","))):
+                path, unpacked = re.subn(r"#archive\Z", "", part, flags=re.IGNORECASE)
+                path, _, target = path.partition("::")
+                if name == "hdfs_classpath" and "://" not in path:
+                    path = f"hdfs://{path}"
+                if unpacked and not path.endswith(ARCHIVE_SUFFIXES):
+                    found.refuse(name, f"{part} is not one of {', '.join(ARCHIVE_SUFFIXES)}")
+                else:
+                    source = f"{target or path.rstrip('/').rpartition('/')[2]}={path}"
+                    sources.setdefault(source, ("archives" if unpacked else "files", name))
+    for source, (kind, name) in sources.items():
+        found.add(f"tf.{kind}.{_free(found, kind)}", source, name)
 
 
 def _free(found: Translated, kind: str) -> int:
