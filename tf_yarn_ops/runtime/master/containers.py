@@ -240,10 +240,10 @@ class Containers(Protocol):
         """End the application with a final status and diagnostics."""
 
 
-async def show_page(containers: Containers, route: str, address: str, link: str) -> Optional[str]:
+async def show_page(containers: Containers, route: str, port: int, link: str) -> Optional[str]:
     """Add a page below the tracking URL; return its URL, or log a failure, because the training needs no page."""
     try:
-        return await containers.add_page(route, f"http://{address}", link)
+        return await containers.add_page(route, f"http://127.0.0.1:{port}", link)
     except SkeinFailed as error:
         logger.warning("%s has no page below the tracking URL: %s", link, error)
         return None

@@ -84,7 +84,7 @@ class Coordinator:
         if self._tunnel is not None:
             others = (*others, self._tunnel.run(self.containers))
         _server, port = await self._website.server.start()
-        page = show_page(self.containers, "ytf", f"127.0.0.1:{port}", "Training")
+        page = show_page(self.containers, "ytf", port, "Training")
         background += [asyncio.ensure_future(part) for part in (page, *others)]
         verdict = asyncio.ensure_future(self._changed.wait())
         while not verdict.done():

@@ -10,6 +10,7 @@ RFC 9113 (HTTP/2); RFC 7541 (HPACK), section 5 and appendix B; "gRPC over HTTP2"
 """
 
 import asyncio
+import io
 import ssl
 import struct
 from typing import Dict, Iterable, List, Optional, Tuple, Union
@@ -59,14 +60,10 @@ def encode_message(fields: Iterable[Tuple[int, FieldValue]]) -> bytes:
 def decode_message(message: bytes) -> Dict[int, List[Union[int, bytes]]]:
     """Return the values of each field of a protobuf message; Skein's answers have none of a fixed width."""
     fields: Dict[int, List[Union[int, bytes]]] = {}
-    position = 0
-    while position < len(message):
-        key, position = _read_varint(message, position)
-        number, position = _read_varint(message, position)
-        value: Union[int, bytes] = number
-        if key & 7:  # bytes, whose length comes first
-            value, position = message[position : position + number], position + number
-        fields.setdefault(key >> 3, []).append(value)
+    stream = io.BytesIO(message)
+    while stream.tell() < len(message):
+        key, number = _read_varint(stream), _read_varint(stream)
+        fields.setdefault(key >> 3, []).append(stream.read(number) if key & 7 else number)  # bytes after their length
     return fields
 
 
@@ -79,15 +76,14 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _read_varint(message: bytes, position: int) -> Tuple[int, int]:
+def _read_varint(stream: io.BytesIO) -> int:
     value = shift = 0
     while True:
-        byte = message[position]
-        position += 1
+        byte = stream.read(1)[0]
         value |= (byte & 127) << shift
         shift += 7
         if byte < 128:
-            return value, position
+            return value
 
 
 def encode_headers(headers: Dict[str, str]) -> bytes:
@@ -98,36 +94,31 @@ def encode_headers(headers: Dict[str, str]) -> bytes:
 def decode_headers(block: bytes) -> Dict[str, str]:
     """Return the headers that a block names by literals; gRPC's own are among them, as no table holds their names."""
     found: Dict[str, str] = {}
-    position = 0
-    while position < len(block):
-        first = block[position]
+    stream = io.BytesIO(block)
+    while stream.tell() < len(block):
+        first = stream.read(1)[0]
         if first & 0x80 or first & 0xE0 == 0x20:  # a header of the static table, or the size of the dynamic one
-            _, position = _read_integer(block, position, 7 if first & 0x80 else 5)
+            _read_integer(stream, first, 7 if first & 0x80 else 5)
         else:
-            index, position = _read_integer(block, position, 6 if first & 0x40 else 4)
-            name = ""
-            if not index:
-                name, position = _read_string(block, position)
-            value, position = _read_string(block, position)
+            index = _read_integer(stream, first, 6 if first & 0x40 else 4)
+            name = "" if index else _read_string(stream)
+            value = _read_string(stream)
             if name:
                 found[name] = value
     return found
 
 
-def _read_integer(block: bytes, position: int, bits: int) -> Tuple[int, int]:
+def _read_integer(stream: io.BytesIO, first: int, bits: int) -> int:
+    """Return the integer that begins with these bits of its first byte, which has been read."""
     most = (1 << bits) - 1
-    value = block[position] & most
-    if value < most:
-        return value, position + 1
-    more, position = _read_varint(block, position + 1)
-    return value + more, position
+    value = first & most
+    return value if value < most else value + _read_varint(stream)
 
 
-def _read_string(block: bytes, position: int) -> Tuple[str, int]:
-    packed = block[position] & 0x80
-    size, position = _read_integer(block, position, 7)
-    content = block[position : position + size]
-    return (_unpack(content) if packed else content).decode("utf-8", "replace"), position + size
+def _read_string(stream: io.BytesIO) -> str:
+    first = stream.read(1)[0]
+    content = stream.read(_read_integer(stream, first, 7))
+    return (_unpack(content) if first & 0x80 else content).decode("utf-8", "replace")
 
 
 def _unpack(content: bytes) -> bytes:

@@ -59,7 +59,7 @@ class Tunnel:
     async def run(self, containers: Containers) -> None:
         """Add TensorBoard's page, and follow TensorBoard to its address: after a lost container it has another one."""
         _server, port = await self._server.start()
-        self._page = await show_page(containers, "tensorboard", f"127.0.0.1:{port}", "TensorBoard")
+        self._page = await show_page(containers, "tensorboard", port, "TensorBoard")
         while True:
             board = self._state.registry.serving.get(_BOARD)
             if board is not None and board.running and board.address != self._address:
