@@ -307,7 +307,7 @@ def test_a_type_starts_when_the_types_before_it_have_succeeded():
     state, actions = play(job, state, Exited(P0, 0, 60))
     assert (actions, state.phases[W0]) == ([], REGISTERED)
     state, decision = decide(job, state, Exited(P1, 0, 60))
-    assert (decision, state.phases[W0]) == (Decision("release", released=(W0,)), RUNNING)
+    assert (decision, state.phases[W0]) == (Decision("start", (W0,)), RUNNING)
     state, actions = play(job, state, Exited(W0, 0, 60))
     assert (actions, state.verdict.reason) == (["finish"], Reason.SUCCEEDED)
 
@@ -452,8 +452,7 @@ def test_laws_of_every_history(history):
             codes[event.task] = event.code
         if decision.action == "restart":
             codes = {task: code for task, code in codes.items() if waits and task.type == "custom" and code == 0}
-        elif decision.action == "start":
-            codes.pop(decision.task, None)
+        codes = {task: code for task, code in codes.items() if task not in decision.tasks}
         assert min(*state.restarts_left.values(), *state.losses_left.values()) >= 0, "no budget below zero"
         assert state.round >= before.round and set(state.phases) == set(before.phases)
         if before.verdict:
@@ -465,7 +464,7 @@ def test_laws_of_every_history(history):
             started = {RUNNING, SUCCEEDED, REGISTERED} if waits else {RUNNING}
             assert {phase for task, phase in state.phases.items() if needed(job, task.type)} <= started
         if decision.action == "start":
-            assert state.phases[decision.task] == RUNNING and state.published
+            assert {state.phases[task] for task in decision.tasks} == {RUNNING} and state.published
         if state.verdict is None:
             assert decision.action != "none" or not (
                 isinstance(event, Exited) and codes.get(event.task) and job.types[event.task.type].fatal

@@ -123,8 +123,7 @@ class JobState:
         self._actions: Mapping[str, Callable[[Decision, float], None]] = {
             "none": lambda _decision, _now: None,
             "publish": self._publish,
-            "start": self._start_alone,
-            "release": self._release,
+            "start": self._start_tasks,
             "restart": self._restart,
             "finish": self._finish,
         }
@@ -454,7 +453,7 @@ class JobState:
             if failure.peer.is_current(failure.message):
                 self._decide(failure.event, now)
 
-    def _publish(self, _decision: Decision, now: float) -> None:
+    def _publish(self, decision: Decision, now: float) -> None:
         """Publish the cluster spec: start the command of every task that waits for it."""
         self.cluster = cluster_spec(self.job, {task: peer.address for task, peer in self.registry.serving.items()})
         size = len(tf_config(self.cluster, "worker", 0))
@@ -471,23 +470,17 @@ class JobState:
             ", ".join(f"{name} x {len(hosts)}" for name, hosts in self.cluster.items()),
         )
         cause = self._cause if self.lifecycle.round > 1 else None
-        for task, phase in self.lifecycle.phases.items():
-            if phase == RUNNING and task in self.registry.serving:
-                self._start(task, self.restarts_at, now, cause)
+        for task in decision.tasks:
+            self._start(task, self.restarts_at, now, cause)
 
-    def _start_alone(self, decision: Decision, now: float) -> None:
-        """Start the command of one task; the others go on."""
-        assert decision.task is not None
-        logger.info("Starting %s in %.1f s: %s", decision.task, decision.delay, decision.cause)
-        self._start(decision.task, now + decision.delay, now, decision.cause)
+    def _start_tasks(self, decision: Decision, now: float) -> None:
+        """Start the command of one task, or of those that have waited for others; the rest goes on."""
+        names, why = ", ".join(map(str, decision.tasks)), decision.cause or "those before have succeeded"
+        logger.info("Starting %s in %.1f s: %s", names, decision.delay, why)
+        for task in decision.tasks:
+            self._start(task, now + decision.delay, now, decision.cause or None)
 
-    def _release(self, decision: Decision, now: float) -> None:
-        """Start the tasks that have waited for the success of others."""
-        logger.info("Starting %s, for which others have succeeded", ", ".join(map(str, decision.released)))
-        for task in decision.released:
-            self._start(task, now, now)
-
-    def _start(self, task: TaskId, at: float, now: float, cause: Optional[str] = None) -> None:
+    def _start(self, task: TaskId, at: float, now: float, cause: Optional[str]) -> None:
         """Start the command of a task; the running ones first learn of an address that has changed."""
         peer, hosts = self.registry.serving[task], self.cluster.get(task.type)
         if hosts and hosts[task.index] != peer.address:

@@ -128,28 +128,25 @@ class Decision(NamedTuple):
     Attributes
     ----------
     action : str
-        ``none``; ``publish`` the cluster spec and start the registered tasks that wait for no others;
-        ``start`` the task alone; ``release`` the tasks that have waited for others; ``restart`` the cluster with a new
-        round; ``finish``.
-    task : TaskId or None
-        The task of ``start``.
+        ``none``; ``publish`` the cluster spec and start the tasks; ``start`` the tasks, while the others go on;
+        ``restart`` the cluster with a new round; ``finish``.
+    tasks : tuple of TaskId
+        Of ``publish`` the registered tasks that wait for no others; of ``start`` one task, or those that have waited
+        for others.
     delay : float
         Seconds before the next start of the command; ``restart`` itself is immediate.
     cause : str
-        The cause of ``restart`` and ``start``, for log and report.
+        The cause of ``restart`` and of the ``start`` of one task, for log and report; empty for those that have waited.
     replaced_task : TaskId or None
         The task that failed on an excluded node. It gives its container up before the action, which is ``restart`` in
         either mode; for a task that `starts_alone` it is ``none``, and the command starts as its next agent registers.
-    released : tuple of TaskId
-        The tasks of ``release``.
     """
 
     action: str
-    task: Optional[TaskId] = None
+    tasks: Tuple[TaskId, ...] = ()
     delay: float = 0.0
     cause: str = ""
     replaced_task: Optional[TaskId] = None
-    released: Tuple[TaskId, ...] = ()
 
 
 NOTHING = Decision("none")
@@ -248,7 +245,7 @@ def _registered(job: Job, state: State, event: Registered) -> Tuple[State, Decis
         return state, NOTHING
     if state.published and _may_start(job, state, event.task):
         return _with(state, event.task, RUNNING), Decision(
-            "start", event.task, cause="its agent registered after the others"
+            "start", (event.task,), cause="its agent registered after the others"
         )
     return _publish(job, _with(state, event.task, REGISTERED))
 
@@ -257,7 +254,8 @@ def _publish(job: Job, state: State) -> Tuple[State, Decision]:
     """Publish the cluster spec, if nothing is missing for it."""
     if state.published or state.preparing or missing(job, state):
         return state, NOTHING
-    return _release(job, state)[0]._replace(published=True), Decision("publish")
+    state, decision = _release(job, state)
+    return state._replace(published=True), decision._replace(action="publish")
 
 
 def _release(job: Job, state: State) -> Tuple[State, Decision]:
@@ -266,7 +264,7 @@ def _release(job: Job, state: State) -> Tuple[State, Decision]:
         task for task, phase in state.phases.items() if phase == REGISTERED and _may_start(job, state, task)
     )
     state = state._replace(phases={**state.phases, **dict.fromkeys(released, RUNNING)})
-    return state, Decision("release", released=released) if released else NOTHING
+    return state, Decision("start", released) if released else NOTHING
 
 
 def _exited(job: Job, state: State, event: Exited) -> Tuple[State, Decision]:
@@ -299,7 +297,7 @@ def _exited(job: Job, state: State, event: Exited) -> Tuple[State, Decision]:
     state = state._replace(restarts_left=left, restarts=state.restarts + 1)
     if not leaves:
         if job.restart["mode"] == "task":
-            return _with(state, event.task, RUNNING), Decision("start", event.task, delay, what)
+            return _with(state, event.task, RUNNING), Decision("start", (event.task,), delay, what)
         return _restart(job, state, what, delay)
     state = _with(state, event.task, LOST)
     state, decision = (state, NOTHING) if starts_alone(job, event.task) else _restart(job, state, what, delay)
