@@ -60,9 +60,8 @@ def build_report(
         phases = {task: LOST if phase == RUNNING and task not in lingering else phase for task, phase in phases.items()}
     final = "SUCCEEDED" if state.has_succeeded else "FAILED"
     working = output.working_url if output else None
-    services = [*job.services.values()] if job.restart["memory_growth"] else []
-    types = dict.fromkeys(plan.type for plan in services if plan.type != TENSORBOARD)
-    memory = {name: max(plan.memory for plan in services if plan.type == name) for name in types}
+    grown = [plan for plan in job.services.values() if job.restart["memory_growth"] and plan.type != TENSORBOARD]
+    memory = {one.type: max(plan.memory for plan in grown if plan.type == one.type) for one in grown}
     return JobReport(
         application_id=state.application_id,
         name=job.name,

@@ -9,10 +9,10 @@ cookie of the browser on; ``ApplicationACLsManager`` asks for the owner, the vie
 import asyncio
 import os
 import re
-from typing import FrozenSet, Optional
+from typing import Collection, Optional
 from urllib.parse import unquote_plus
 
-from ..common.contract import EVERYBODY, Job
+from ..common.contract import EVERYBODY, Job, ViewersPlan
 from ..common.local_job import is_local
 from ..common.report import list_names
 from ..common.user_groups import groups_on_node
@@ -55,7 +55,7 @@ class Viewers:
         if found is None:
             return f"The request names no user: open the pages of {self._application_id} through YARN.\n"
         user = unquote_plus(found[1].decode("latin-1"))
-        if user in self._users or (plan.groups and not set(plan.groups).isdisjoint(await self._groups_of(user))):
+        if user in self._users or (plan.groups and not set(plan.groups).isdisjoint(await _groups_of(plan, user))):
             return None
         groups = f", members of {list_names(sorted(plan.groups))}" if plan.groups else ""
         return (
@@ -63,9 +63,8 @@ class Viewers:
             "acls.view_users and acls.view_groups of the job name further viewers.\n"
         )
 
-    async def _groups_of(self, user: str) -> FrozenSet[str]:
-        assert self._plan is not None
-        static = self._plan.memberships.get(user)
-        if static is not None:
-            return frozenset(static)
-        return await asyncio.get_running_loop().run_in_executor(None, groups_on_node, user)
+
+async def _groups_of(plan: ViewersPlan, user: str) -> Collection[str]:
+    if user in plan.memberships:
+        return plan.memberships[user]
+    return await asyncio.get_running_loop().run_in_executor(None, groups_on_node, user)
