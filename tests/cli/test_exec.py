@@ -18,15 +18,13 @@ from tf_yarn_ops.runtime.common.link import Link
 
 #: What `exec_command` does after it has found the coordinator, for one session after the other.
 CLIENT = """import os, socket, sys
-from tf_yarn_ops.cli.exec import _raw_terminal, follow_session
+from tf_yarn_ops.cli.exec import follow_session
 from tf_yarn_ops.runtime.common.exec_session import ExecChannel
 from tf_yarn_ops.runtime.common.link import Link
-import contextlib
 terminal = os.isatty(0)
 for number in sys.argv[1:]:
     channel = ExecChannel(Link(socket.socket(fileno=int(number))))
-    with _raw_terminal() if terminal else contextlib.nullcontext():
-        code, reason = follow_session(channel, os.get_terminal_size(1) if terminal else None)
+    code, reason = follow_session(channel, os.get_terminal_size(1) if terminal else None)
     sys.stderr.write(reason if len(sys.argv) == 2 else f"{code} {reason}\\n")
 sys.exit(code)
 """

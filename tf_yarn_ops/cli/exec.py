@@ -3,7 +3,6 @@
 The job's key proves the right. Its owner alone can read it, in the application's directory.
 """
 
-import contextlib
 import os
 import select
 import shlex
@@ -70,8 +69,7 @@ def exec_command(application_id: str, task: str, words: tuple[str, ...], call: C
         except LinkLost as error:
             why = str(error)
             continue
-        with _raw_terminal() if size else contextlib.nullcontext():
-            code, reason = follow_session(channel, size)
+        code, reason = follow_session(channel, size)
         if reason:
             echo(f"ytf exec: {escape_controls(reason, '')}")
         return code
@@ -102,7 +100,7 @@ def _read_keys(staging: StagingDirectory, application_id: str) -> Iterator[ssl.S
 
 
 def follow_session(channel: ExecChannel, size: os.terminal_size | None) -> tuple[int, str]:
-    """Pass input and output until the session ends.
+    """Pass input and output until the session ends; a terminal is raw meanwhile.
 
     Parameters
     ----------
@@ -118,7 +116,10 @@ def follow_session(channel: ExecChannel, size: os.terminal_size | None) -> tuple
     """
     pending, target, reads = b"", 1, True
     channel.free = False  # until the process takes input
+    saved = termios.tcgetattr(0) if size else None
     try:
+        if size:  # each key reaches the command, Ctrl-C and what is typed already too
+            tty.setraw(0, termios.TCSADRAIN)
         while True:
             poll = select.poll()
             poll.register(channel.link, select.POLLIN)
@@ -150,14 +151,6 @@ def follow_session(channel: ExecChannel, size: os.terminal_size | None) -> tuple
         return 128 + signal.SIGPIPE, ""
     except (LinkLost, OSError, ValueError) as error:
         return BROKEN_SESSION, f"the session is lost: {error}"
-
-
-@contextlib.contextmanager
-def _raw_terminal() -> Iterator[None]:
-    """Let each key reach the command, Ctrl-C too."""
-    saved = termios.tcgetattr(0)
-    try:
-        tty.setraw(0, termios.TCSADRAIN)  # what is typed already is for the command
-        yield
     finally:
-        termios.tcsetattr(0, termios.TCSADRAIN, saved)
+        if saved:
+            termios.tcsetattr(0, termios.TCSADRAIN, saved)

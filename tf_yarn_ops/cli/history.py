@@ -3,11 +3,12 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ..errors import ApplicationNotFound, TfYarnError, did_you_mean
+from ..hadoop.cluster import Cluster
 from ..history.compare import ComparedRow, compare
 from ..history.histories import Histories
 from ..history.query import STATES, Query, parse_states
@@ -16,9 +17,6 @@ from ..runtime.common.clock import duration, local_time
 from ..runtime.common.report import COSTS, describe_cost, run_seconds
 from ..terminal.output import align, echo, format_number, print_json, show
 from .command_line import ClusterCall, application_ids_only, parse_time, reading_options
-
-if TYPE_CHECKING:
-    from ..hadoop.cluster import Cluster
 
 #: The most jobs that a table shows, unless ``--limit`` says more.
 MOST_ROWS = 50
@@ -111,7 +109,7 @@ def history(name: str, since: float | None, states: tuple[str, ...], owners: str
         echo(f"there are more; give --limit {limit * 10}, or less with --since 7d, --name, --state")
 
 
-def _complete(cluster: "Cluster") -> None:
+def _complete(cluster: Cluster) -> None:
     """Write the records of jobs that died before they could, as long as YARN knows them; without YARN do nothing."""
     from ..follow.sweep import keep_missing_records
     from ..staging.staging_directory import StagingDirectory

@@ -107,7 +107,7 @@ class CommandLineRun:
         self.interruption = interruption
         self._printed = self._ended = ""
         self._log_tasks: tuple[str, ...] = ()
-        self._user: str | None = None
+        self._call = ClusterCall(self.settings["resourcemanager"])
         self.engine_run = EngineRun(echo, lambda application_id: None, 0.2 if _is_local(self.settings) else 0.5)
 
     def run(self, values: dict[str, Any]) -> int:
@@ -136,12 +136,11 @@ class CommandLineRun:
                 check_environment(job)
             show(dry_run_text(job), data=True, nl=False)
             return 0
-        from ..hadoop.cluster import discover
         from ..launch.launcher import Launcher
 
-        self._user = job.user
+        self._call = replace(self._call, user=job.user)
         launcher = Launcher(
-            discover(self.settings["resourcemanager"], user=job.user),
+            self._call.discover(),
             submit_with=way,
             strict_placement=bool(self.settings["strict_placement"]),
             holder="ytf-submit",
@@ -224,7 +223,7 @@ class CommandLineRun:
             self._conclude(report)
             return report.exit_code
         if not isinstance(error, Cancelled):
-            for line in orphan_lines(self.engine_run.application_id, str(error), self._next_options()):
+            for line in orphan_lines(self.engine_run.application_id, str(error), self._call.next_options):
                 echo(line)
         elif self.engine_run.application_id:
             found = launcher.report(self.engine_run.application_id)
@@ -235,7 +234,7 @@ class CommandLineRun:
 
     def _conclude(self, report: JobReport) -> None:
         interrupted = self.interruption.number == signal.SIGINT
-        for line in describe(report, time.time(), self._next_options(), terminal_columns(), interrupted=interrupted):
+        for line in describe(report, time.time(), self._call.next_options, terminal_columns(), interrupted=interrupted):
             echo(line)
         if self.settings["json"]:
             print_json(report.to_dict())
@@ -264,9 +263,6 @@ class CommandLineRun:
         if report.application_id != self._printed and not taken and not shown:
             self._printed = report.application_id
             click.echo(report.application_id)
-
-    def _next_options(self) -> str:
-        return ClusterCall(self.settings["resourcemanager"], user=self._user).next_options
 
 
 def _is_local(settings: Mapping[str, Any]) -> bool:

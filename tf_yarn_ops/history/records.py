@@ -332,8 +332,7 @@ class Records:
         """Return what the coordinator of a job has left last while the job ran; None if there is nothing."""
         statuses = ((path, self._status(path)) for path in snapshot_paths(self.folder, application_id))
         read = (self._load(path, application_id, one) for path, one in statuses if one and self._counts(path, one))
-        found = [record for record in read if record]
-        return max(found, key=lambda record: record.get("written_at") or 0.0, default=None)
+        return max(filter(None, read), key=lambda record: record.get("written_at") or 0.0, default=None)
 
     def snapshots(self) -> dict[str, int]:
         """Return the applications with snapshots, and when each was written last, milliseconds since the epoch."""

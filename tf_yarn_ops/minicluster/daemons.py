@@ -59,14 +59,13 @@ def format_namenode(settings: Settings, namenode: Daemon, environ: Mapping[str, 
     formatter = replace(namenode, name="format", title="NameNode -format", arguments=(*namenode.arguments, *words))
     # An interrupted start may have left a formatting process behind.
     stop(settings.directory, filter(None, [find(settings.directory, formatter.name)]), 0.0)
-    process = start(settings, formatter, environ)
-    try:
-        code = process.wait(timeout=120)
-    except subprocess.TimeoutExpired as error:
-        raise MiniClusterError(f"formatting HDFS did not end\n{log_tail(settings.directory, 'format')}") from error
-    finally:
-        process.kill()
-        process.wait()
+    with start(settings, formatter, environ) as process:
+        try:
+            code = process.wait(timeout=120)
+        except subprocess.TimeoutExpired as error:
+            raise MiniClusterError(f"formatting HDFS did not end\n{log_tail(settings.directory, 'format')}") from error
+        finally:
+            process.kill()
     if code != 0:
         raise MiniClusterError(f"HDFS was not formatted (exit {code})\n{log_tail(settings.directory, 'format')}")
 

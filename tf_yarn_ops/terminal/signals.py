@@ -39,7 +39,6 @@ class Interruption:
         self.number: int | None = None
         self._react: Callable[[int], object] = _exit_at_once
         self._before: dict[int, Any] = {}
-        self._pipe: tuple[int, int] | None = None
 
     def __enter__(self) -> "Interruption":
         self._before = {number: signal.signal(number, self._handle) for number in SIGNALS}
@@ -50,21 +49,19 @@ class Interruption:
     ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
-        if self._pipe is not None:
-            signal.set_wakeup_fd(-1)
+        signal.set_wakeup_fd(-1)
 
     def wakeup(self) -> int:
         """Return a file descriptor from which another thread reads the number of each signal, one byte each.
 
         A Python handler runs only after the main thread has returned from C code, and looking up a host name can take
-        long. Call this in the main thread. The descriptor is valid until the process ends.
+        long. Call this once, in the main thread. The descriptor is valid until the process ends.
         """
-        if self._pipe is None:
-            self._pipe = os.pipe()
-            for end in self._pipe:
-                os.set_blocking(end, False)
-            signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
-        return self._pipe[0]
+        reader, writer = os.pipe()
+        for end in (reader, writer):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        return reader
 
     def on_signal(self, note: Callable[[], object]) -> AbstractContextManager[None]:
         """Call `note` on a signal; it must be safe in a signal handler."""
