@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -19,7 +19,7 @@ from ..runtime.common.contract import APPLICATION_ID
 from ..runtime.common.local_job import SCHEME, is_local
 from ..runtime.common.report import JobReport
 from ..terminal import shared_options
-from ..terminal.output import configure_logging, echo, print_json, report_without_state
+from ..terminal.output import configure_logging, echo, print_json, report_without_state, show
 from ..terminal.signals import Interrupted, Interruption
 from ..terminal.summary import AFTER_REFUSAL, next_lines
 from ..validation import parse_since, unexpected_position
@@ -186,6 +186,14 @@ class ClusterCall:
         """The options that the next command needs to reach the same cluster as the same user; a blank leads."""
         given = {"resourcemanager": None if self.resourcemanager == SCHEME else self.resourcemanager, "user": self.user}
         return "".join(f" --{name} {shlex.quote(value)}" for name, value in given.items() if value)
+
+    def print_result(self, document: Any, lines: Iterable[str]) -> None:
+        """Print a document where JSON is asked for, else lines for people."""
+        if self.as_json:
+            print_json(document)
+            return
+        for line in lines:
+            show(line)
 
     @contextmanager
     def reporting(self, application_id: str) -> Iterator[None]:

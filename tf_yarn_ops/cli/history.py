@@ -15,7 +15,7 @@ from ..history.query import STATES, Query, parse_states
 from ..history.record_summary import total_costs
 from ..runtime.common.clock import duration, local_time
 from ..runtime.common.report import COSTS, describe_cost, run_seconds
-from ..terminal.output import align, echo, format_number, print_json, show
+from ..terminal.output import align, echo, format_number
 from .command_line import ClusterCall, application_ids_only, parse_time, reading_options
 
 #: The most jobs that a table shows, unless ``--limit`` says more.
@@ -89,19 +89,15 @@ def history(name: str, since: float | None, states: tuple[str, ...], owners: str
 
     Records in HDFS tell of them, also when YARN has forgotten them.
     """
-    histories = Histories(call.discover(), owners)
-    if owners is None:
-        _complete(histories.cluster)
     limit = limit or (None if by else MOST_ROWS)
-    found = list(itertools.islice(histories.find(Query(name, since or 0.0, states)), limit and limit + 1))
-    histories.close()
+    with closing(Histories(call.discover(), owners)) as histories:
+        if owners is None:
+            _complete(histories.cluster)
+        found = list(itertools.islice(histories.find(Query(name, since or 0.0, states)), limit and limit + 1))
     shown = found[:limit]
     totals = total_costs(shown, by) if by else []
-    if call.as_json:
-        print_json(totals if by else shown)
-    elif shown:
-        for line in cost_table(totals, by) if by else table(shown):
-            show(line)
+    lines = cost_table(totals, by) if by else table(shown)
+    call.print_result(totals if by else shown, lines if shown else [])
     if not shown:
         chosen = name != "*" or since or states or owners
         echo("no such jobs in the history" if chosen else "no job of yours has ended yet")
@@ -185,22 +181,18 @@ def compare_command(application_ids: tuple[str, ...], everything: bool, call: Cl
     """
     if len(application_ids) < 2:
         raise click.UsageError("give at least two applications; ytf history lists them")
-    histories = Histories(call.discover(), "*")
     records = []
-    for application_id in application_ids:
-        if (record := histories.read(application_id)) is None:
-            raise ApplicationNotFound(
-                f"there is no record of {application_id} in the history that you may read; ytf "
-                f"history{call.next_options} lists those of your jobs"
-            )
-        records.append(record)
-    histories.close()
+    with closing(Histories(call.discover(), "*")) as histories:
+        for application_id in application_ids:
+            if (record := histories.read(application_id)) is None:
+                raise ApplicationNotFound(
+                    f"there is no record of {application_id} in the history that you may read; ytf "
+                    f"history{call.next_options} lists those of your jobs"
+                )
+            records.append(record)
     rows = compare(records)
-    if call.as_json:
-        print_json({"applications": list(application_ids), "rows": [row._asdict() for row in rows]})
-        return
-    for line in comparison(application_ids, records, rows, everything):
-        show(line)
+    document = {"applications": list(application_ids), "rows": [row._asdict() for row in rows]}
+    call.print_result(document, comparison(application_ids, records, rows, everything))
 
 
 def comparison(

@@ -219,18 +219,16 @@ class CommandLineRun:
         report, error, number = outcome.report, outcome.error, self.interruption.number
         if error is not None and number is None and not outcome.left:
             raise error
-        if error is None or number is None:
-            self._conclude(report)
-            return report.exit_code
-        if not isinstance(error, Cancelled):
-            for line in orphan_lines(self.engine_run.application_id, str(error), self._call.next_options):
-                echo(line)
-        elif self.engine_run.application_id:
-            found = launcher.report(self.engine_run.application_id)
-            # YARN has no state for an id that was reserved and never submitted.
-            report = replace(report, state="") if found.reason is Reason.LOST else found
+        if error is not None and number is not None:
+            if not isinstance(error, Cancelled):
+                for line in orphan_lines(self.engine_run.application_id, str(error), self._call.next_options):
+                    echo(line)
+            elif self.engine_run.application_id:
+                found = launcher.report(self.engine_run.application_id)
+                # YARN has no state for an id that was reserved and never submitted.
+                report = replace(report, state="") if found.reason is Reason.LOST else found
         self._conclude(report)
-        return 128 + number
+        return report.exit_code if error is None or number is None else 128 + number
 
     def _conclude(self, report: JobReport) -> None:
         interrupted = self.interruption.number == signal.SIGINT

@@ -14,7 +14,7 @@ from ..errors import SpecInvalid
 from ..history.local_board import LocalBoard, Shown, event_files
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
-from ..terminal.output import echo, print_json
+from ..terminal.output import echo
 from ..terminal.signals import Interrupted
 from .command_line import ClusterCall, application_of, cluster_options
 
@@ -56,10 +56,7 @@ def tensorboard(
         try:
             board.start()
             url = f"http://127.0.0.1:{board.port}/"
-            if call.as_json:
-                print_json({"url": url, "runs": [one._asdict() for one in shown]})
-            else:
-                click.echo(url)
+            call.print_result({"url": url, "runs": [one._asdict() for one in shown]}, [url])
             echo("Ctrl-C ends TensorBoard")
             if browser and (sys.platform == "darwin" or {"BROWSER", "DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ)):
                 webbrowser.open(url)

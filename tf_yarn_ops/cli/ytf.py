@@ -102,11 +102,7 @@ def _print_report(application_id: str, call: ClusterCall,
     with call.reporting(application_id):
         launcher = call.launcher()
         report = read(launcher, application_id) if read else launcher.report(application_id)
-    if call.as_json:
-        print_json(report.to_dict())
-    else:
-        for line in describe(report, time.time(), call.next_options, terminal_columns()):
-            show(line)
+    call.print_result(report.to_dict(), describe(report, time.time(), call.next_options, terminal_columns()))
     return report.exit_code if report.reason is Reason.LOST else 0
 
 
@@ -247,17 +243,11 @@ def kill(application_ids: tuple[str, ...], call: ClusterCall) -> None:
 def list_command(call: ClusterCall) -> None:
     """List your applications that have not ended."""
     jobs = call.launcher().list(alerts=True)
-    if call.as_json:
-        print_json([job.to_dict() for job in jobs])
-        return
     now = time.time()
     rows = [("APPLICATION", "STATE", "QUEUE", "SUBMITTED", "FOR", "NAME")]
     rows += [(job.application_id, job.state, job.queue, local_time(job.submitted_at),
               duration(now - job.submitted_at) if job.submitted_at else "-", job.name) for job in jobs]  # fmt: skip
-    for line in align(rows):
-        show(line)
-    for job in jobs:
-        for alert in job.alerts:
-            show(f"! {job.application_id} {alert.text}")
-    if not jobs:
+    alerts = [f"! {job.application_id} {alert.text}" for job in jobs for alert in job.alerts]
+    call.print_result([job.to_dict() for job in jobs], [*align(rows), *alerts])
+    if not (jobs or call.as_json):
         echo("no live jobs")
