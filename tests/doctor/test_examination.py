@@ -18,7 +18,7 @@ def test_a_healthy_cluster_has_no_fault(healthy):
     expected = dict.fromkeys([check.name for check in CHECKS], "ok") | {"security": "warning"}
     expected |= dict.fromkeys(["ticket", "tokens", "environment", "application"], "skipped")
     assert outcomes(diagnosis) == expected, diagnosis
-    assert (diagnosis.exit_code, diagnosis.hanging) == (0, False)
+    assert (diagnosis.exit_code, diagnosis.first_fault, diagnosis.hanging) == (0, None, False)
     said = {result.check: result.finding.message for result in diagnosis.results}
     assert said["configuration"] == f"{healthy.url} from --resourcemanager"
     assert said["resourcemanager"] == f"{healthy.url} ACTIVE, Hadoop 3.4.3"

@@ -83,7 +83,7 @@ def test_file_system_without_http_is_fine_for_skeins_client(healthy, way, java, 
         assert of(diagnosis, "submission").facts["way"] == "skein"
         assert diagnosis.exit_code == 0
     else:
-        assert next(name for name, word in outcomes(diagnosis).items() if word == "fault") == "filesystem"
+        assert diagnosis.first_fault.check == "filesystem"
 
 
 def test_refusing_namenode_is_fine_for_skeins_client(healthy):

@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import __version__
 from ..errors import TfYarnError
+from ..runtime.common.reasons import Reason
 from .known import KnownFacts, Question
 from .symptoms import CheckOutcome, Finding, Symptom, ill, skip
 from .table import CHECKS, Check
@@ -66,10 +67,15 @@ class Diagnosis:
     hanging: bool = False
 
     @property
+    def first_fault(self) -> Result | None:
+        """The first result that is a fault; None if there is none."""
+        return next((result for result in self.results if result.finding.outcome is CheckOutcome.FAULT), None)
+
+    @property
     def exit_code(self) -> int:
         """0 if there is no fault, else the exit code of the first fault's reason."""
-        faults = (result.finding for result in self.results if result.finding.outcome is CheckOutcome.FAULT)
-        return next((fault.reason.exit_code for fault in faults if fault.reason), 0)
+        first = self.first_fault
+        return (first.finding.reason or Reason.CLUSTER_UNREACHABLE).exit_code if first else 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the diagnosis as plain values."""

@@ -28,7 +28,7 @@ class SymptomRow(NamedTuple):
     ----------
     check : str
         Name of the check that finds it.
-    outcome : Outcome
+    outcome : CheckOutcome
         WARNING if jobs work all the same, FAULT if they do not.
     text : str
         Template for `str.format`: what was found.
@@ -367,7 +367,7 @@ class Finding:
 
     Attributes
     ----------
-    outcome : Outcome
+    outcome : CheckOutcome
     message : str
         What was found.
     advice : str
@@ -379,7 +379,7 @@ class Finding:
     facts : mapping of str to object
         What was found, for programs.
     learned : mapping of str to object
-        Fields of `Known` for the checks that follow.
+        Fields of `KnownFacts` for the checks that follow.
     because_of : str or None
         The check on which a skipped one depends.
     """

@@ -104,7 +104,8 @@ def show_status(context: click.Context, directory: Path | None, as_json: bool) -
     elif not now.daemons:
         click.echo(f"there is no cluster in {cluster.directory}")
     else:
-        for daemon, pid in zip(cluster.settings.list_daemons(), now.daemons.values(), strict=True):
+        for daemon in cluster.settings.list_daemons():
+            pid = now.daemons.get(daemon.name)
             state = click.style(f"pid {pid}", fg="green") if pid else click.style("down", fg="red")
             click.echo(f"{daemon.name:<4} {daemon.title:<16} {state}")
         places = {"Default file system": cluster.default_filesystem, "Folder": str(cluster.directory)}

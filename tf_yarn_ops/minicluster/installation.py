@@ -15,7 +15,7 @@ from .shims import build_shims
 
 #: The most memory that a NodeManager offers, MiB.
 _MEMORY = 16384
-#: NodeManagers refuse disks that are more than 99 % full (see configuration.py); logs and HDFS need some MiB.
+#: NodeManagers refuse disks that are more than 99 % full (see daemon_settings.py); logs and HDFS need some MiB.
 _FREE_SHARE, _FREE_BYTES = 0.01, 256 * 2**20
 #: Paths become parts of class paths, lists with commas, URIs and shell scripts.
 _PATH = re.compile(r"[A-Za-z0-9/._+@=~-]+")
