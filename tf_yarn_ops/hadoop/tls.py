@@ -9,7 +9,7 @@ import re
 import socket
 import ssl
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ..errors import Fault, SpecInvalid, why_unreadable
 from ..runtime.common.clock import utc_time
@@ -49,25 +49,6 @@ _FAILURES = {
         "it ends the TLS handshake ({reason}); if it wants certificates of its clients, use another port",
     ),
 }
-
-
-class Certificate(NamedTuple):
-    """The facts of a server's certificate.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The host names and IP addresses for which it is valid.
-    issuer : str
-        The CA that signed it, ``CN=Example CA,O=Example``.
-    begins, ends : float
-        Seconds since the epoch.
-    """
-
-    names: tuple[str, ...]
-    issuer: str
-    begins: float
-    ends: float
 
 
 def not_certificates(file: str, error: Exception) -> SpecInvalid:
@@ -111,7 +92,11 @@ def explain_tls_failure(error: BaseException, host: str, port: int, encrypted: b
     while cause is not None and not isinstance(cause, ssl.SSLError):
         cause = cause.__cause__ or cause.__context__
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return _refused(cause, host, read_certificate(host, port))
+        facts = read_certificate(host, port)
+        if facts is None:
+            return f"its certificate is not accepted ({cause.verify_message})"
+        template = _REFUSALS.get(cause.verify_code, _UNTRUSTED)
+        return template.format(host=host, problem=cause.verify_message, **facts)
     if isinstance(cause, ssl.SSLError):
         return _FAILURES.get(cause.reason, "").format(host=host, port=port, reason=cause.reason)
     if not encrypted and read_certificate(host, port) is not None:
@@ -119,21 +104,8 @@ def explain_tls_failure(error: BaseException, host: str, port: int, encrypted: b
     return ""
 
 
-def _refused(error: ssl.SSLCertVerificationError, host: str, certificate: Certificate | None) -> str:
-    if certificate is None:
-        return f"its certificate is not accepted ({error.verify_message})"
-    return _REFUSALS.get(error.verify_code, _UNTRUSTED).format(
-        begins=utc_time(certificate.begins),
-        ends=utc_time(certificate.ends),
-        names=", ".join(certificate.names) or "no name at all",
-        host=host,
-        problem=error.verify_message,
-        issuer=certificate.issuer,
-    )
-
-
-def read_certificate(host: str, port: int) -> Certificate | None:
-    """Return the facts of the certificate that a server shows; None if it does not speak TLS, or does not answer."""
+def read_certificate(host: str, port: int) -> dict[str, str] | None:
+    """Return the facts of the certificate that a server shows, for `_REFUSALS`; None if there is no answer in TLS."""
     from cryptography import x509
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -145,12 +117,12 @@ def read_certificate(host: str, port: int) -> Certificate | None:
         context.wrap_socket(plain, server_hostname=host) as connection,
     ):
         found = x509.load_der_x509_certificate(connection.getpeercert(binary_form=True) or b"")
-        return Certificate(
-            _names(found),
-            found.issuer.rfc4514_string(),
-            found.not_valid_before_utc.timestamp(),
-            found.not_valid_after_utc.timestamp(),
-        )
+        return {
+            "names": ", ".join(_names(found)) or "no name at all",
+            "issuer": found.issuer.rfc4514_string(),
+            "begins": utc_time(found.not_valid_before_utc.timestamp()),
+            "ends": utc_time(found.not_valid_after_utc.timestamp()),
+        }
     return None
 
 
