@@ -30,23 +30,9 @@ _DIGITS = 20
 ARCHIVE_SUFFIXES = (".tar.gz", ".tgz", ".zip")
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_MEMORY = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z]*)\Z")
+_MEMORY = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?:(?P<unit>[kmgtKMGT])(?:[iI]?[bB])?)?")
 #: MiB per unit. A plain number is MiB, as in Hadoop and in the YARN-DTF design; ``m`` and ``g`` are binary as in Java.
-_MIB = {
-    "": 1.0,
-    "m": 1.0,
-    "mb": 1.0,
-    "mib": 1.0,
-    "g": 1024.0,
-    "gb": 1024.0,
-    "gib": 1024.0,
-    "k": 1 / 1024,
-    "kb": 1 / 1024,
-    "kib": 1 / 1024,
-    "t": 1024.0**2,
-    "tb": 1024.0**2,
-    "tib": 1024.0**2,
-}
+_MIB = {"k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0**2}
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
 _FLAGS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
@@ -147,11 +133,10 @@ def parse_memory(value: int | str) -> int:
     SpecInvalid
         The value is not a positive amount in a known unit.
     """
-    match = _MEMORY.match(_text_of_number(value))
-    scale = _MIB.get(match["unit"].lower()) if match else None
-    if match is None or scale is None or isinstance(value, bool):
+    match = _MEMORY.fullmatch(_text_of_number(value))
+    if match is None or isinstance(value, bool):
         raise invalid(ValueFault.NOT_MEMORY, given=value)
-    mebibytes = -int(-float(match["number"]) * scale // 1)
+    mebibytes = -int(-float(match["number"]) * _MIB[(match["unit"] or "m").lower()] // 1)
     if mebibytes < 1:
         raise invalid(ValueFault.TOO_LITTLE_MEMORY, given=value)
     return mebibytes
