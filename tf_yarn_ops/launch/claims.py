@@ -16,6 +16,7 @@ import re
 import socket
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -240,11 +241,9 @@ def watching_caller(staging: StagingDirectory, application: Mapping[str, Any]) -
     folder = f"{staging.cluster.staging}/{CLAIMS_FOLDER}/{tag[1]}"
     for status in staging.filesystem.list(folder):
         if status.owner == staging.cluster.user and not status.name.startswith((".", "run-")):
-            try:
+            with suppress(ValueError, AttributeError):
                 document = json.loads(staging.filesystem.read(f"{folder}/{status.name}") or b"{}")
                 if document.get("id") == application["id"]:
                     key = document.get("key")
                     return None if key is None else str(key)
-            except (ValueError, AttributeError):
-                continue
     return None

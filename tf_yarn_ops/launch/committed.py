@@ -10,7 +10,7 @@ import posixpath
 import secrets
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 
 from ..errors import CommitRefused, SubmissionRejected, TfYarnError
@@ -196,19 +196,17 @@ def _results(plan: CommitPlan, files: FileSystem, user: str) -> Iterator[Success
 
 def _report_of(success: Success) -> JobReport:
     """Return the report of a result; only what names the application is needed."""
-    try:
+    with suppress(ValueError, TypeError, AttributeError, KeyError):
         report = JobReport.from_dict(success.report)
-    except (ValueError, TypeError, AttributeError, KeyError):
-        report = None
-    if report is None or report.reason is not Reason.SUCCEEDED or report.application_id != success.application_id:
-        return JobReport(
-            success.application_id,
-            state="FINISHED",
-            final_status="SUCCEEDED",
-            reason=Reason.SUCCEEDED,
-            message="It has committed its output",
-        )
-    return report
+        if report.reason is Reason.SUCCEEDED and report.application_id == success.application_id:
+            return report
+    return JobReport(
+        success.application_id,
+        state="FINISHED",
+        final_status="SUCCEEDED",
+        reason=Reason.SUCCEEDED,
+        message="It has committed its output",
+    )
 
 
 def prune_outputs(session: Session, unused_days: float) -> list[CachedFile]:

@@ -453,8 +453,11 @@ class Launcher:
         ClusterUnreachable
             YARN does not answer.
         """
-        found = self.session.resourcemanager.find(states=states, user=user or self.cluster.user)
-        found = [item for item in found if str(item.get("applicationType", "")).lower() == "skein"]
+        found = [
+            item
+            for item in self.session.resourcemanager.find(states=states, user=user or self.cluster.user)
+            if str(item.get("applicationType", "")).lower() == "skein"
+        ]
         known = self.session.alerts(found) if alerts else {}
         reports = [replace(read_yarn_report(item), alerts=known.get(str(item["id"]), ())) for item in found]
         return sorted(reports, key=lambda report: report.submitted_at or 0.0, reverse=True)

@@ -201,8 +201,12 @@ def _too_large(wanted: list[tuple[str, Allocation]], totals: list[Allocation], l
     if not totals:
         return [f"the cluster has no running node{labelled or ' without a label'} now, for {', '.join(above)}"]
     others = {name: max(total.others.get(name, 0) for total in totals) for total in totals for name in total.others}
-    largest = Allocation(*(max(getattr(total, field) for total in totals) for field in ("memory", "vcores", "gpus")))
-    largest = replace(largest, others=others)
+    largest = Allocation(
+        max(total.memory for total in totals),
+        max(total.vcores for total in totals),
+        max(total.gpus for total in totals),
+        others,
+    )
     texts = (f"no node{labelled} could hold {name}, which asks for {size}" for name, size in above.items())
     return [f"{'; '.join(texts)}; the largest of {len(totals)} nodes{labelled}: {largest}"]
 

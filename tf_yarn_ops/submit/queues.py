@@ -5,8 +5,6 @@ from typing import Any, NamedTuple
 
 from ..errors import did_you_mean
 
-#: Means every node label in a queue's list of labels.
-_EVERY = "*"
 #: The CapacityScheduler's placement rules, which YARN does not list, may move applications of this queue to another
 #: one (CSMappingPlacementRule).
 MAPPED = ("default", "root.default")
@@ -18,13 +16,13 @@ class Queue(NamedTuple):
     parent: bool  # it has queues below it
     state: str
     creates: bool  # YARN makes a queue below it when an application names one
-    labels: tuple[str, ...] | None  # node labels that it may use; None if YARN does not show them
+    labels: tuple[str, ...] | None  # node labels that it may use, * for all; None if YARN does not show them
     default_label: str  # for applications that name no label
     most: float = 100.0  # per cent of the nodes without a label that it may use
 
     def may_use(self, label: str) -> bool:
         """Return whether its applications may run on nodes of a label."""
-        return self.labels is None or _EVERY in self.labels or label in self.labels
+        return self.labels is None or "*" in self.labels or label in self.labels
 
 
 def read_queues(scheduler: Mapping[str, Any]) -> dict[str, Queue]:

@@ -9,7 +9,6 @@ Hadoop: ``DockerClientConfigHandler``, ``DockerCredentialTokenIdentifier``. Dock
 """
 
 import base64
-import binascii
 import json
 from pathlib import Path
 
@@ -89,7 +88,7 @@ def read_login(file: Path, image: str, application_id: str) -> Token:
 def _is_login(login: str) -> bool:
     try:
         return b":" in base64.b64decode(login, validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         return False
 
 
