@@ -88,8 +88,9 @@ def list_gpus() -> list[str]:
     CUDA C++ Programming Guide, "CUDA Environment Variables": the first name that is none ends the list.
     """
     if (given := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
-        names = (name.strip() for name in given.split(","))
-        return list(itertools.takewhile(lambda name: name and not name.startswith("-"), names))
+        return list(
+            itertools.takewhile(lambda name: name and not name.startswith("-"), map(str.strip, given.split(",")))
+        )
     try:
         shown = subprocess.run(
             ["nvidia-smi", "-L"], capture_output=True, text=True, errors="replace", timeout=60

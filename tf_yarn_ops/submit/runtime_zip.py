@@ -92,10 +92,9 @@ def _byte_code(name: str, path: Path, source: bytes) -> bytes:
         code = compile(source, name, "exec", dont_inherit=True, optimize=0)
     else:
         code = _renamed(SourceFileLoader(name, str(path)).get_code(name), name)
-    flags = 1  # hash-based, not checked: source and byte code travel in one file
     return (
         importlib.util.MAGIC_NUMBER
-        + flags.to_bytes(4, "little")
+        + b"\x01\0\0\0"  # hash-based, not checked: source and byte code travel in one file
         + importlib.util.source_hash(source)
         + marshal.dumps(code, _MARSHAL)
     )

@@ -319,14 +319,14 @@ class SkeinJavaSubmitter:
         environ = {
             name: value
             for name, value in self._environ.items()
-            if name not in OTHER_USERS and not name.startswith("PYTHON")
+            if name not in (*OTHER_USERS, "HADOOP_USER_NAME") and not name.startswith("PYTHON")
         }
-        environ["HADOOP_USER_NAME"] = self._cluster.login
         if self._cluster.security.kerberos:
-            del environ["HADOOP_USER_NAME"]
             tickets = _secret(folder / "tickets", b"")
             self._cluster.site.tickets.copy_to(tickets)
             environ["KRB5CCNAME"] = f"FILE:{tickets}"
+        else:
+            environ["HADOOP_USER_NAME"] = self._cluster.login
         # Skein's channel is on the loopback; gRPC would send it to http_proxy.
         return environ | {"no_grpc_proxy": "127.0.0.1,localhost"}
 

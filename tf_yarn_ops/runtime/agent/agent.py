@@ -226,8 +226,7 @@ class Agent:
             if self.terminated:
                 return self.on_terminated()
             for message in self.contact.receive():
-                handler = self._handlers.get(message["type"])
-                if handler:
+                if handler := self._handlers.get(message["type"]):
                     handler(message)
             self.step()
             if self.contact.silence() and self.exit_code is None:

@@ -70,9 +70,9 @@ class Contact:
                 self._link = connect(self._host, self._ports, self._context)
             except LinkLost as error:
                 self._on_disconnect(error)
-                return
-            self._due = now + 1.0
-            self._register()
+            else:
+                self._due = now + 1.0
+                self._register()
         else:
             self._due = now + min(5.0, (self._patience or 60.0) / 4)
             self.send(self._heartbeat())
