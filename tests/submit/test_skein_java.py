@@ -7,12 +7,13 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from support.fake_yarn import STAMP, FakeYarn, application, serving
+from support.fake_yarn import STAMP, FakeYarn, application, serving, verdict_text
 from support.waiting import until
 from tf_yarn_ops.errors import Cancelled, ClusterUnreachable, KerberosRefused, ResourcesImpossible, SubmissionRejected
 from tf_yarn_ops.hadoop.cluster import SecurityFacts, current_user, discover
@@ -21,6 +22,8 @@ from tf_yarn_ops.job.parts import Deadlines
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.launch.identity import Identity
 from tf_yarn_ops.launch.launcher import Launcher
+from tf_yarn_ops.runtime.common.reasons import Reason
+from tf_yarn_ops.runtime.common.report import JobReport
 from tf_yarn_ops.submit import skein_java as skeinsubmitter
 
 pytestmark = pytest.mark.slow
@@ -330,6 +333,20 @@ def test_a_cancel_ends_the_java_client(place):
     assert [type(error) for error in result] == [Cancelled]
     assert not alive(pid)
     assert place.yarn.apps == {}
+
+
+def test_retry_waits_for_lost_nodes_without_a_file_system(place, monkeypatch):
+    """Claims, and runs to renew, need a file system over HTTP; a submission with Skein has neither."""
+    place.yarn.conf |= {"fs.defaultFS": "s3a://bucket"}
+    monkeypatch.setattr("tf_yarn_ops.launch.identity.NOTICE_SECONDS", 0.0)
+    spec = replace(job(), deadlines=Deadlines(heartbeat=5, stop_grace=1))
+    lost = verdict_text(JobReport(ID, reason=Reason.NODE_LOST, message="x"))
+    fields = {"user": USER, "applicationTags": ",".join(ME.tags), "diagnostics": lost, "finalStatus": "FAILED"}
+    began = time.time()
+    place.yarn.add(application(1, "FINISHED", **fields, finishedTime=int(began * 1000)))
+    later = replace(ME, attempt=ME.attempt + 1)
+    assert place.launcher().ensure(spec, later).application_id == SECOND
+    assert time.time() >= began + 6 - 0.5  # YARN's time comes in whole seconds
 
 
 def test_what_was_submitted_the_moment_before_a_cancel_is_killed(place):

@@ -84,11 +84,12 @@ class _Ensuring:
         self._outgrown: JobReport | None = None  # of this attempt's last application
         self._found: Sequence[Mapping[str, Any]] = ()
         self._logged: set[str] = set()
+        self._has_run = identity.run is not None and submitter.reserves  # claims need a file system over HTTP
         # An identity with a run is Azkaban's, whose generations are its executions.
         self._generation_noun = "generation" if identity.run is None else "execution"
 
     def run(self) -> JobReport:
-        if self._identity.run is not None and self._submitter.reserves:
+        if self._has_run:
             self._claims().start_run()  # the generations that wait for this one see it, before it polls for older ones
         attempts = 0
         while attempts < _MAX_ATTEMPTS:
@@ -149,7 +150,6 @@ class _Ensuring:
 
     def _wait(self, application_id: str) -> None:
         """Wait for the end of an older generation's application; without one, until the next poll."""
-        claims = self._claims()
         if application_id:
             self._log_once(
                 f"waiting for the end of '{application_id}', which an older execution of this training has left"
@@ -159,16 +159,20 @@ class _Ensuring:
                 application_id,
                 poll_interval=_WAIT_INTERVAL,
                 ours=False,
-                on_change=lambda report: claims.renew_run(),
+                on_change=self._renew_run,
             )
             reason = report.reason.value if report.reason else report.state
             self._log_once(f"'{application_id}' has ended: {reason}: {report.message}")
             return
-        claims.renew_run()
+        self._renew_run()
         until = time.monotonic() + _WAIT_INTERVAL
         while time.monotonic() < until:
             self._session.checkpoint()
             time.sleep(0.2)
+
+    def _renew_run(self, *_: JobReport) -> None:
+        if self._has_run:
+            self._claims().renew_run()
 
     def _log_once(self, line: str) -> None:
         if line not in self._logged:
