@@ -9,7 +9,7 @@ import os
 import random
 import re
 import urllib.parse
-from typing import Dict, List, NamedTuple, Optional, Protocol, Set, Union
+from typing import Any, Dict, List, NamedTuple, Optional, Protocol, Set
 
 from ..common.container_http import NO_ANSWER, fetch_answer, query_yarn
 from ..common.contract import AGENT_LINE, AGENT_WARNING, Job
@@ -265,16 +265,15 @@ class SkeinContainers(Containers):
 
     async def list(self) -> List[Container]:
         answer = await self._master.call("getContainers", *((1, state) for state in range(len(_STATES))))
-        return [_read_container(decode_message(found)) for found in answer.get(1, ()) if isinstance(found, bytes)]
+        return [_read_container(decode_message(found)) for found in answer.get(1, ())]
 
     async def explain(self, container: Container) -> ContainerEnd:
         query = _query_yarn if cause_of(container.message) is Reason.NODE_LOST else _query_node
         return await asyncio.get_running_loop().run_in_executor(None, query, self._job, container)
 
     async def replace(self, container: Container) -> None:
-        _, _, instance = container.id.rpartition("_")
         try:
-            await self._master.call("killContainer", (1, container.service), (2, int(instance)))
+            await self._master.call("killContainer", (1, container.service), (2, int(container.id.rpartition("_")[2])))
         except SkeinFailed as error:  # it may have ended just now; request the other one anyway
             logger.warning("Could not kill %s: %s", container.id, error)
         await self._master.call("addContainer", (1, container.service))
@@ -291,8 +290,7 @@ class SkeinContainers(Containers):
     async def add_page(self, route: str, target: str, link: str) -> str:
         await self._master.call("AddProxy", (1, route), (2, link), (3, target))
         info = await self._master.call("UiInfo")
-        addresses, prefix = info[1], _text(info, 2)
-        return f"{_text({1: [random.choice(addresses)]}, 1).rstrip('/')}{prefix}/{route}/"
+        return f"{random.choice(info[1]).decode().rstrip('/')}{_text(info, 2)}/{route}/"
 
     async def shutdown(self, succeeded: bool, diagnostics: str) -> None:
         await self._master.call("shutdown", (1, _SUCCEEDED if succeeded else _FAILED), (2, diagnostics))
@@ -350,7 +348,7 @@ def last_line_of(text: str) -> str:
     return next(filter(None, (line.strip() for line in reversed(text.splitlines()))), "")
 
 
-def _read_container(fields: Dict[int, List[Union[int, bytes]]]) -> Container:
+def _read_container(fields: Dict[int, List[Any]]) -> Container:
     """Return a ``Container`` of skein.proto."""
     service, started = _text(fields, 1), _number(fields, 6)
     return Container(
@@ -364,11 +362,9 @@ def _read_container(fields: Dict[int, List[Union[int, bytes]]]) -> Container:
     )
 
 
-def _text(fields: Dict[int, List[Union[int, bytes]]], number: int) -> str:
-    value = fields.get(number, [b""])[-1]
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
+def _text(fields: Dict[int, List[Any]], number: int) -> str:
+    return str(fields.get(number, [b""])[-1], "utf-8", "replace")
 
 
-def _number(fields: Dict[int, List[Union[int, bytes]]], number: int) -> int:
-    value = fields.get(number, [0])[-1]
-    return value if isinstance(value, int) else 0
+def _number(fields: Dict[int, List[Any]], number: int) -> int:
+    return int(fields.get(number, [0])[-1])

@@ -13,7 +13,7 @@ import asyncio
 import io
 import ssl
 import struct
-from typing import Dict, Iterable, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 from urllib.parse import unquote
 
 #: Types of frames, their flags, and our settings: HEADER_TABLE_SIZE 0, ENABLE_PUSH 0, INITIAL_WINDOW_SIZE 2^31 - 1.
@@ -57,9 +57,9 @@ def encode_message(fields: Iterable[Tuple[int, FieldValue]]) -> bytes:
     return b"".join(parts)
 
 
-def decode_message(message: bytes) -> Dict[int, List[Union[int, bytes]]]:
-    """Return the values of each field of a protobuf message; Skein's answers have none of a fixed width."""
-    fields: Dict[int, List[Union[int, bytes]]] = {}
+def decode_message(message: bytes) -> Dict[int, List[Any]]:
+    """Return the values of each field, int or bytes, of a protobuf message; Skein's have none of a fixed width."""
+    fields: Dict[int, List[Any]] = {}
     stream = io.BytesIO(message)
     while stream.tell() < len(message):
         key, number = _read_varint(stream), _read_varint(stream)
@@ -163,7 +163,7 @@ class Channel:
         self._turn = asyncio.Lock()
         self._connection: Optional[_Connection] = None
 
-    async def call(self, method: str, *fields: Tuple[int, FieldValue]) -> Dict[int, List[Union[int, bytes]]]:
+    async def call(self, method: str, *fields: Tuple[int, FieldValue]) -> Dict[int, List[Any]]:
         """Call a method with the fields of its request; return those of the answer.
 
         Raises
