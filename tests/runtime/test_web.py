@@ -165,3 +165,27 @@ def test_end_of_the_coordinator_drops_a_held_request_silently(caplog):
 
     asyncio.run(asyncio.wait_for(ask(), 30))
     assert caplog.text == ""
+
+
+def test_connection_above_the_limit_takes_the_place_of_one_without_request(monkeypatch):
+    """The one that waits longest for its request; where all have theirs, the new one ends."""
+    monkeypatch.setattr(web, "MAX_CONNECTIONS", 2)
+
+    async def play():
+        served = []
+
+        async def answer(head, _reader, _writer):
+            served.append(head)
+            await asyncio.sleep(60)
+
+        listener, port = await web.LoopbackServer(Viewers(wire.job(), ID), answer).start()
+        async with listener:
+            ends = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+            dropped = await asyncio.wait_for(ends[0][0].read(), 60)
+            for number, (_, writer) in enumerate(ends[1:], 1):
+                writer.write(b"GET / HTTP/1.1\r\n\r\n")
+                await until_async(lambda number=number: len(served) == number)
+            late, _ = await asyncio.open_connection("127.0.0.1", port)
+            return dropped, await asyncio.wait_for(late.read(), 60), len(served)
+
+    assert asyncio.run(play()) == (b"", b"", 2)

@@ -12,13 +12,12 @@ application ends.
 """
 
 import asyncio
-import contextlib
 import functools
 import gzip
 import json
 import re
 import time
-from typing import Any, AsyncIterator, Awaitable, Callable, Dict, Mapping, Optional, Set, Tuple, TypeVar, cast
+from typing import Any, Awaitable, Callable, Dict, Mapping, Optional, Set, Tuple, TypeVar, cast
 from urllib.parse import parse_qs, urlsplit
 
 from ..common.contract import DOCUMENT_TYPE
@@ -85,46 +84,35 @@ class LoopbackServer:
         return server, server.sockets[0].getsockname()[1]
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection, with one request."""
-        try:
-            async with self._read_head(reader, writer) as head:
-                why_not = await self._viewers.why_not(head)
-                if why_not is not None:
-                    _write(writer, head, compose("403 Forbidden", TEXT, why_not.encode(), *self._headers))
-                else:
-                    await self._answer(head, reader, writer)
-                await asyncio.wait_for(_flush(writer), SENDING_SECONDS)
-        except (OSError, EOFError, ValueError, asyncio.TimeoutError, asyncio.LimitOverrunError):
-            writer.transport.abort()
-        except asyncio.CancelledError:
-            pass  # the coordinator ends; before 3.12 asyncio would log an error
-        finally:
-            writer.close()
+        """Serve one connection, with one request.
 
-    @contextlib.asynccontextmanager
-    async def _read_head(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> AsyncIterator[bytes]:
-        """Yield request line and headers. Above the limit the connection ends that waits longest for its request.
-
-        Raises
-        ------
-        OSError, asyncio.TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError
-            There is no whole head in time, or all connections have requests.
+        Above the limit the connection ends that waits longest for its request; this one if all others have theirs.
         """
         if self._open >= MAX_CONNECTIONS:
-            oldest = next(iter(self._waiting), None)
-            if oldest is None:
-                raise ConnectionRefusedError(f"{self._open} connections are open")
-            del self._waiting[oldest]
+            oldest = next(iter(self._waiting), writer)
+            self._waiting.pop(oldest, None)
             oldest.transport.abort()
+            if oldest is writer:
+                return
         self._open += 1
         self._waiting[writer] = None
         try:
             head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), REQUEST_SECONDS)
             self._waiting.pop(writer, None)
-            yield head
+            why_not = await self._viewers.why_not(head)
+            if why_not is not None:
+                _write(writer, head, compose("403 Forbidden", TEXT, why_not.encode(), *self._headers))
+            else:
+                await self._answer(head, reader, writer)
+            await asyncio.wait_for(_flush(writer), SENDING_SECONDS)
+        except (OSError, EOFError, ValueError, asyncio.TimeoutError, asyncio.LimitOverrunError):
+            writer.transport.abort()
+        except asyncio.CancelledError:
+            pass  # the coordinator ends; before 3.12 asyncio would log an error
         finally:
             self._waiting.pop(writer, None)
             self._open -= 1
+            writer.close()
 
 
 class Website:
