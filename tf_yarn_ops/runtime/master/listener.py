@@ -164,11 +164,9 @@ class Server:
             finally:
                 self._waiting.pop(task, None)
             agent = await self._on_connect(connection, first)
-            while agent is not None:
-                line = await reader.readline()
-                if not line:
-                    break
-                self._on_message(agent, connection, decode(line))
+            if agent is not None:
+                async for line in reader:
+                    self._on_message(agent, connection, decode(line))
         except (OSError, ProtocolError, ValueError, asyncio.TimeoutError, EOFError) as error:
             logger.info("A connection ended: %s: %s", type(error).__name__, error)
         except Exception as error:  # a fault of the coordinator has to end the job
