@@ -124,31 +124,28 @@ class Snapshots:
 
 def begin_record(
     job: Job, application_id: str, status: Mapping[str, Any], snapshots: Snapshots
-) -> "asyncio.Future[Optional[str]]":
-    """Begin to write the record of an ended job, which replaces the snapshots; return the future of `keep`."""
+) -> "asyncio.Future[None]":
+    """Begin to write the record of an ended job, which replaces the snapshots; return the future of its end."""
 
-    def write() -> Optional[str]:
-        path = keep(job, application_id, status)
-        if path is not None:
+    def write() -> None:
+        if keep(job, application_id, status) is not None:
             snapshots.remove()
-        return path
 
     return _in_thread(write)
 
 
-def _in_thread(function: Callable[..., Optional[str]], *arguments: Any) -> "asyncio.Future[Optional[str]]":
+def _in_thread(function: Callable[..., None], *arguments: Any) -> "asyncio.Future[None]":
     """Call a function in a thread that ends with the process; its fault is logged, and costs the job nothing."""
     loop = asyncio.get_running_loop()
-    done: "asyncio.Future[Optional[str]]" = loop.create_future()
+    done: "asyncio.Future[None]" = loop.create_future()
 
     def run() -> None:
-        result = None
         try:
-            result = function(*arguments)
+            function(*arguments)
         except Exception:
             logger.exception("The history was not written")
         with contextlib.suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(lambda: None if done.done() else done.set_result(result))
+            loop.call_soon_threadsafe(lambda: None if done.done() else done.set_result(None))
 
     threading.Thread(target=run, name="history", daemon=True).start()
     return done
