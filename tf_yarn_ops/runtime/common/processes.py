@@ -47,16 +47,11 @@ def find_program(name: str) -> Optional[str]:
 def descendants() -> Dict[int, int]:
     """Return the living descendants of this process, read from /proc: pid to parent pid, parents before children."""
     children: Dict[int, List[int]] = {}
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            with open("/proc/%s/stat" % entry, "rb") as stat:
-                state, parent = stat.read().rpartition(b")")[2].split()[:2]
-        except (OSError, ValueError):
-            continue
-        if state not in (b"Z", b"X"):
-            children.setdefault(int(parent), []).append(int(entry))
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError, ValueError), open("/proc/%s/stat" % entry, "rb") as stat:
+            state, parent = stat.read().rpartition(b")")[2].split()[:2]
+            if state not in (b"Z", b"X"):
+                children.setdefault(int(parent), []).append(int(entry))
     found: Dict[int, int] = {}
     parents = [os.getpid()]
     for pid in parents:  # grows while it is read
