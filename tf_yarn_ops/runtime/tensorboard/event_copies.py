@@ -89,10 +89,6 @@ class EventCopies:
         del self._copied[name]
         os.unlink(os.path.join(self._folder, name))
 
-    def delete(self) -> None:
-        """Delete the copy."""
-        shutil.rmtree(self._folder, ignore_errors=True)
-
 
 def _may_grow_unseen(entry: FileStatus, copied: int) -> bool:
     """Return whether the file may have more bytes than the NameNode knows, after ``copied`` bytes of it."""
