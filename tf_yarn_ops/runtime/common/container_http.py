@@ -70,10 +70,10 @@ def query_yarn(resourcemanagers: Sequence[str], path: str, key: str, authorities
             found = answer.document().get(key)
         except (*NO_ANSWER, AttributeError):
             _silent.add(base)
-            continue
-        _silent.discard(base)
-        if isinstance(found, dict):
-            return found
+        else:
+            _silent.discard(base)
+            if isinstance(found, dict):
+                return found
     return {}
 
 

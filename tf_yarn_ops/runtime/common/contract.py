@@ -303,11 +303,6 @@ class Job(NamedTuple):
         """The secret values of all tasks, as `masking.secrets_of` finds them."""
         return secrets_of([plan._asdict() for plan in self.types.values()])
 
-    def path_of(self, task_type: str) -> Sequence[str]:
-        """Return the folders that come first on PATH of a type's tasks."""
-        plan = self.types.get(task_type)
-        return plan.placed["path"] if plan and plan.placed else self.path
-
     def image_of(self, task_type: str) -> Optional[str]:
         """Return the Docker image of a type's tasks."""
         plan = self.types.get(task_type)
@@ -463,7 +458,8 @@ def task_environment(
     if plan:
         env.update(PYTHON_OUTPUT)
         env.update(plan.env)
-    path = [os.path.join(folder, entry) for entry in job.path_of(task.type)]
+    first = plan.placed["path"] if plan and plan.placed else job.path
+    path = [os.path.join(folder, entry) for entry in first]
     env["PATH"] = ":".join([*path, env.get("PATH") or "/usr/local/bin:/usr/bin:/bin"])
     # YARN links files from its cache, and Python looks for modules next to the target of a link: name the folder.
     env["PYTHONPATH"] = ":".join(filter(None, [os.path.join(folder, PROGRAM_PATH), folder, env.get("PYTHONPATH")]))

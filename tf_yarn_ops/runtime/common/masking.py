@@ -43,9 +43,9 @@ _HEADER = re.compile(
     r"|\b(?:cookie|cookie2):[ \t]*(?P<cookie>[^\s\"'\\][^\"'\\\r\n]*)"
     r"|\b(?:bearer|basic)[ \t]+(?P<scheme>(?=[\w.~+/-]*[\d=])[\w.~+/-]{8,}=*)"
 )
-#: The beginning of the credentials of a URL, scheme://user:, and what may be its rest; a token in place of a user.
+#: The beginning of the credentials of a URL, scheme://user:, and what ends it; a token in place of a user.
 _URL = re.compile(r"://(?P<user>[^/\s:@\"'<>]{0,200})(?P<mark>[:@])")
-_REST = re.compile(r"[^\s\"'<>\\]{0,1000}")
+_END_OF_URL = re.compile(r"[\s\"'<>\\]")
 _PORT = re.compile(r"\d{0,5}(?:[/?#,]|\Z)")
 #: Credentials with a colon or in a place of their own: curl -u name:x, sshpass -p x, jdbc:oracle:thin:name/x@host.
 _PAIR = re.compile(
@@ -198,8 +198,7 @@ def _find_in_urls(text: str) -> Iterator[_Span]:
                 yield match.span("user")
             continue
         start = match.end()
-        rest = _REST.match(text, start)
-        found = rest[0] if rest else ""
+        found = _END_OF_URL.split(text[start : start + 1000], maxsplit=1)[0]
         authority = re.split(r"[/?#]", found, maxsplit=1)[0]
         if "@" in authority:
             yield start, start + authority.rindex("@")

@@ -509,11 +509,10 @@ def parse_diagnostics(text: str, application_id: str, tags: Iterable[str] = ()) 
             report = JobReport.from_dict(document)
         except (ValueError, TypeError, AttributeError, RecursionError):
             continue
-        if report.application_id != application_id:
-            continue
-        if verdict_tag(str(document.get(_SECRET))) in known:
-            return report, True
-        first = first or report
+        if report.application_id == application_id:
+            if verdict_tag(str(document.get(_SECRET))) in known:
+                return report, True
+            first = first or report
     return first, False
 
 

@@ -270,9 +270,7 @@ def number_text(value: Any) -> str:
     """Return a number for people: at most four digits behind leading zeros, whole numbers as they are."""
     if not isinstance(value, (int, float)) or not math.isfinite(value):
         return str(value)
-    if value == int(value) and abs(value) < 1e15:
-        return str(int(value))
-    return f"{value:.4g}"
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.4g}"
 
 
 def draw_meter(now: Optional[float], peak: Optional[float], given: Optional[float], form: str) -> str:

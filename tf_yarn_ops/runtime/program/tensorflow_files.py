@@ -170,10 +170,9 @@ class _Bridge:
         self.files[opened[0].number] = file
 
     def init(self, _: int) -> None:
-        """Do nothing: the client is made at the first path."""
+        """Do nothing: the client is made at the first path, and goes with the program."""
 
-    def cleanup(self, _: int) -> None:
-        """Do nothing, when TensorFlow is unloaded."""
+    cleanup = init
 
     def new_random_access_file(self, _: int, path: bytes, opened: Any) -> None:
         self._open(opened, HdfsReader(*_place(path)))

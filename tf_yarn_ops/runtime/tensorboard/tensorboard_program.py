@@ -6,8 +6,6 @@ import time
 
 #: Seconds between two looks whether TensorBoard listens.
 POLL_SECONDS = 0.2
-#: A font's absolute path in TensorBoard's page, which leaves the folder of a proxy; and the same font's own.
-_ABSOLUTE, _RELATIVE = b"url(/font-roboto/", b"url(font-roboto/"
 
 
 def until_it_listens(board: "subprocess.Popen[bytes]", port: int) -> bool:
@@ -22,5 +20,5 @@ def until_it_listens(board: "subprocess.Popen[bytes]", port: int) -> bool:
 
 
 def with_relative_fonts(page: bytes) -> bytes:
-    """Return TensorBoard's page with fonts that a proxy finds."""
-    return page.replace(_ABSOLUTE, _RELATIVE)
+    """Return TensorBoard's page with relative paths of its fonts: an absolute one leaves the folder of a proxy."""
+    return page.replace(b"url(/font-roboto/", b"url(font-roboto/")
