@@ -97,9 +97,9 @@ class UnreachableDatanodes:
                 tried.add(netloc)
                 if last_chance:
                     break
-                continue
-            self._known.pop(netloc, None)
-            return result
+            else:
+                self._known.pop(netloc, None)
+                return result
         raise failed or AssertionError("a NameNode was asked, and nothing was transferred")
 
 
