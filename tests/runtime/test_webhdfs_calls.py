@@ -13,7 +13,7 @@ from support.waiting import PATIENCE
 from tf_yarn_ops.runtime.common import container_http
 from tf_yarn_ops.runtime.common import webhdfs_calls as calls
 from tf_yarn_ops.runtime.common.file_storage import StorageRefused
-from tf_yarn_ops.runtime.common.hdfs import Hdfs
+from tf_yarn_ops.runtime.common.hdfs import Hdfs, error_of
 
 STATUS = {
     "pathSuffix": "x",
@@ -96,7 +96,7 @@ def test_place_of_a_request(operation, path, parameters, place):
     ],
 )
 def test_error_by_name_of_hadoops_exception(exception, error):
-    found = calls.Answer(403, remote(exception, "a\n b")).error("writing /x", StorageRefused)
+    found = error_of(calls.Answer(403, remote(exception, "a\n b")), "writing /x")
     assert type(found) is error and str(found) == f"writing /x: {exception}: a b"
 
 

@@ -33,6 +33,7 @@ from .webhdfs_calls import (
     CONTENT,
     CONTENT_HEADERS,
     LATER,
+    MISSING,
     OPERATIONS,
     PROBE,
     Answer,
@@ -50,6 +51,18 @@ HDFS_SECONDS = 30.0
 _PAUSE = 1.0
 #: A NameNode may want the last header of each request that writes.
 _HEADERS = {**CONTENT_HEADERS, "X-XSRF-HEADER": "ytf"}
+#: Python's errors for Hadoop's exceptions.
+_ERRORS: Mapping[str, Callable[[str], OSError]] = {
+    "FileAlreadyExistsException": FileExistsError,
+    **dict.fromkeys(MISSING, FileNotFoundError),
+    **dict.fromkeys(("ParentNotDirectoryException", "PathIsNotDirectoryException"), NotADirectoryError),
+    "PathIsNotEmptyDirectoryException": functools.partial(OSError, errno.ENOTEMPTY),
+    "AccessControlException": PermissionError,
+    **dict.fromkeys(
+        ("DSQuotaExceededException", "NSQuotaExceededException", "QuotaByStorageTypeExceededException"),
+        functools.partial(OSError, errno.EDQUOT),
+    ),
+}
 
 
 class Hdfs(WebHdfsCalls):
@@ -121,7 +134,7 @@ class Hdfs(WebHdfsCalls):
         answer = self._open(ContentStep("OPEN", path), {"offset": offset, "length": length}, begin)
         if answer.status != 200:
             with answer:
-                raise _error_of(Answer(answer.status, read_whole(answer)), describe_call("OPEN", path))
+                raise error_of(Answer(answer.status, read_whole(answer)), describe_call("OPEN", path))
         return answer
 
     def leave_out(self, lost: Union[http.client.HTTPResponse, "Upload"]) -> None:
@@ -230,7 +243,7 @@ class Hdfs(WebHdfsCalls):
                         self._logins.sort(key=lambda known: known != login)
                         return answer
                     name, _ = answer.exception()
-                    fault = _error_of(answer, "%s: %s" % (what, url))
+                    fault = error_of(answer, "%s: %s" % (what, url))
                     later = later or name in LATER
                     if name == "InvalidToken" and "expired" in str(fault):
                         expired = fault
@@ -283,7 +296,7 @@ class Hdfs(WebHdfsCalls):
             return answer
         if is_tolerated(answer.exception()[0], step.tolerated):
             return None
-        raise _error_of(answer, describe_call(step.operation, step.path))
+        raise error_of(answer, describe_call(step.operation, step.path))
 
     def _connected(
         self,
@@ -352,7 +365,7 @@ class Upload:
         with closing(self._connection), self._connection.getresponse() as answer:
             if answer.status < 300:
                 return None
-            return _error_of(Answer(answer.status, read_whole(answer)), self._what)
+            return error_of(Answer(answer.status, read_whole(answer)), self._what)
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
@@ -382,7 +395,12 @@ def open_job_files(job: Job, url: str) -> JobFiles:
     return Hdfs(namenodes, job.user, os.environ, job.authorities) if namenodes else LocalFolder("/")
 
 
-def _error_of(answer: Answer, what: str) -> OSError:
-    """Return the error for a refusal; another call may find a DataNode where this one found none."""
-    error = answer.error(what, StorageRefused)
-    return StorageAway(str(error)) if NO_DATANODE.search(str(error)) else error
+def error_of(answer: Answer, what: str) -> OSError:
+    """Return the error for a refusal of what was requested, such as FileNotFoundError.
+
+    Another call may find a DataNode where this one found none.
+    """
+    name, message = answer.exception()
+    why = "%s: %s" % (name, " ".join(message.split())[:300]) if name else "HTTP status %d" % answer.status
+    error = StorageAway if NO_DATANODE.search(why) else _ERRORS.get(name, StorageRefused)
+    return error("%s: %s" % (what, why))

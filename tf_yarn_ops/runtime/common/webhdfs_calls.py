@@ -10,7 +10,6 @@ written.
 """
 
 import abc
-import errno
 import functools
 import posixpath
 import re
@@ -50,17 +49,6 @@ TAKEN = ("FileAlreadyExistsException", "AlreadyBeingCreatedException", "Recovery
 LATER = ("StandbyException", "RetriableException", "SafeModeException")
 #: Tolerates whatever Hadoop names.
 ANY = ("*",)
-_ERRORS: Mapping[str, Callable[[str], OSError]] = {
-    "FileAlreadyExistsException": FileExistsError,
-    **dict.fromkeys(MISSING, FileNotFoundError),
-    **dict.fromkeys(("ParentNotDirectoryException", "PathIsNotDirectoryException"), NotADirectoryError),
-    "PathIsNotEmptyDirectoryException": functools.partial(OSError, errno.ENOTEMPTY),
-    "AccessControlException": PermissionError,
-    **dict.fromkeys(
-        ("DSQuotaExceededException", "NSQuotaExceededException", "QuotaByStorageTypeExceededException"),
-        functools.partial(OSError, errno.EDQUOT),
-    ),
-}
 _OFFSET = re.compile(r"(?<=[?&]offset=)\d+")
 #: What an answer may be that is not WebHDFS's.
 _UNEXPECTED = (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError)
@@ -134,19 +122,6 @@ class Answer(NamedTuple):
             return str(found.get("exception") or ""), str(found.get("message") or "")
         except _UNEXPECTED:
             return "", ""
-
-    def error(self, what: str, other: Type[OSError]) -> OSError:
-        """Return the error for a refusal, such as FileNotFoundError; `what` was requested.
-
-        Parameters
-        ----------
-        what : str
-        other : type of OSError
-            For what has no error of its own in Python.
-        """
-        name, message = self.exception()
-        why = "%s: %s" % (name, " ".join(message.split())[:300]) if name else "HTTP status %d" % self.status
-        return _ERRORS.get(name, other)("%s: %s" % (what, why))
 
 
 class ContentStep(NamedTuple):
