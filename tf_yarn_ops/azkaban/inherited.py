@@ -18,19 +18,10 @@ DROPPED = frozenset({"HADOOP_USER_NAME", "HADOOP_PROXY_USER", "HADOOP_TOKEN_FILE
 _PREFIXES = ("env.", "ENV.")
 
 
-def plugin_variables(folder: Path | None) -> dict[str, str]:
-    """Return the variables that the administrator gives in the plugin's folder and in the folder of all plugins."""
-    files = (folder.parent / "common.properties", folder / "plugin.properties") if folder else ()
-    return {
-        name: value
-        for file in files
-        if file.is_file()
-        for _, name, value in _variables(parse_properties(file.read_bytes()))
-    }
-
-
-def allowed(environ: Mapping[str, str], properties: Mapping[str, str], of_plugin: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of the launcher.
+def launcher_environment(
+    environ: Mapping[str, str], properties: Mapping[str, str], plugin: Path | None, of_site: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
+    """Return the environment of the launcher, and the keys of the variables that the job sets in vain.
 
     Parameters
     ----------
@@ -38,22 +29,28 @@ def allowed(environ: Mapping[str, str], properties: Mapping[str, str], of_plugin
         The environment of the process.
     properties : mapping of str to str
         The properties of the job, those of the plugin included.
-    of_plugin : mapping of str to str
-        As returned by `plugin_variables`.
+    plugin : Path or None
+        The plugin's folder. The administrator gives variables in its files and in the folder of all plugins.
+    of_site : mapping of str to str
+        The variables of the site's limits, which win.
     """
+    files = (plugin.parent / "common.properties", plugin / "plugin.properties") if plugin else ()
+    of_plugin = {
+        name: value
+        for file in files
+        if file.is_file()
+        for _, name, value in _variables(parse_properties(file.read_bytes()))
+    }
     of_job = {name for _, name, _ in _variables(properties)} - AZKABANS
     kept = {name: value for name, value in environ.items() if name not in of_job}
     replaced = {name: value for name, value in _executors().items() if name in of_job}
-    return {name: value for name, value in {**kept, **replaced, **of_plugin}.items() if name not in DROPPED}
-
-
-def ignored(properties: Mapping[str, str], of_plugin: Mapping[str, str]) -> list[str]:
-    """Return the keys of the variables that a job sets in vain."""
-    return sorted(
+    allowed = {name: value for name, value in {**kept, **replaced, **of_plugin}.items() if name not in DROPPED}
+    ignored = sorted(
         key
         for key, name, value in _variables(properties)
         if of_plugin.get(name) != value and name not in AZKABANS | DROPPED
     )
+    return {**allowed, **of_site}, ignored
 
 
 def replace_own(environ: Mapping[str, str]) -> None:

@@ -29,7 +29,7 @@ from ..submit.preflight import check_environment, with_absolute_sources
 from ..terminal.signals import Interruption
 from ..validation import check_faults, noting
 from .console import Console, tame
-from .inherited import allowed, ignored, plugin_variables, replace_own
+from .inherited import launcher_environment, replace_own
 from .job import read_azkaban_job
 from .job_execution import JobExecution, project_folder, with_tags
 from .limited_ending import LimitedEnding
@@ -115,11 +115,10 @@ class JobRun:
         properties = read_job_properties(self._environ)
         execution = JobExecution.read(properties)
         limits = read_limits(self._limits_file)
-        of_plugin = plugin_variables(self._plugin)
-        self._environ = {**allowed(self._environ, properties, of_plugin), **limits.environ}
+        self._environ, ignored = launcher_environment(self._environ, properties, self._plugin, limits.environ)
         replace_own(self._environ)
-        if keys := ignored(properties, of_plugin):
-            self._echo(_IGNORED.format(", ".join(keys)))
+        if ignored:
+            self._echo(_IGNORED.format(", ".join(ignored)))
         folder = project_folder(properties, execution)
         job, request = self._read_job(properties, execution, limits, folder)
         if request.dry_run:

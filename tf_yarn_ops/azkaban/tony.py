@@ -269,15 +269,15 @@ def _roles(given: Mapping[str, str], found: Translated) -> None:
         for name in given
         if (match := _ROLE_KEY.match(name)) and match["field"] == "instances" and match["role"] not in _NO_ROLES
     }
-    others = {name.split(".")[1] for name in given if _OWN_ROLE.match(name)}
-    others |= set(parse_cluster_requirement(given.get("tf.cluster_requirement", ""), []))
+    ours = [name.split(".")[1] for name in given if _OWN_ROLE.match(name)]
+    known = {*roles, *ours, *parse_cluster_requirement(given.get("tf.cluster_requirement", ""), [])}
     for role, name in roles.items():
         found.weak.append((f"tf.{role}.memory", Property(DEFAULT_MEMORY, name)))
         if canonical_type(role) == "chief" and given[name].strip() != "0":
             found.weak.append(("tf.success", Property("chief", name)))
     for name, fields in ROLE_LISTS.items():
         for role in (part.strip() for part in given.get(name, "").split(",")):
-            if role in roles or role in others:
+            if role in known:
                 for field_name, text in fields:
                     found.add(f"tf.{role}.{field_name}", text, name)
             elif role not in ("", "tensorboard") and "tf.spec" in given:
