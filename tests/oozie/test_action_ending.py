@@ -7,6 +7,7 @@ import pytest
 
 from support.fake_yarn import FakeYarn, application, serving
 from tf_yarn_ops.hadoop.cluster import discover
+from tf_yarn_ops.launch.run import EngineRun
 from tf_yarn_ops.oozie import action_ending as ending
 from tf_yarn_ops.oozie.launched import Launched
 
@@ -44,10 +45,9 @@ def signalled(monkeypatch):
 
         yarn.faults.append(fault)
         read, write = os.pipe()
-        actions = ending.ActionEnding(
-            discover(yarn.url, environ={"HADOOP_USER_NAME": "ann"}), launched(), causes.append
-        )
-        actions.follow(trained)
+        run = EngineRun(print, print, application_ids=[trained])
+        cluster = discover(yarn.url, environ={"HADOOP_USER_NAME": "ann"})
+        actions = ending.ActionEnding(cluster, launched(), run, causes.append)
         thread = actions.watch(read)
         os.write(write, bytes([signal.SIGTERM]))
         thread.join(30)

@@ -57,7 +57,6 @@ class ActionRun:
         self._interruption = interruption
         self._run = EngineRun(echo_with_time, self._notify)
         self._cluster: Cluster | None = None
-        self._ending: ActionEnding | None = None
 
     def __call__(self) -> tuple[JobReport, str | None]:
         """Train, or go on with the training; return its report, and the path of the report in the file system."""
@@ -77,8 +76,7 @@ class ActionRun:
             self._environ.setdefault("HADOOP_USER_NAME", values["user"])
         self._cluster = discover(environ=self._environ, user=job.user, tokens=ContainerTokens.read(self._environ))
         launcher = Launcher(self._cluster, environ=self._environ, holder="an action of Oozie")
-        self._ending = ActionEnding(self._cluster, launched, launcher.cancel)
-        self._ending.watch(self._interruption.wakeup())
+        ActionEnding(self._cluster, launched, self._run, launcher.cancel).watch(self._interruption.wakeup())
         with self._interruption.on_signal(lambda: None):  # `ActionEnding` reacts, in its thread
             listed = launcher.session.resourcemanager.find(tags=[launched.request_tag], user=launcher.cluster.user)
             job = replace(job, tags=tuple(dict.fromkeys([*job.tags, *launched.tags])))
@@ -93,8 +91,6 @@ class ActionRun:
         return with_absolute_sources(job)
 
     def _notify(self, application_id: str) -> None:
-        assert self._ending is not None
-        self._ending.follow(application_id)
         echo_with_time(f"training in {application_id}")
 
     def _store(self, report: JobReport) -> str | None:

@@ -20,6 +20,7 @@ from ..follow.kill import kill_application
 from ..follow.session import Session
 from ..hadoop.cluster import Cluster
 from ..hadoop.resourcemanager import ENDED
+from ..launch.run import EngineRun
 from ..terminal.signals import await_signal
 from .launched import Launched
 
@@ -40,28 +41,29 @@ class ActionEnding:
     cluster : Cluster
     launched : Launched
         This start of the action.
+    run : EngineRun
+        Knows the application to kill.
     cancel : callable
         Called with a sentence when the training has to end; safe in any thread.
     """
 
-    def __init__(self, cluster: Cluster, launched: Launched, cancel: Callable[[str], None]):
+    def __init__(self, cluster: Cluster, launched: Launched, run: EngineRun, cancel: Callable[[str], None]):
         self._session = Session.with_short_timeout(cluster, _HASTE, _HASTE)
         self._launched = launched
+        self._run = run
         self._cancel = cancel
         self._parent = os.getppid()
-        self._application_id = ""
 
     def watch(self, signals: int) -> threading.Thread:
-        """Return a thread that waits for a signal; ``signals`` is the file descriptor of `Interruption.wakeup`."""
+        """Open the connection to the ResourceManager; return a thread that waits for a signal.
+
+        ``signals`` is the file descriptor of `Interruption.wakeup`.
+        """
+        with suppress(TfYarnError):
+            self._session.resourcemanager.get(self._launched.launcher_id)
         thread = threading.Thread(target=self._watch, args=(signals,), daemon=True, name="ending")
         thread.start()
         return thread
-
-    def follow(self, application_id: str) -> None:
-        """Name the application to kill, and open the connection to the ResourceManager."""
-        self._application_id = application_id
-        with suppress(TfYarnError):  # an id that is only reserved is unknown; the connection is open
-            self._session.resourcemanager.get(application_id)
 
     def _watch(self, signals: int) -> None:
         await_signal(signals)
@@ -70,7 +72,7 @@ class ActionEnding:
             logger.warning("YARN ends this attempt of the launcher only; the training goes on for the next one")
             return
         self._cancel(WHY)
-        last, number = self._application_id, self._launched.number
+        last, number = self._run.application_id, self._launched.number
         try:
             if last:
                 kill_application(self._session, last, WHY, timeout=None, look_first=False, attempt=number)
