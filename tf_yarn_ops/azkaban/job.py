@@ -37,7 +37,7 @@ def read_azkaban_job(
     properties: Mapping[str, str],
     folder: Path,
     defaults: Mapping[str, str] = MappingProxyType({}),
-    complete: Callable[[JobSpec, AzkabanRequest], JobSpec] = lambda job, request: job,
+    complete: Callable[[JobSpec, AzkabanRequest, list[Fault]], JobSpec] = lambda job, request, faults: job,
     root: Path | None = None,
 ) -> tuple[JobSpec, AzkabanRequest]:
     """Return the job that a ``.job`` asks for, and the request from which it was built.
@@ -52,8 +52,8 @@ def read_azkaban_job(
     defaults : mapping of str to str, optional
         The site's values for ``tf.*`` keys that neither the job nor TonY's keys give.
     complete : callable, optional
-        Returns the job as it will be submitted, or raises SpecInvalid. If the request has faults, `complete` gets the
-        job without the faulty options, if there is one, and `AzkabanRequest.faults` is not empty.
+        Returns the job as it will be submitted, and adds its faults to the list. If the request has faults, `complete`
+        gets the job without the faulty options, if there is one, and `AzkabanRequest.faults` is not empty.
     root : Path, optional
         The folder outside which the job may name no file of this machine. Default: no limit.
 
@@ -76,10 +76,9 @@ def read_azkaban_job(
     if not request.says("name") and (name := ".".join(filter(None, map(properties.get, _NAMES)))):
         request.give("name", name, "tf.name")
     if (job := _build(request)) is not None:
-        try:
-            job = complete(job, request)
-        except SpecInvalid as error:
-            request.faults += map(request.with_job_keys, error.faults)
+        faults: list[Fault] = []
+        job = complete(job, request, faults)
+        request.faults += map(request.with_job_keys, faults)
     if job is None or request.faults:
         raise SpecInvalid(dict.fromkeys(request.faults))
     return job, request

@@ -20,7 +20,9 @@ from .request import AzkabanJobFault, AzkabanRequest
 logger = logging.getLogger(__name__)
 
 _FILE = re.compile(r"_job\.(\d+)\.(.+)\.(?:meta|log)\Z")
+#: A YARN tag is lower-case ASCII without blanks and commas, at most so long.
 MAX_TAG = 100
+_NOT_IN_A_TAG = re.compile(r"[^!-+\--~]")
 #: The beginning of all Azkaban's tags.
 TAG_PREFIX = "azkaban."
 #: The parameter of the flow that names the past date of an execution.
@@ -132,7 +134,8 @@ class JobExecution:
             "azkaban.flow.projectname": self.project,
             "azkaban.job.id": self.job,
         }
-        return tuple(_tag(f"{name}:{value}") for name, value in named.items() if value)
+        texts = (f"{name}:{value}".lower() for name, value in named.items() if value)
+        return tuple(_NOT_IN_A_TAG.sub("_", text)[:MAX_TAG] for text in texts)
 
 
 def project_folder(properties: Mapping[str, str], execution: JobExecution) -> Path:
@@ -175,8 +178,3 @@ def with_tags(job: JobSpec, execution: JobExecution, request: AzkabanRequest) ->
 def _count(properties: Mapping[str, str], name: str) -> int:
     text = properties.get(name, "").strip()
     return int(text) if text.isdecimal() else 0
-
-
-def _tag(text: str) -> str:
-    """Return a text as a YARN tag: lower-case ASCII without commas, at most 100 characters."""
-    return re.sub(r"[^!-+\--~]", "_", text.lower())[:MAX_TAG]

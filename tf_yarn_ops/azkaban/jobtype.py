@@ -27,7 +27,7 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..submit.preflight import check_environment, with_absolute_sources
 from ..terminal.signals import Interruption
-from ..validation import check_faults, noting
+from ..validation import noting
 from .console import Console, tame
 from .inherited import launcher_environment, replace_own
 from .job import read_azkaban_job
@@ -163,8 +163,7 @@ class JobRun:
     ) -> tuple[JobSpec, AzkabanRequest]:
         """Return the job as it will be submitted, with absolute paths."""
 
-        def complete(job: JobSpec, request: AzkabanRequest) -> JobSpec:
-            faults: list[Fault] = []
+        def complete(job: JobSpec, request: AzkabanRequest, faults: list[Fault]) -> JobSpec:
             if not request.says("deadlines.total"):
                 job = limits.with_deadline(job)
             if not request.faults:  # A value with a fault was replaced by a default, which limits must not judge.
@@ -176,7 +175,6 @@ class JobRun:
                 job = replace(job, user=limits.user(properties))
             with noting(faults):
                 job = with_tags(with_absolute_sources(job), execution, request)
-            check_faults(faults)
             return job
 
         only_project = limits.files == "project" or (limits.files is None and self._secure)
