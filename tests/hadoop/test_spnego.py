@@ -17,7 +17,8 @@ from support.kerberos import Kdc, SecureYarn, serving
 from support.waiting import until
 from tf_yarn_ops.hadoop.cluster import discover
 from tf_yarn_ops.hadoop.security.authentication import KerberosAuthentication, SimpleAuthentication
-from tf_yarn_ops.hadoop.security.spnego import Negotiator, short_name
+from tf_yarn_ops.hadoop.security.spnego import Negotiation
+from tf_yarn_ops.hadoop.security.tickets import Tickets, short_name
 from tf_yarn_ops.hadoop.site import Site
 
 pytestmark = pytest.mark.cluster
@@ -639,11 +640,11 @@ def test_open_web_interface_of_a_secured_cluster_gets_a_user_name():
     ],
 )
 def test_the_cookie_is_kept_as_it_came(header, kept):
-    negotiator = Negotiator(["http://rm:8088/"])
-    negotiator.learn("http://rm:8088/ws", header)
-    negotiator.learn("http://rm:9999/ws", "hadoop.auth=evil")
-    assert negotiator.cookie("http://RM:8088/conf") == kept
-    assert negotiator.cookie("http://rm:9999/ws") is None
+    negotiation = Negotiation(["http://rm:8088/"], Tickets())
+    negotiation.learn("http://rm:8088/ws", header)
+    negotiation.learn("http://rm:9999/ws", "hadoop.auth=evil")
+    assert negotiation.cookie("http://RM:8088/conf") == kept
+    assert negotiation.cookie("http://rm:9999/ws") is None
 
 
 @pytest.mark.parametrize(
@@ -659,7 +660,7 @@ def test_the_cookie_is_kept_as_it_came(header, kept):
     ],
 )
 def test_who_may_ask_for_a_ticket(url, status, header, asked):
-    assert Negotiator(["http://rm:8088"]).requires_ticket(url, status, header) is asked
+    assert Negotiation(["http://rm:8088"], Tickets()).requires_ticket(url, status, header) is asked
 
 
 @pytest.mark.parametrize("name", ["ann", "ann@EXAMPLE.COM", "ann/host@EXAMPLE.COM"])

@@ -11,7 +11,7 @@ from ..errors import TfYarnError
 from ..hadoop.fast_import import import_httpx
 from ..hadoop.gateway import place
 from ..hadoop.security.authentication import Authentication
-from ..hadoop.security.spnego import wants_negotiation
+from ..hadoop.security.tickets import wants_negotiation
 from ..hadoop.site import Site
 from ..hadoop.transport import explain_failure, explain_response, is_json, is_redirect, open_client, seconds_ahead
 from ..runtime.common.values import parse_json

@@ -42,7 +42,7 @@ from .security.authentication import (
     SimpleAuthentication,
 )
 from .security.container_tokens import ContainerTokens, TokenAuthentication
-from .security.spnego import short_name
+from .security.tickets import short_name
 from .site import Site, find_site
 from .transport import CALL_PATIENCE, KerberosDemanded, RestUnavailable, UnexpectedAnswer
 from .webhdfs import WebHdfs

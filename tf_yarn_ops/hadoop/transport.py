@@ -25,7 +25,7 @@ from .fast_import import import_httpx
 from .security import credentials
 from .security.authentication import Authentication
 from .security.origin import DEFAULT_PORTS
-from .security.spnego import wants_negotiation
+from .security.tickets import wants_negotiation
 
 if TYPE_CHECKING:
     import httpx

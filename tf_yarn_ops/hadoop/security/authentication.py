@@ -11,6 +11,7 @@ from typing import Any
 
 from .container_tokens import TokenAuthentication
 from .credentials import HttpCredentials
+from .origin import closed_jar
 from .tickets import PROCESS_TICKETS, Tickets
 
 #: Environment variables by which a Hadoop program would act as another user than the configuration says.
@@ -73,9 +74,9 @@ class KerberosAuthentication(_Login):
 
     def http_options(self, urls: Iterable[str]) -> dict[str, Any]:
         """Return the options of an httpx client that sends tickets to these addresses and to no other."""
-        from .spnego import negotiation_options
+        from .spnego import Negotiation
 
-        return negotiation_options(urls, self.tickets)
+        return {"auth": Negotiation(urls, self.tickets), "cookies": closed_jar()}
 
 
 @dataclass(frozen=True)

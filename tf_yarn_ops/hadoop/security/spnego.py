@@ -1,7 +1,7 @@
 """SPNEGO: a Kerberos ticket when a service asks for one, and the cookie that replaces it from then on.
 
-Input: the addresses that may see a ticket. Output: the options of an httpx client that answers a 401. A redirect may
-lead to any address, so no other address gets a ticket or the cookie.
+Input: the addresses that may see a ticket. Output: what lets an httpx client answer a 401. A redirect may lead to any
+address, so no other address gets a ticket or the cookie. Import this module after `import_httpx`.
 """
 
 import base64
@@ -9,47 +9,37 @@ import logging
 import re
 import threading
 from collections.abc import Generator, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import httpx
+
 from ...errors import ClusterUnreachable
-from ..fast_import import import_httpx
-from .origin import closed_jar, origin_of
-from .tickets import Tickets
+from .origin import origin_of
+from .tickets import NEGOTIATE, Tickets, wants_negotiation
 
 if TYPE_CHECKING:
-    import httpx
-
     from .gssapi import Context
 
 logger = logging.getLogger(__name__)
 
 #: Hadoop's signed token. It is quoted, because it contains ``=`` and ``&``.
 _COOKIE = re.compile(r'hadoop\.auth=("[^"]*"|[^;,\s]*)')
-_NEGOTIATE = re.compile(r"Negotiate\b[ \t]*([A-Za-z0-9+/=]*)", re.IGNORECASE)
 
 
-def short_name(name: str) -> str:
-    """Return the first part of a principal: ``ann`` of ``ann/host@EXAMPLE.COM``."""
-    return re.split("[/@]", name, maxsplit=1)[0]
-
-
-def wants_negotiation(header: str) -> bool:
-    """Return whether a ``WWW-Authenticate`` header offers SPNEGO."""
-    return bool(_NEGOTIATE.search(header))
-
-
-class Negotiator:
-    """The cookies of some addresses, and what shows that they want a ticket or have taken it.
+class Negotiation(httpx.Auth):
+    """Sends tickets to some addresses, with errors as `Tickets.begin`, and keeps their cookies.
 
     Parameters
     ----------
     urls : iterable of str
         The configured addresses. No other address gets a ticket or a cookie.
+    tickets : Tickets
     """
 
-    def __init__(self, urls: Iterable[str]):
+    def __init__(self, urls: Iterable[str], tickets: Tickets):
         self._origins = frozenset(map(origin_of, urls))
+        self._tickets = tickets
         self._cookies: dict[str, str] = {}
         self._lock = threading.Lock()
 
@@ -81,7 +71,7 @@ class Negotiator:
         ClusterUnreachable
             The proof is wrong.
         """
-        found = _NEGOTIATE.search(header)
+        found = NEGOTIATE.search(header)
         if found is None or not found.group(1):
             return
         from .gssapi import GssError
@@ -95,29 +85,18 @@ class Negotiator:
             ) from error
         logger.debug("%s has %s its identity", origin_of(url), "proven" if context.complete else "not proven")
 
-
-def negotiation_options(urls: Iterable[str], tickets: Tickets) -> dict[str, Any]:
-    """Return the options of an httpx client that sends tickets to these addresses, with errors as `Tickets.begin`."""
-    import_httpx()
-    import httpx
-
-    negotiator = Negotiator(urls)
-
-    class Negotiation(httpx.Auth):
-        def auth_flow(self, request: "httpx.Request") -> Generator["httpx.Request", "httpx.Response", None]:
-            if cookie := negotiator.cookie(str(request.url)):
-                request.headers["Cookie"] = cookie
-            response = yield request
-            url, headers = str(request.url), response.headers
-            negotiator.learn(url, headers.get("set-cookie", ""))
-            if not negotiator.requires_ticket(url, response.status_code, headers.get("www-authenticate", "")):
-                return
-            request.headers.pop("Cookie", None)
-            context, token = tickets.begin(urlsplit(url).hostname or "")
-            request.headers["Authorization"] = f"Negotiate {base64.b64encode(token).decode()}"
-            response = yield request
-            negotiator.learn(url, response.headers.get("set-cookie", ""))
-            if response.status_code < 400:
-                negotiator.confirm(context, url, response.headers.get("www-authenticate", ""))
-
-    return {"auth": Negotiation(), "cookies": closed_jar()}
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        if cookie := self.cookie(str(request.url)):
+            request.headers["Cookie"] = cookie
+        response = yield request
+        url, headers = str(request.url), response.headers
+        self.learn(url, headers.get("set-cookie", ""))
+        if not self.requires_ticket(url, response.status_code, headers.get("www-authenticate", "")):
+            return
+        request.headers.pop("Cookie", None)
+        context, token = self._tickets.begin(urlsplit(url).hostname or "")
+        request.headers["Authorization"] = f"Negotiate {base64.b64encode(token).decode()}"
+        response = yield request
+        self.learn(url, response.headers.get("set-cookie", ""))
+        if response.status_code < 400:
+            self.confirm(context, url, response.headers.get("www-authenticate", ""))

@@ -35,6 +35,8 @@ _FIRST = 2**32 - 1765328384
 _EXPIRED = 11 << 16
 #: The principal that libkrb5's text names where a ticket has to lead from one realm to another.
 _CROSSING = re.compile(r"krbtgt/(?P<realm>[^@\s]+)@(?P<theirs>[^@\s]+)")
+#: What a service answers that offers SPNEGO, with its own token.
+NEGOTIATE = re.compile(r"Negotiate\b[ \t]*([A-Za-z0-9+/=]*)", re.IGNORECASE)
 #: A keytab of this version begins with these bytes.
 _KEYTAB = b"\x05\x02"
 
@@ -253,6 +255,16 @@ class Tickets:
 
 #: The tickets of the process's own cache.
 PROCESS_TICKETS = Tickets()
+
+
+def short_name(name: str) -> str:
+    """Return the first part of a principal: ``ann`` of ``ann/host@EXAMPLE.COM``."""
+    return re.split("[/@]", name, maxsplit=1)[0]
+
+
+def wants_negotiation(header: str) -> bool:
+    """Return whether a ``WWW-Authenticate`` header offers SPNEGO."""
+    return bool(NEGOTIATE.search(header))
 
 
 def keytab_fault(keytab: str, principal: str | None) -> str | None:
