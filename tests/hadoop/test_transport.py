@@ -14,7 +14,9 @@ from support.fake_yarn import STAMP, FakeYarn, application, closed_address, serv
 from support.hadoop_clients import client
 from support.waiting import until
 from tf_yarn_ops.errors import ClusterUnreachable, KerberosRefused, SubmissionRejected
-from tf_yarn_ops.hadoop.security.authentication import SimpleAuthentication
+from tf_yarn_ops.hadoop.resourcemanager import ResourceManager
+from tf_yarn_ops.hadoop.security.authentication import KerberosAuthentication, SimpleAuthentication
+from tf_yarn_ops.hadoop.security.tickets import Tickets
 from tf_yarn_ops.hadoop.transport import Addresses, Failover, explain_body, seconds_ahead
 from tf_yarn_ops.hadoop.webhdfs import WebHdfs
 from tf_yarn_ops.runtime.common import container_http, webhdfs_calls
@@ -406,3 +408,20 @@ def test_kept_connection_that_is_reset_is_replaced_once():
 def test_clock_of_a_server_is_read_from_its_answer_if_it_has_one(date, ahead):
     answer = httpx.Response(200, headers={} if date is None else {"Date": date})
     assert seconds_ahead(answer, 1000.0) == ahead
+
+
+class OneTicket(Tickets):
+    """The tickets of a process whose KDC gives one for every service."""
+
+    def begin(self, host):
+        return None, b"ticket"
+
+
+def test_ticket_is_shown_to_an_address_that_demands_it():
+    """The first answer of a request with a ticket counts as one of httpx's redirects."""
+    yarn, demands = FakeYarn(), [(401, {"WWW-Authenticate": "Negotiate"}, "")]
+    yarn.faults.append(lambda method, path: demands.pop() if demands else None)
+    with serving(yarn) as url:
+        manager = ResourceManager([url], KerberosAuthentication("ann", tickets=OneTicket()))
+        assert manager.info()["haState"] == "ACTIVE"
+        manager.close()

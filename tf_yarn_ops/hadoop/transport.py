@@ -629,7 +629,7 @@ def open_client(
         "verify": verify,
         "headers": HEADERS,
         "follow_redirects": hops > 0,
-        "max_redirects": hops,
+        "max_redirects": hops or MAX_HOPS,  # an answer that demands a ticket counts too
         "timeout": httpx.Timeout(timeout, connect=min(CONNECT_TIMEOUT, timeout)),
         "event_hooks": {"request": [_note_start, *([_check_hop] if hops else [])], "response": [_log_answer]},
         **authentication.http_options(urls),
