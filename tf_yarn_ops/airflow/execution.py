@@ -38,9 +38,9 @@ from .links import urls_of_ended
 from .machines import check_other_clusters, differences, record_machine
 from .masks import hand_over, job_secrets, masking
 from .outcome import (
+    FATAL,
     KILLED_BY_AIRFLOW,
     conclude,
-    is_final,
     mask_with,
     read_report_of_event,
     sentence_of,
@@ -436,7 +436,7 @@ class TaskExecution:
 
     def _leave_nothing(self, report: JobReport) -> None:
         """Kill the application of a submission that failed for good, because no later try would find it."""
-        final = is_final(report, self._is_last_try())
+        final = self._is_last_try() or (report.reason is not None and report.reason.exit_code in FATAL)
         if final and self._cluster is not None and self._run.application_id and self.operator.kill_policy == "kill":
             kill_now(self._cluster, self._run.application_id, f"The submission failed: {report.message}")
 

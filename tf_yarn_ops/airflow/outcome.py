@@ -91,11 +91,6 @@ def sentence_of(report: JobReport) -> str:
     return message if complete else f"{message.rstrip('.')}. {reason.hint}"
 
 
-def is_final(report: JobReport, last: bool) -> bool:
-    """Return whether Airflow does not retry after a failure; ``last``: no retries are left."""
-    return last or (report.reason is not None and report.reason.exit_code in FATAL)
-
-
 def exception_of(
     report: JobReport, skip_on_exit_code: Collection[int] = (), attempt: int | None = None
 ) -> Exception | None:

@@ -152,12 +152,10 @@ class LogStream:
         """
         if report.application_id == self._ended:
             return
-        replaced = self._find(application, report)
-        ended = report.reason is not None
-        for reader in replaced:
+        for reader in self._find(application, report):
             while lines := reader.read():
                 yield from reader.named(lines)
-        if ended:
+        if report.reason is not None:
             for reader in self._readers.values():
                 yield from reader.named(reader.finish(report.finished_at is not None))
             self._readers.clear()
@@ -167,9 +165,8 @@ class LogStream:
             for reader, lines in zip(readers, self._pool.map(_Reader.read, readers), strict=True):
                 yield from reader.named(lines)
 
-    def _find(self, application: Mapping[str, Any], report: JobReport) -> list[_Reader]:
-        """Poll up the logs of the tasks that have containers; return the readers whose containers were replaced."""
-        replaced = []
+    def _find(self, application: Mapping[str, Any], report: JobReport) -> Iterator[_Reader]:
+        """Find the logs of the tasks that have containers; yield the readers whose containers were replaced."""
         starts = {task.task: task.starts for task in report.tasks}
         for name in choose_tasks(report, self._patterns):
             try:
@@ -181,12 +178,11 @@ class LogStream:
             reader = self._readers.get(name)
             if reader is None or reader.file.container_id != file.container_id:
                 if reader is not None:
-                    replaced.append(reader)
+                    yield reader
                 reader = self._readers[name] = _Reader(self._logs, name, file)
             # A live report names the node; the one of an ended application does not.
             reader.file = file if file.node else reader.file
             reader.start = starts.get(name, 1)
-        return replaced
 
     def close(self) -> None:
         """End the threads."""

@@ -10,7 +10,7 @@ import logging
 import random
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -79,7 +79,7 @@ class Watcher:
         self._reading: asyncio.Task[None] | None = None
         self._waiters: set[_Waiter] = set()
         self._loop_task: asyncio.Task[None] | None = None
-        self._renewing = asyncio.Semaphore(_AT_ONCE)
+        self._renewing, self._asking = asyncio.Semaphore(_AT_ONCE), asyncio.Semaphore(_AT_ONCE)
 
     async def wait(
         self,
@@ -188,8 +188,10 @@ class Watcher:
             return
         found = await asyncio.to_thread(self._session.resourcemanager.find_live, self._tag, self._session.cluster.user)
         live = {item["id"]: item for item in found}
-        missing = [application_id for application_id, _ in looking if application_id not in live]
-        _resolve(looking, {**live, **dict(zip(missing, await self._fetch_all(missing), strict=True))})
+        for application_id, seen in looking:
+            if application_id in live and not seen.done():
+                seen.set_result(live[application_id])
+        await asyncio.gather(*(self._ask(*one) for one in looking if one[0] not in live))
         if self._pages and (self._reading is None or self._reading.done()):
             self._reading = asyncio.ensure_future(self._read_pages(live))
 
@@ -215,29 +217,16 @@ class Watcher:
             if error is not None:
                 logger.debug("no page of a job: %s", error)
 
-    async def _fetch_all(self, application_ids: Iterable[str]) -> list[Mapping[str, Any] | BaseException]:
-        """Return the object of each application, or the error of the request."""
-        limit = asyncio.Semaphore(_AT_ONCE)
-
-        async def fetch(application_id: str) -> Mapping[str, Any]:
-            async with limit:
-                return await asyncio.to_thread(self._session.resourcemanager.get, application_id)
-
-        return await asyncio.gather(*map(fetch, application_ids), return_exceptions=True)
-
-
-def _resolve(
-    looking: "Iterable[tuple[str, asyncio.Future[Mapping[str, Any]]]]",
-    answers: Mapping[str, Mapping[str, Any] | BaseException],
-) -> None:
-    for application_id, seen in looking:
-        answer = answers[application_id]
-        if seen.done():
-            continue
-        if isinstance(answer, BaseException):
-            seen.set_exception(answer)
-        else:
-            seen.set_result(answer)
+    async def _ask(self, application_id: str, seen: "asyncio.Future[Mapping[str, Any]]") -> None:
+        """Resolve a future with an application, or with the error of the request."""
+        try:
+            async with self._asking:
+                application = await asyncio.to_thread(self._session.resourcemanager.get, application_id)
+            if not seen.done():
+                seen.set_result(application)
+        except Exception as error:
+            if not seen.done():
+                seen.set_exception(error)
 
 
 _watchers: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[object, Watcher]]" = weakref.WeakKeyDictionary()
