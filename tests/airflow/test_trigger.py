@@ -213,7 +213,7 @@ def test_application_forgotten_at_the_deadline_does_not_count_as_killed(place):
 
 
 def test_the_trigger_moves_the_lease_of_its_application(place, monkeypatch):
-    monkeypatch.setattr("tf_yarn_ops.follow.lease._PART", 0.001)
+    monkeypatch.setattr("tf_yarn_ops.follow.wait.PART", 0.001)
     name = place.add(1)
     trigger = place.trigger(name, lease={"seconds": 900.0, "lifetime": None})
     assert trigger.serialize()[1]["lease"] == {"seconds": 900.0, "lifetime": None}

@@ -21,7 +21,6 @@ from tf_yarn_ops.follow.kill import kill_application
 from tf_yarn_ops.follow.lease import (
     End,
     Lease,
-    Renewals,
     first_end,
     lease_of,
     lifetime_of,
@@ -31,7 +30,7 @@ from tf_yarn_ops.follow.lease import (
     with_lease,
 )
 from tf_yarn_ops.follow.session import Session
-from tf_yarn_ops.follow.wait import wait_for
+from tf_yarn_ops.follow.wait import Driver, Renewals, wait_for
 from tf_yarn_ops.follow.watch import Watcher
 from tf_yarn_ops.follow.yarn_report import read_yarn_report
 from tf_yarn_ops.job.parts import Deadlines
@@ -71,31 +70,42 @@ def test_the_end_follows_yarns_clock_and_is_never_later_than_the_deadlines(lifet
     assert Lease(100.0, lifetime).end(seen(elapsed)) == end
 
 
+def moves_of(renewals, application, error=None):
+    """Return how often a look at an application asks YARN to move its end, which answers with an error or not."""
+    asked = []
+
+    async def renew(request):
+        asked.append(request)
+        if error is not None:
+            raise error
+        return True
+
+    asyncio.run(renewals.move(Driver(None, None, renew, None), application))
+    return len(asked)
+
+
 def test_a_lease_moves_each_quarter_and_soon_again_after_a_silence():
     now = [0.0]
     renewals = Renewals(Lease(100.0), lambda: now[0])
     moved, step = [], 0.5
     for number in range(200):
         now[0] = number * step
-        if renewals.due(seen(now[0])):
+        if moves_of(renewals, seen(now[0])):
             moved.append(now[0])
-            renewals.moved()
     gaps = [later - earlier for earlier, later in pairwise(moved)]
     assert moved[0] == 0.0 and all(20 <= gap <= 25 for gap in gaps)
     now[0] += 30
-    assert renewals.due(seen(now[0]))
-    renewals.failed(ClusterUnreachable("away"))
+    assert moves_of(renewals, seen(now[0]), ClusterUnreachable("away"))
     now[0] += 6.25
-    assert renewals.due(seen(now[0]))
+    assert moves_of(renewals, seen(now[0]))
 
 
 def test_lease_moves_for_each_application_after_its_launch():
     renewals = Renewals(Lease(100.0), lambda: 0.0)
-    assert renewals.due(seen(1, state="ACCEPTED", launchTime=0)) is None
-    assert renewals.due(seen(3, state="ACCEPTED", launchTime=0))
-    renewals.moved()
-    assert renewals.due(seen(4)) is None
-    assert renewals.due(seen(4) | {"id": "application_1_0002"})
+    assert not moves_of(renewals, seen(1, state="ACCEPTED", launchTime=0))
+    assert moves_of(renewals, seen(3, state="ACCEPTED", launchTime=0))
+    assert not moves_of(renewals, seen(4))
+    assert moves_of(renewals, seen(4) | {"id": "application_1_0002"})
 
 
 @pytest.mark.parametrize("unreachable, seconds", [(600, 900), (5, 900), (1125, 1600), (float("inf"), 115300)])
@@ -213,11 +223,10 @@ def test_refused_lease_is_logged_once_and_the_wait_goes_on(place, caplog):
 
 def test_a_lease_that_yarn_took_back_moves_again(caplog):
     caplog.set_level("INFO")
-    renewals = Renewals(Lease(100.0), lambda: 0.0)
-    renewals.due(seen(3))
-    renewals.refused(SubmissionRejected("no"))
-    renewals.moved()
-    renewals.moved()
+    now = [0.0]
+    renewals = Renewals(Lease(100.0), lambda: now[0])
+    for now[0], error in ((0.0, SubmissionRejected("no")), (25.0, None), (50.0, None)):
+        assert moves_of(renewals, seen(3), error)
     assert [text for text in caplog.messages if "moves again" in text] == [f"the lease of {ID} moves again"]
 
 
@@ -278,7 +287,7 @@ FIRST_FAULTS = ("refused", "not answered", "not noted")
 
 def test_holder_is_noted_although_first_move_or_note_fails(both, cluster, caplog):
     """The end of a lease names the client that held it last, not an earlier one. Each move after the second is refused."""
-    caplog.set_level("DEBUG", "tf_yarn_ops.follow.lease")
+    caplog.set_level("DEBUG", "tf_yarn_ops.follow")
     cluster = replace(cluster, resourcemanagers=(both.url,))
     faults = {both.add(application(at, elapsedTime=3000)): fault for at, fault in enumerate(FIRST_FAULTS, 1)}
     on_the_wire = bool(both.apps)

@@ -1,7 +1,7 @@
 """`Lease`: the client that waits for an application moves its end in YARN; when the client is gone, YARN ends it.
 
-Everything about a lease is here: its times, when a client moves it, and ``<staging>/leases/<application id>``, the note
-about the client that holds it. The note outlives the application's directory, because it is read after the end: YARN
+Everything about a lease is here: its times, and ``<staging>/leases/<application id>``, the note about the client that
+holds it. The note outlives the application's directory, because it is read after the end: YARN
 keeps no text of a client that has gone; `sweep` deletes old ones. `follow.wait` moves it.
 
 References
@@ -15,15 +15,12 @@ import json
 import logging
 import math
 import os
-import random
 import socket
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ..errors import TfYarnError
-from ..hadoop.resourcemanager import has_launched
 from ..job.spec import JobSpec
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
@@ -35,13 +32,9 @@ logger = logging.getLogger(__name__)
 #: The lease of a door that has it on by default, seconds.
 USUAL_LEASE = 900.0
 #: A lease is moved after this part of it.
-_PART = 1 / 4
+PART = 1 / 4
 #: Seconds that a ResourceManager needs after an outage until it takes the next move: recovery, a look of the client.
 _RETURN = 75.0
-#: Seconds before the next try to move a lease, if YARN did not answer, at most.
-_AGAIN = 10.0
-#: Seconds after the submission at which a lease may be moved although YARN has not launched the application master.
-_SETTLED = 2.0
 #: Seconds by which YARN's lifetime is longer than the deadlines, so that these end the job first and say why.
 LIFETIME_SLACK = 300.0
 
@@ -96,75 +89,13 @@ class Lease:
         return End(submitted + self.lifetime, False) if submitted + self.lifetime > now + 1 else None
 
 
-class Renewals:
-    """The times at which a waiting client moves its lease.
-
-    Parameters
-    ----------
-    lease : Lease
-    clock : callable, optional
-        Monotonic, seconds.
-    """
-
-    def __init__(self, lease: Lease, clock: Callable[[], float] = time.monotonic):
-        self.lease = lease
-        self._clock = clock
-        self._application_id = ""
-        self._next = -math.inf
-        self._refusal = ""
-        self._recorded = ""
-
-    def due(self, application: Mapping[str, Any]) -> End | None:
-        """Return the new end of an application that has to be moved now; None if there is nothing to do yet.
-
-        A change that YARN stores while it launches the application master can break the launch.
-        """
-        if application["id"] != self._application_id:
-            self._application_id, self._next = application["id"], -math.inf
-        settled = has_launched(application) or int(application.get("elapsedTime") or 0) >= 1000 * _SETTLED
-        return self.lease.end(application) if settled and self._clock() >= self._next else None
-
-    def to_record(self) -> Lease | None:
-        """Return the lease if its holder has to be recorded after the move; None if that was done."""
-        return None if self._recorded == self._application_id else self.lease
-
-    def moved(self, recorded: bool = False) -> None:
-        """Note that YARN has taken the new end, and whether the holder is ``recorded``."""
-        if recorded:
-            self._recorded = self._application_id
-        if self._refusal:
-            logger.info("the lease of %s moves again", self._application_id)
-        self._refusal = ""
-        self._wait(_PART * random.uniform(0.8, 1.0))
-
-    def failed(self, error: Exception) -> None:
-        """Note that YARN has not answered; the next try comes soon."""
-        logger.debug("the lease of %s was not moved: %s", self._application_id, error)
-        self._next = self._clock() + min(_AGAIN, _PART * _PART * self.lease.seconds)
-
-    def refused(self, error: Exception) -> None:
-        """Note that YARN does not let this client move the end; log it once."""
-        logger.log(
-            logging.DEBUG if self._refusal else logging.WARNING,
-            "%s: YARN does not let this client move the end of its lease (%s). If the end was set before, YARN "
-            "ends the application then; otherwise the application continues when this client is gone",
-            self._application_id,
-            error,
-        )
-        self._refusal = str(error)
-        self._wait(_PART)
-
-    def _wait(self, part: float) -> None:
-        self._next = self._clock() + part * self.lease.seconds
-
-
 def usual_lease(unreachable_timeout: float) -> float:
     """Return the seconds of a lease where the job does not say them.
 
     A client gives up after ``unreachable_timeout`` seconds without an answer of YARN. Three quarters of a lease are
     left when its move fails for the first time. They have to last for that, and for the return of the ResourceManager.
     """
-    return max(USUAL_LEASE, math.ceil((min(unreachable_timeout, 86400.0) + _RETURN) / (1 - _PART)))
+    return max(USUAL_LEASE, math.ceil((min(unreachable_timeout, 86400.0) + _RETURN) / (1 - PART)))
 
 
 def with_lease(spec: JobSpec, unreachable_timeout: float) -> JobSpec:

@@ -26,11 +26,11 @@ from ..errors import (
     TicketMissing,
     WaitTimeout,
 )
-from ..hadoop.resourcemanager import LIVE
+from ..hadoop.resourcemanager import LIVE, has_launched
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from .kill import kill_application, take_back
-from .lease import Lease, Renewals, note_holder
+from .lease import PART, Lease, note_holder
 from .session import Session
 from .yarn_report import lost_report, queue_overrun
 
@@ -40,6 +40,10 @@ logger = logging.getLogger(__name__)
 REPEAT = 20.0
 #: Seconds in which the coordinator's report of a running application has to appear.
 SILENT_AFTER = 60.0
+#: Seconds before the next try to move a lease, if YARN did not answer, at most.
+_AGAIN = 10.0
+#: Seconds after the submission at which a lease may be moved although YARN has not launched the application master.
+_SETTLED = 2.0
 #: The reasons of an application that a client may have killed in favour of another one of the same training.
 REPLACEABLE = (Reason.KILLED, Reason.SUPERSEDED)
 
@@ -76,6 +80,64 @@ class Driver:
     call: Callable[[Callable[[Session], Any]], Awaitable[Any]]
     renew: Callable[[Callable[[Session], bool]], Awaitable[bool]]
     pause: Callable[[JobReport | None], Awaitable[None]]
+
+
+class Renewals:
+    """Moves the lease of a client that waits.
+
+    Parameters
+    ----------
+    lease : Lease
+    clock : callable, optional
+        Monotonic, seconds.
+    """
+
+    def __init__(self, lease: Lease, clock: Callable[[], float] = time.monotonic):
+        self._lease = lease
+        self._clock = clock
+        self._application_id = ""
+        self._next = -math.inf
+        self._refused = False
+        self._noted = ""
+
+    async def move(self, driver: Driver, application: Mapping[str, Any]) -> None:
+        """Move the end of an application if it is time, and note the holder once; an error does not end the wait.
+
+        A change that YARN stores while it launches the application master can break the launch.
+        """
+        name, user = str(application["id"]), str(application.get("user") or "")
+        if name != self._application_id:
+            self._application_id, self._next = name, -math.inf
+        settled = has_launched(application) or int(application.get("elapsedTime") or 0) >= 1000 * _SETTLED
+        end = self._lease.end(application) if settled and self._clock() >= self._next else None
+        if end is None:
+            return
+        at, leased = end
+
+        def request(session: Session) -> bool:
+            session.resourcemanager.set_lifetime(name, at, leased)
+            return self._noted == name or note_holder(session.staging, name, user, self._lease)
+
+        pause = PART * self._lease.seconds
+        try:
+            self._noted = name if await driver.renew(request) else self._noted
+            if self._refused:
+                logger.info("the lease of %s moves again", name)
+            self._refused = False
+            pause *= random.uniform(0.8, 1.0)
+        except SubmissionRejected as error:
+            logger.log(
+                logging.DEBUG if self._refused else logging.WARNING,
+                "%s: YARN does not let this client move the end of its lease (%s). If the end was set before, YARN "
+                "ends the application then; otherwise the application continues when this client is gone",
+                name,
+                error,
+            )
+            self._refused = True
+        except (ApplicationNotFound, ClusterUnreachable) as error:
+            logger.debug("the lease of %s was not moved: %s", name, error)
+            pause = min(_AGAIN, PART * pause)
+        self._next = self._clock() + pause
 
 
 class Outage:
@@ -209,7 +271,7 @@ async def waiting(
                         )
             answered = clock()
             if renewals is not None:
-                await _renew(driver, renewals, application)
+                await renewals.move(driver, application)
         except ApplicationNotFound as error:
             report = lost_report(application_id, error)
             changed(report)
@@ -232,27 +294,6 @@ async def _successor(driver: Driver, ended: JobReport, identity: Training | None
     tags, user = [identity.tag], ended.user or None
     found = await driver.call(lambda session: session.resourcemanager.find(tags, LIVE, user))
     return identity.successor_of(ended, found)
-
-
-async def _renew(driver: Driver, renewals: Renewals, application: Mapping[str, Any]) -> None:
-    """Move the lease if it is time; an error does not end the wait."""
-    end = renewals.due(application)
-    if end is None:
-        return
-    name, user, holder = application["id"], str(application.get("user") or ""), renewals.to_record()
-
-    def move(session: Session) -> bool:
-        session.resourcemanager.set_lifetime(name, *end)
-        return holder is not None and note_holder(session.staging, name, user, holder)
-
-    try:
-        recorded = await driver.renew(move)
-    except SubmissionRejected as error:
-        renewals.refused(error)
-    except (ApplicationNotFound, ClusterUnreachable) as error:
-        renewals.failed(error)
-    else:
-        renewals.moved(recorded)
 
 
 def wait_for(
