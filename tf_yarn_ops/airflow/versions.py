@@ -58,6 +58,7 @@ _PLACES: Mapping[str, Mapping[Version, str]] = {
                (3, 1): "airflow.sdk.log"},
     "render_template_to_string": {(2, 11): "airflow.template.templater",
                                   (3, 0): "airflow.sdk.definitions._internal.templater"},
+    "Variable": {(2, 11): "airflow.models", (3, 0): "airflow.sdk"},
     "XCom": {(2, 11): "airflow.models.xcom", (3, 0): "airflow.sdk.execution_time.xcom"},
     "AirflowException": _EXCEPTION,
     "AirflowFailException": _EXCEPTION,
@@ -159,15 +160,13 @@ def read_variable(key: str) -> str | None:
                 raise
             return None
         return None if isinstance(answer, ErrorResponse) else answer.value
+    variable = _load("Variable")
     if _HERE >= (3, 0):
-        from airflow.sdk import Variable as SdkVariable
-
-        return cast("str | None", SdkVariable.get(key, default=None))
-    from airflow.models import Variable
+        return cast("str | None", variable.get(key, default=None))
     from airflow.utils.session import create_session
 
     with create_session() as session:
-        found = session.query(Variable).filter(Variable.key == key).first()
+        found = session.query(variable).filter(variable.key == key).first()
         return None if found is None else found.get_val()
 
 
@@ -179,14 +178,8 @@ def put_variable(key: str, value: str, description: str) -> None:
         supervisor.send(PutVariable(key=key, value=value, description=description))
     elif _HERE >= (3, 1):
         logger.debug("no server of Airflow for the variable %s", key)
-    elif _HERE >= (3, 0):
-        from airflow.sdk import Variable as SdkVariable
-
-        SdkVariable.set(key, value, description)
     else:
-        from airflow.models import Variable
-
-        Variable.set(key, value, description)
+        _load("Variable").set(key, value, description)
 
 
 def task_states(*, dag_id: str, task_ids: list[str], run_ids: list[str], map_index: int | None) -> dict[str, Any]:
