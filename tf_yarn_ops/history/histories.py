@@ -75,9 +75,8 @@ class Histories:
     def of(self, user: str) -> Records:
         """Return the records of a user."""
         if user not in self._known:
-            folder = self.cluster.acting_for(user).history
-            owned, trusted = user == self.cluster.user, self.cluster.site.trusted_owner
-            self._known[user] = Records(self._filesystem, folder, user, owned, trusted)
+            folder, trusted = self.cluster.acting_for(user).history, self.cluster.site.trusted_owner
+            self._known[user] = Records(self._filesystem, folder, user, user == self.cluster.user, trusted)
         return self._known[user]
 
     def find(self, query: Query, cut: set[str] | None = None) -> Iterator[dict[str, Any]]:
