@@ -29,9 +29,9 @@ def test_output_and_exit_code_are_those_of_the_program():
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signal_while_a_program_starts_leaves_no_program(number):
     """The child sends it before it becomes the program, while Popen waits for that."""
-    with Interruption() as interruption, pytest.raises(Interrupted) as raised, interruption.raised():
+    with Interruption() as interruption, pytest.raises(Interrupted), interruption.raised():
         run_program(["sleep", "600"], preexec_fn=lambda: os.kill(os.getppid(), number))
-    assert raised.value.number == number
+    assert interruption.number == number
     assert no_child()
 
 

@@ -9,9 +9,9 @@ from tf_yarn_ops.terminal.signals import Interrupted, Interruption, await_signal
 
 
 def test_first_signal_is_raised_and_later_ones_are_ignored():
-    with Interruption() as interruption, pytest.raises(Interrupted) as raised, interruption.raised():
+    with Interruption() as interruption, pytest.raises(Interrupted), interruption.raised():
         os.kill(os.getpid(), signal.SIGTERM)
-    assert (raised.value.exit_code, interruption.number) == (143, signal.SIGTERM)
+    assert (interruption.exit_code, interruption.number) == (143, signal.SIGTERM)
     with interruption:
         os.kill(os.getpid(), signal.SIGINT)
     assert interruption.number == signal.SIGTERM

@@ -66,7 +66,7 @@ def run_command(command: click.Command, program: str, interruption: Interruption
                     echo(line)
         code = error.reason.exit_code
     except (Interrupted, click.Abort):
-        code = 128 + (interruption.number or 2)
+        code = interruption.exit_code
     except BrokenPipeError:
         # The reader of our output has ended; keep the interpreter from reporting that at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,6 +12,7 @@ import click
 from ..errors import Fault
 from ..runtime.common.escaping import escape_controls
 from ..terminal.output import print_json
+from ..terminal.signals import Interruption
 from .command_line import ClusterCall, cluster_options
 
 #: Columns of the outcome and of the check's name.
@@ -43,7 +44,7 @@ _COLOURS = {"ok": "green", "warning": "yellow", "fault": "red", "skipped": "brig
 @cluster_options
 @click.pass_obj
 def doctor(
-    obj: Any,
+    obj: Interruption,
     queue: str | None,
     submit: bool,
     environment: str | None,
@@ -92,7 +93,7 @@ def doctor(
         print_json(diagnosis.to_dict())
     else:
         click.echo(f"\n{summary_line(diagnosis.to_dict())}")
-    return leave(128 + obj.number if obj.number else diagnosis.exit_code, diagnosis.hanging)
+    return leave(obj.exit_code if obj.number else diagnosis.exit_code, diagnosis.hanging)
 
 
 def result_lines(result: Mapping[str, Any], width: int = 100) -> Iterator[str]:

@@ -13,7 +13,7 @@ from ..launch.launcher import Launcher
 from ..runtime.common.report import JobReport
 from ..terminal.output import echo, show
 from ..terminal.progress import Lines
-from ..terminal.signals import Interrupted
+from ..terminal.signals import Interrupted, Interruption
 from ..terminal.summary import indent_message
 from .command_line import ClusterCall, application_ids_only, cluster_options
 
@@ -46,7 +46,7 @@ _LONGEST = 1 << 20
 )
 @click.pass_obj
 def logs(
-    obj: Any,
+    obj: Interruption,
     application_id: str,
     tasks: tuple[str, ...],
     follow: bool,
@@ -81,12 +81,12 @@ def logs(
                 tasks=tasks or _ALL,
                 agent_lines=True,
             )
-    except Interrupted as interrupted:
+    except Interrupted:
         echo(
             f"{application_id} {'has ended' if ended else 'goes on'}; "
             f"next: ytf logs -f {application_id}{call.next_options}"
         )
-        return interrupted.exit_code
+        return obj.exit_code
     reason = final.reason.value if final.reason else final.state
     echo(f"{application_id} {reason}{f': {indent_message(final)}' if final.message else ''}")
     return final.exit_code

@@ -228,7 +228,7 @@ class CommandLineRun:
                 # YARN has no state for an id that was reserved and never submitted.
                 report = replace(report, state="") if found.reason is Reason.LOST else found
         self._conclude(report)
-        return report.exit_code if error is None or number is None else 128 + number
+        return report.exit_code if error is None or number is None else self.interruption.exit_code
 
     def _conclude(self, report: JobReport) -> None:
         interrupted = self.interruption.number == signal.SIGINT

@@ -15,7 +15,7 @@ from ..history.local_board import LocalBoard, Shown, event_files
 from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..terminal.output import echo
-from ..terminal.signals import Interrupted
+from ..terminal.signals import Interrupted, Interruption
 from .command_line import ClusterCall, application_of, cluster_options
 
 if TYPE_CHECKING:
@@ -41,8 +41,15 @@ if TYPE_CHECKING:
     help="Further arguments of the program tensorboard: --samples_per_plugin=images=100.",
 )
 @cluster_options
+@click.pass_obj
 def tensorboard(
-    target: str, compare: tuple[str, ...], port: int | None, browser: bool, arguments: str, call: ClusterCall
+    obj: Interruption,
+    target: str,
+    compare: tuple[str, ...],
+    port: int | None,
+    browser: bool,
+    arguments: str,
+    call: ClusterCall,
 ) -> int:
     """Show the curves of applications in TensorBoard on this machine.
 
@@ -67,8 +74,8 @@ def tensorboard(
             return 0
         finally:
             board.end()
-    except Interrupted as interrupted:
-        return interrupted.exit_code
+    except Interrupted:
+        return obj.exit_code
 
 
 def _resolve(word: str, launcher: "Callable[[], Launcher]") -> Shown:

@@ -14,7 +14,7 @@ from ..runtime.common.reasons import Reason
 from ..runtime.common.report import JobReport
 from ..terminal.output import align, echo, print_json, report_without_state, show, terminal_columns
 from ..terminal.progress import make_progress
-from ..terminal.signals import Interrupted
+from ..terminal.signals import Interrupted, Interruption
 from ..terminal.summary import describe, indent_message
 from .command_line import ClusterCall, application_ids_only, cluster_options
 
@@ -153,7 +153,7 @@ def _read_report(launcher: "Launcher", application_id: str) -> JobReport:
     help="Stop waiting after so many seconds.  [default: no limit]",
 )
 @click.pass_obj
-def wait(obj: Any, application_id: str, timeout: float | None, call: ClusterCall) -> int:
+def wait(obj: Interruption, application_id: str, timeout: float | None, call: ClusterCall) -> int:
     """Follow an application to its end.
 
     The exit code is that of its reason. Ctrl-C stops waiting; the application goes on.
@@ -163,9 +163,9 @@ def wait(obj: Any, application_id: str, timeout: float | None, call: ClusterCall
             launcher = call.launcher()
             with obj.raised(), make_progress() as progress:
                 final = launcher.wait(application_id, timeout=timeout, on_change=progress.show, ours=False)
-    except Interrupted as interrupted:
+    except Interrupted:
         echo(f"{application_id} goes on; next: ytf wait {application_id}{call.next_options}")
-        return interrupted.exit_code
+        return obj.exit_code
     except WaitTimeout:
         if call.as_json:
             print_json(launcher.report(application_id).to_dict())

@@ -12,16 +12,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupted(KeyboardInterrupt):
-    """The process received a signal to end; `number` is the signal."""
-
-    def __init__(self, number: int):
-        super().__init__(f"signal {number}")
-        self.number = number
-
-    @property
-    def exit_code(self) -> int:
-        """The exit code of the process, 128 + the signal's number as in shells."""
-        return 128 + self.number
+    """The process received a signal to end; `Interruption` knows which."""
 
 
 class Interruption:
@@ -51,6 +42,11 @@ class Interruption:
             signal.signal(number, handler)
         signal.set_wakeup_fd(-1)
 
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the process after a signal, 128 + its number as in shells."""
+        return 128 + (self.number or signal.SIGINT)
+
     def wakeup(self) -> int:
         """Return a file descriptor from which another thread reads the number of each signal, one byte each.
 
@@ -71,7 +67,7 @@ class Interruption:
         """Raise `Interrupted` on a signal, so that the terminal is restored."""
 
         def react(number: int) -> None:
-            raise Interrupted(number)
+            raise Interrupted(f"signal {number}")
 
         return self._reacting(react)
 
