@@ -32,7 +32,7 @@ from ..runtime.common.committed_output import (
     Success,
     exists_message,
     find_beside,
-    find_versions,
+    find_results,
     read_success,
     split_location,
     zone_message,
@@ -177,12 +177,8 @@ def _owner_in(files: FileSystem, plan: CommitPlan, user: str) -> str:
 
 def _results(plan: CommitPlan, files: FileSystem, user: str) -> Iterator[Success]:
     """Yield what the results of our user say, the latest version first."""
-    names = [""]
-    if plan.mode == VERSION:
-        found = find_versions(status.name for status in files.list(plan.path))
-        names = [name for _, name in found[: -_VERSIONS - 1 : -1]]
-    for name in names:
-        path = "/".join(filter(None, [plan.path, name, SUCCESS_FILE]))
+    for _, result in find_results(plan, files.list)[: -_VERSIONS - 1 : -1]:
+        path = f"{result}/{SUCCESS_FILE}"
         status = files.status(path)
         if status is None or status.is_directory or status.length > MOST_SUCCESS:
             continue

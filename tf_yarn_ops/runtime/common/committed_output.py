@@ -191,9 +191,20 @@ def find_beside(plan: CommitPlan, names: Iterable[str]) -> List[Beside]:
     return sorted(found, key=lambda one: (one.training, one.age, one.name))
 
 
-def find_versions(names: Iterable[str]) -> List[Tuple[int, str]]:
-    """Return the numbers and names of the versions in a folder, the lowest first."""
-    return sorted((int(name), name) for name in names if name.isascii() and name.isdigit() and len(name) < 19)
+def find_results(plan: CommitPlan, list_folder: Callable[[str], Iterable[Any]]) -> List[Tuple[int, str]]:
+    """Return version and path of each result, the lowest version first; without versions 0 and the place of the result.
+
+    Parameters
+    ----------
+    plan : CommitPlan
+    list_folder : callable
+        Returns the entries of a folder, each a `FileStatus`.
+    """
+    if plan.mode != VERSION:
+        return [(0, plan.path)]
+    names = (status.name for status in list_folder(plan.path) if status.is_directory)
+    versions = (name for name in names if name.isascii() and name.isdigit() and len(name) < 19)
+    return sorted((int(name), "%s/%s" % (plan.path, name)) for name in versions)
 
 
 class Start(NamedTuple):

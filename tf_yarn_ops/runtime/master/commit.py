@@ -39,7 +39,7 @@ from ..common.committed_output import (
     dump_success,
     exists_message,
     find_beside,
-    find_versions,
+    find_results,
     read_success,
     zone_message,
 )
@@ -345,18 +345,12 @@ class OutputCommit:
         """Return the version of the next result; 0 for an output without versions."""
         if self._plan.mode != VERSION:
             return 0
-        return self._plan.version or max([0, *(number for number, _ in self._versions())]) + 1
-
-    def _versions(self) -> List[Tuple[int, str]]:
-        """Return the numbers and names of the versions, the lowest first."""
-        return find_versions(status.name for status in self._files.list(self._plan.path) if status.is_directory)
+        return self._plan.version or max([0, *(number for number, _ in find_results(self._plan, self._files.list))]) + 1
 
     def _results(self) -> List[Tuple[int, Optional[Success]]]:
         """Return the versions of the results that there are, and what they say."""
-        plan = self._plan
-        if plan.mode != VERSION:
-            return [(0, self._success_in(plan.path))] if self._status(plan.path) else []
-        return [(number, self._success_in("%s/%s" % (plan.path, name))) for number, name in self._versions()]
+        found = find_results(self._plan, self._files.list)
+        return [(number, self._success_in(path)) for number, path in found if number or self._status(path)]
 
     def _point(self) -> None:
         """Let `LATEST_FILE` name this version, unless it names a later one."""
@@ -398,10 +392,10 @@ class OutputCommit:
                 if own and one.generation <= plan.generation:
                     self._files.delete(self._plan.place_of(one))
             if plan.mode == VERSION:
-                until = [name for number, name in self._versions() if number <= self.version]
-                for name in until[: -plan.keep]:
-                    if self._success_in("%s/%s" % (plan.path, name)):
-                        self._files.delete("%s/%s" % (plan.path, name))
+                until = [result for number, result in find_results(plan, self._files.list) if number <= self.version]
+                for result in until[: -plan.keep]:
+                    if self._success_in(result):
+                        self._files.delete(result)
         except OSError as error:
             logger.warning("The result is committed; what it leaves was not deleted: %s", error)
 

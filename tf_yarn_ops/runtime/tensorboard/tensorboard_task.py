@@ -12,7 +12,7 @@ from functools import partial
 from typing import Callable, List, Optional
 from urllib.parse import urlsplit
 
-from ..common.committed_output import MOST_SUCCESS, SUCCESS_FILE, VERSION, CommitPlan, find_versions, read_success
+from ..common.committed_output import MOST_SUCCESS, SUCCESS_FILE, CommitPlan, find_results, read_success
 from ..common.contract import Job, read_job, write_line
 from ..common.file_storage import LocalFolder
 from ..common.hdfs import Hdfs, JobFiles, open_job_files
@@ -104,11 +104,7 @@ def serve_front(job: Job, port: int) -> None:
 
 def find_result(files: JobFiles, plan: CommitPlan) -> Optional[str]:
     """Return where this application has committed its output; None before, also if there is another result."""
-    results = [plan.path]
-    if plan.mode == VERSION:
-        versions = find_versions(status.name for status in files.list(plan.path))
-        results = [plan.result(number) for number, _ in reversed(versions)]
-    for result in results:
+    for _, result in reversed(find_results(plan, files.list)):
         success = read_success(files.read_appended("%s/%s" % (result, SUCCESS_FILE), 0, 1, MOST_SUCCESS))
         if success and success.application_id == os.environ["YTF_APPLICATION_ID"]:
             return result
