@@ -9,7 +9,7 @@ import platform
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any, TypeVar
@@ -194,12 +194,16 @@ def check_faults(faults: Iterable[Fault]) -> None:
 
 
 @contextmanager
-def noting(faults: list[Fault], parent: str = "") -> Iterator[None]:
-    """Add the faults that the block raises to the list, below the path ``parent``, and continue."""
+def noting(faults: list[Fault], parent: str = "", **values: Any) -> Iterator[None]:
+    """Add the faults that the block raises to the list, below the path ``parent``, and continue.
+
+    ``values`` are added to those of each fault, such as its ``item``.
+    """
     try:
         yield
     except SpecInvalid as error:
-        faults += [fault.below(parent) if parent else fault for fault in error.faults]
+        found = [fault.below(parent) if parent else fault for fault in error.faults]
+        faults += [replace(fault, values={**values, **fault.values}) for fault in found]
 
 
 def normalise(instance: object, readers: Mapping[str, Reader]) -> list[Fault]:

@@ -8,9 +8,9 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from ..errors import Fault, FaultCode, SpecInvalid
+from ..errors import Fault, FaultCode
 from ..runtime.common.roles import ROLES
-from ..validation import parse_count
+from ..validation import invalid, noting, parse_count
 
 TASK_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
 #: Other names of ``chief``, from the YARN-DTF design and from TensorFlow 1.
@@ -54,11 +54,6 @@ def misspelt_type(name: str) -> str | None:
     return near[0] if near else None
 
 
-def _noter(option: str, faults: list[Fault], **item: object) -> Callable[..., None]:
-    """Return a function that appends to the list a fault of this item, from a code and values."""
-    return lambda code, **values: faults.append(Fault(option, code, {**item, **values}))
-
-
 def parse_cluster_requirement(text: str, faults: list[Fault]) -> dict[str, int]:
     """Parse ``ps:2,worker:4``.
 
@@ -85,20 +80,16 @@ def parse_cluster_requirement(text: str, faults: list[Fault]) -> dict[str, int]:
         text = ",".join(several)  # the types are known, so that nothing else is missed
         faults.append(Fault("cluster_requirement", NotationFault.NOT_COMMAS, {"meant": text}))
     for position, item in enumerate(text.split(","), start=1):
-        fault = _noter("cluster_requirement", faults, position=position, item=item.strip())
-        name, colon, count = (part.strip() for part in item.partition(":"))
-        if not colon or not name or not count:
-            fault(NotationFault.EXPECTED_INSTANCES)
-        elif not TASK_TYPE.match(name):
-            fault(NotationFault.NOT_A_TYPE, given=name)
-        elif canonical_type(name) in requirement:
-            fault(NotationFault.TYPE_TWICE, given=canonical_type(name))
-        else:
-            requirement[canonical_type(name)] = 1
-            try:
-                requirement[canonical_type(name)] = parse_count(count)
-            except SpecInvalid as error:
-                fault(error.faults[0].code, **error.faults[0].values)
+        with noting(faults, "cluster_requirement", position=position, item=item.strip()):
+            given, colon, count = (part.strip() for part in item.partition(":"))
+            if not colon or not given or not count:
+                raise invalid(NotationFault.EXPECTED_INSTANCES)
+            if not TASK_TYPE.match(given):
+                raise invalid(NotationFault.NOT_A_TYPE, given=given)
+            if (name := canonical_type(given)) in requirement:
+                raise invalid(NotationFault.TYPE_TWICE, given=name)
+            requirement[name] = 1
+            requirement[name] = parse_count(count)
     return requirement
 
 
@@ -136,29 +127,23 @@ def parse_overrides(
     """
     overrides: dict[tuple[str, int | None], int] = {}
     for item in (item.strip() for text in texts for item in text.split(",")):
-        fault = _noter(option, faults, item=item)
-        match = _OVERRIDE.match(item)
-        if not match or not match["value"]:
-            fault(NotationFault.EXPECTED_VALUE)
-            continue
-        try:
+        with noting(faults, option, item=item):
+            match = _OVERRIDE.match(item)
+            if not match or not match["value"]:
+                raise invalid(NotationFault.EXPECTED_VALUE)
             value = parse_value(match["value"])
-        except SpecInvalid as error:
-            fault(error.faults[0].code, **error.faults[0].values)
-            continue
-        name, index, what = "", None, "every task"
-        if match["type"] is not None:
-            name = what = canonical_type(match["type"].strip())
-            if name not in requirement:
-                fault(NotationFault.NO_SUCH_TYPE, given=name, allowed=tuple(requirement))
-                continue
-            if match["index"] is not None:
-                given = match["index"].strip()
-                if not given.isdecimal() or len(given) > 9 or int(given) >= requirement[name]:
-                    fault(NotationFault.INDEX_OUT_OF_RANGE, index=given, type=name, last=requirement[name] - 1)
-                    continue
-                index, what = int(given), f"{name}[{given}]"
-        if (name, index) in overrides:
-            fault(NotationFault.VALUE_TWICE, what=what, before=overrides[name, index])
-        overrides[name, index] = value
+            name, index, what = "", None, "every task"
+            if match["type"] is not None:
+                name = what = canonical_type(match["type"].strip())
+                if name not in requirement:
+                    raise invalid(NotationFault.NO_SUCH_TYPE, given=name, allowed=tuple(requirement))
+                if match["index"] is not None:
+                    given, last = match["index"].strip(), requirement[name] - 1
+                    if not given.isdecimal() or len(given) > 9 or int(given) > last:
+                        raise invalid(NotationFault.INDEX_OUT_OF_RANGE, index=given, type=name, last=last)
+                    index, what = int(given), f"{name}[{given}]"
+            before = overrides.get((name, index))
+            overrides[name, index] = value
+            if before is not None:
+                raise invalid(NotationFault.VALUE_TWICE, what=what, before=before)
     return overrides
