@@ -220,8 +220,9 @@ class _Ensuring:
             return self._submit_by_claim()
         if self._submitted:
             self._check_owner()
-        application_id = reserve(session, submitter, spec)
-        self._submitted = send(session, submitter, spec, application_id, self._identity.tags, self._notify)
+        self._submitted = send(
+            session, submitter, spec, reserve(session, submitter, spec), self._identity.tags, self._notify
+        )
         return None
 
     def _grow_memory(self) -> None:
@@ -234,8 +235,7 @@ class _Ensuring:
         ResourcesImpossible
             This attempt ran out of it, and can't have more.
         """
-        generation = self._identity.generation
-        own = (a for a in self._found if a["state"] in ENDED and generation_of(a) == generation)
+        own = (a for a in self._found if a["state"] in ENDED and generation_of(a) == self._identity.generation)
         ended = sorted(own, key=lambda application: order(application["id"]))
         reports = [read_yarn_report(application) for application in ended]
         self._spec = grow_memory(self._session, self._spec, reports)

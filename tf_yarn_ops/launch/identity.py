@@ -255,8 +255,9 @@ def decide_submission(
         return SubmissionDecision(Action.SUPERSEDED, newer[-1], tuple(a["id"] for a in live if a["id"] not in newer))
     ended = [a for a in own if a["state"] in ENDED and generation_of(a) == identity.generation]
     if any(read_yarn_report(a).reason is Reason.SUPERSEDED for a in ended):
-        mine = (a["id"] for a in live if generation_of(a) == identity.generation)
-        return SubmissionDecision(Action.SUPERSEDED, kill=tuple(mine))
+        return SubmissionDecision(
+            Action.SUPERSEDED, kill=tuple(a["id"] for a in live if generation_of(a) == identity.generation)
+        )
     older = tuple(a["id"] for a in live if generation_of(a) < identity.generation)
     if older:
         return (
@@ -315,8 +316,11 @@ def old_tasks_end(
 
 def latest_of(applications: Iterable[Mapping[str, Any]], identity: Identity) -> Mapping[str, Any] | None:
     """Return the newest application of this generation, from any user; None if there is none."""
-    own = (a for a in applications if generation_of(a) == identity.generation)
-    return max(own, key=lambda a: order(a["id"]), default=None)
+    return max(
+        (a for a in applications if generation_of(a) == identity.generation),
+        key=lambda a: order(a["id"]),
+        default=None,
+    )
 
 
 def is_repeatable(ended: JobReport) -> bool:

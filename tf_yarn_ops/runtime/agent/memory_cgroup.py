@@ -118,8 +118,7 @@ def _place(mount: "list[str]", path: str) -> str:
 def _read_counter(folder: str, files: _Files) -> Optional[int]:
     try:
         with open(os.path.join(folder, files.counters)) as file:
-            values = dict(line.split() for line in file)
-        return int(values["oom_kill"])
+            return int(dict(line.split() for line in file)["oom_kill"])
     except (OSError, ValueError, KeyError):  # Linux before 4.13 does not count
         return None
 

@@ -41,8 +41,8 @@ def read_stacks(limit: int) -> str:
     until = time.monotonic() + _SECONDS
     parts = []
     for pid in descendants():
-        words = _read("/proc/%d/cmdline" % pid).replace("\0", " ").strip()
-        parts.append("process %d, %s: %s\n" % (pid, _status_of(pid, "State:"), " ".join(words.split())[:200]))
+        words = " ".join(_read("/proc/%d/cmdline" % pid).replace("\0", " ").split())
+        parts.append("process %d, %s: %s\n" % (pid, _status_of(pid, "State:"), words[:200]))
         if not _has_handler(pid):
             continue
         start = size = log_size()
