@@ -4,6 +4,7 @@ A `Launcher` has one. The functions that wait and kill need a session only.
 """
 
 import logging
+import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
@@ -92,6 +93,13 @@ class Session:
         """Raise `Cancelled` after `cancel`; called between the steps of a submission."""
         if self.cancelled:
             raise Cancelled("cancelled before the application was submitted")
+
+    def pause(self, seconds: float) -> None:
+        """Wait for so long; raise `Cancelled` after `cancel`."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self.checkpoint()
+            time.sleep(min(0.2, left))
 
     def staging(self, user: str | None = None) -> StagingDirectory:
         """Return the staging directory of a user; default: of the cluster's user."""

@@ -5,7 +5,6 @@ claims only; the process keeps no state of its own.
 """
 
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -165,10 +164,7 @@ class _Ensuring:
             self._log_once(f"'{application_id}' has ended: {reason}: {report.message}")
             return
         self._renew_run()
-        until = time.monotonic() + _WAIT_INTERVAL
-        while time.monotonic() < until:
-            self._session.checkpoint()
-            time.sleep(0.2)
+        self._session.pause(_WAIT_INTERVAL)
 
     def _renew_run(self, *_: JobReport) -> None:
         if self._has_run:

@@ -391,10 +391,7 @@ class Launcher:
             return
         pause = pause_before(len(ended)) if latest.reason is Reason.ALLOCATION_TIMEOUT else LAUNCH_PAUSE
         logger.info("%s: no task has run; submitting again in %.0f s: %s", latest.application_id, pause, latest.message)
-        until = time.monotonic() + pause
-        while (left := until - time.monotonic()) > 0:
-            self.session.checkpoint()
-            time.sleep(min(0.2, left))
+        self.session.pause(pause)
 
     def kill(
         self,

@@ -138,6 +138,5 @@ def _launched(session: Session, application_id: str) -> dict[str, Any]:
         application = session.resourcemanager.get(application_id)
         if has_launched(application) or time.monotonic() >= until:
             return application
-        session.checkpoint()
-        time.sleep(pause)
+        session.pause(pause)
         pause = min(0.5, pause * 2)

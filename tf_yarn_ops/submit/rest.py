@@ -310,8 +310,7 @@ class RestSubmitter:
                     state,
                     waited,
                 )
-            self._checkpoint()
-            time.sleep(pause)
+            self._session.pause(pause)
             pause = min(0.5, pause * 2)
         if found["user"] != self._cluster.user:
             # An old Hadoop has no request that shows the user before the submission.
