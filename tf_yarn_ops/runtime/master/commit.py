@@ -449,11 +449,10 @@ async def persist(call: Callable[[], Found]) -> Union[Found, Verdict]:
     call : callable
         May be called again after it has raised an OSError.
     """
-    loop = asyncio.get_running_loop()
     began, logged = time.monotonic(), ""
     while True:
         try:
-            return await loop.run_in_executor(None, call)
+            return await asyncio.to_thread(call)
         except (TakenOver, ResultExists) as error:
             return Verdict(Reason.COMMIT_REFUSED, "the result is not committed: %s" % error)
         except OSError as error:

@@ -269,7 +269,7 @@ class SkeinContainers(Containers):
 
     async def explain(self, container: Container) -> ContainerEnd:
         query = _query_yarn if cause_of(container.message) is Reason.NODE_LOST else _query_node
-        return await asyncio.get_running_loop().run_in_executor(None, query, self._job, container)
+        return await asyncio.to_thread(query, self._job, container)
 
     async def replace(self, container: Container) -> None:
         try:
@@ -279,8 +279,8 @@ class SkeinContainers(Containers):
         await self._master.call("addContainer", (1, container.service))
 
     async def nodes(self) -> Optional[Set[str]]:
-        found = await asyncio.get_running_loop().run_in_executor(
-            None, query_yarn, self._job.resourcemanagers, "nodes?states=RUNNING", "nodes", self._job.authorities
+        found = await asyncio.to_thread(
+            query_yarn, self._job.resourcemanagers, "nodes?states=RUNNING", "nodes", self._job.authorities
         )
         return {str(node.get("nodeHTTPAddress")) for node in found.get("node") or ()} or None
 

@@ -127,7 +127,7 @@ class Coordinator:
         verdict = await persist(output.prepare)
         self.apply(verdict or Prepared())
         while self.state.lifecycle.verdict is None:
-            await asyncio.get_running_loop().run_in_executor(None, output.measure)
+            await asyncio.to_thread(output.measure)
             await asyncio.sleep(MEASURE_SECONDS)
 
     async def _commit_output(self) -> None:
@@ -140,9 +140,8 @@ class Coordinator:
                 if state.has_succeeded:  # else a client has killed the job meanwhile
                     state.lifecycle = state.lifecycle._replace(verdict=end)
         if output is not None and not state.has_succeeded:
-            measuring = asyncio.get_running_loop().run_in_executor(None, output.measure)
             with contextlib.suppress(asyncio.TimeoutError):  # a hard mount of NFS may hang for ever
-                await asyncio.wait_for(measuring, MEASURE_SECONDS)
+                await asyncio.wait_for(asyncio.to_thread(output.measure), MEASURE_SECONDS)
 
     # -- page and report --------------------------------------------------------------------
 
@@ -171,8 +170,8 @@ class Coordinator:
 
     async def _read_times(self) -> None:
         """Take YARN's times of the submission and of the launch; older releases know no launch."""
-        job, loop = self.state.job, asyncio.get_running_loop()
-        application = await loop.run_in_executor(
-            None, fetch_application, job.resourcemanagers, self.state.application_id, job.authorities
+        job = self.state.job
+        application = await asyncio.to_thread(
+            fetch_application, job.resourcemanagers, self.state.application_id, job.authorities
         )
         self.state.times = yarn_times(application, round(self.state.started_at, 3))

@@ -344,9 +344,9 @@ class ContainerMonitor:
         """Add the last line of an agent that can't register: it names what a firewall or DNS does."""
         if verdict is None or verdict.reason is not Reason.REGISTRATION_TIMEOUT:
             return verdict
-        loop, registry = asyncio.get_running_loop(), self._state.registry
+        registry = self._state.registry
         for task, url in [*registry.expect(self._state.unregistered()).items()][:LOGS_READ]:
-            line = url and await loop.run_in_executor(None, last_line_of_agent, url, self._state.job.authorities)
+            line = url and await asyncio.to_thread(last_line_of_agent, url, self._state.job.authorities)
             if line:
                 return verdict._replace(message=f"{verdict.message}. The log of {task} ends with: {line}")
         return verdict

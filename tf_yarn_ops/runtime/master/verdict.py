@@ -83,11 +83,10 @@ async def wait_for_resourcemanager(
     Hadoop's ShutdownHookManager, in which Skein's application master unregisters
     (``hadoop.service.shutdown.timeout``, 30 s).
     """
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + seconds
+    deadline = time.monotonic() + seconds
     logged = False
-    while loop.time() < deadline:
-        known = await loop.run_in_executor(None, resourcemanager_knows, resourcemanagers, application_id, authorities)
+    while time.monotonic() < deadline:
+        known = await asyncio.to_thread(resourcemanager_knows, resourcemanagers, application_id, authorities)
         if known or (known is None and not seen):
             return
         if not logged:
@@ -120,10 +119,9 @@ async def end_application(containers: Containers, job: Job, report: JobReport, s
         except SkeinFailed as error:
             logger.warning("Skein did not take the verdict: %s", error)
             await asyncio.sleep(pause)
-    loop = asyncio.get_running_loop()
     for _ in range(KILLS):
-        await loop.run_in_executor(
-            None, kill_by_rest, job.resourcemanagers, report.application_id, job.user, diagnostics, job.authorities
+        await asyncio.to_thread(
+            kill_by_rest, job.resourcemanagers, report.application_id, job.user, diagnostics, job.authorities
         )
         await asyncio.sleep(RESOURCEMANAGER_POLL_SECONDS)
     raise VerdictRejected(report)

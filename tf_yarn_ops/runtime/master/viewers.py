@@ -67,4 +67,4 @@ class Viewers:
 async def _groups_of(plan: ViewersPlan, user: str) -> Collection[str]:
     if user in plan.memberships:
         return plan.memberships[user]
-    return await asyncio.get_running_loop().run_in_executor(None, groups_on_node, user)
+    return await asyncio.to_thread(groups_on_node, user)
