@@ -6,6 +6,7 @@ from support.fake_yarn import FakeYarn, application, killed_text, serving
 from support.hostile_page import KINDS, hostile_page
 from support.http_server import Handler, running
 from support.tls import Authority
+from support.wire import job_of
 from tf_yarn_ops.hadoop.tls import read_authorities
 from tf_yarn_ops.runtime.common import container_http as rest
 from tf_yarn_ops.runtime.master import verdict as ending
@@ -24,10 +25,11 @@ def test_the_coordinator_trusts_the_cas_that_travel_with_the_job(tmp_path, monke
     authority, yarn = Authority(tmp_path / "ca"), FakeYarn()
     name = yarn.add(application(1))
     with serving(yarn, authority.server("127.0.0.1")) as url:
-        assert not ending.resourcemanager_knows((url,), name)
+        assert not ending.resourcemanager_knows(job_of(url), name)
         authorities = read_authorities(str(authority.file))
-        assert ending.resourcemanager_knows((url,), name, authorities)
-        ending.kill_by_rest((url,), name, "ann", "enough", authorities)
+        job = job_of(url, user="ann", authorities=authorities)
+        assert ending.resourcemanager_knows(job, name)
+        ending.kill_by_rest(job, name, "enough")
     assert yarn.apps[name]["diagnostics"] == killed_text(name, "enough")
 
 
@@ -46,8 +48,8 @@ def test_the_nodes_cas_are_read_only_for_https(monkeypatch, fresh_authorities):
     yarn = FakeYarn()
     name = yarn.add(application(1))
     with serving(yarn) as http:
-        assert ending.resourcemanager_knows((http,), name) and read == []
-        assert not ending.resourcemanager_knows((http.replace("http:", "https:"),), name) and len(read) == 1
+        assert ending.resourcemanager_knows(job_of(http), name) and read == []
+        assert not ending.resourcemanager_knows(job_of(http.replace("http:", "https:")), name) and len(read) == 1
 
 
 @pytest.mark.parametrize("of_the_job", [True, False], ids=["of the job", "of the node"])
@@ -65,9 +67,10 @@ def test_unusable_cas_are_logged_once_and_end_nothing(tmp_path, monkeypatch, cap
     plain, secure = FakeYarn(), FakeYarn()
     name = plain.add(application(1))
     with serving(plain) as http, serving(secure, Authority(tmp_path / "ca").server("127.0.0.1")) as https:
-        assert not ending.resourcemanager_knows((https,), name, authorities)
-        assert ending.resourcemanager_knows((https, http), name, authorities)
-        ending.kill_by_rest((https, http), name, "ann", "enough", authorities)
+        job = job_of(https, http, user="ann", authorities=authorities)
+        assert not ending.resourcemanager_knows(job._replace(resourcemanagers=(https,)), name)
+        assert ending.resourcemanager_knows(job, name)
+        ending.kill_by_rest(job, name, "enough")
     assert plain.apps[name]["state"] == "KILLED" and secure.requests == []
     told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len(told) == 1 and told[0].startswith("No daemon is asked over https: the certificates of its CAs ")
@@ -120,4 +123,4 @@ def test_coordinator_gives_up_an_answer_without_end(monkeypatch, kind):
     with hostile_page(kind) as url:
         assert rest.last_line_of_agent(f"{url}node/containerlogs/container_1/ann/worker.log") == ""
         assert rest.query_yarn([url.rstrip("/")], "apps/x", "app") == {}
-        assert ending.resourcemanager_knows([url.rstrip("/")], "application_1_1") is None
+        assert ending.resourcemanager_knows(job_of(url.rstrip("/")), "application_1_1") is None

@@ -7,6 +7,7 @@ import pytest
 
 from support.fake_yarn import FakeYarn, closed_address, serving
 from support.waiting import until_async
+from support.wire import job_of
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.master import partition
 
@@ -36,12 +37,12 @@ def test_expiry_is_the_shorter_one_of_node_and_application_master(found, seconds
     yarn = FakeYarn()
     yarn.conf |= found
     with serving(yarn):
-        assert partition.read_expiry([closed_address(), yarn.url]) == seconds
+        assert partition.read_expiry(job_of(closed_address(), yarn.url)) == seconds
 
 
 def test_await_loss_ends_the_job_when_no_resourcemanager_is_reached(monkeypatch):
     monkeypatch.setattr(partition, "EXPIRY", 0.3)
-    lost = asyncio.run(partition.await_loss([NOWHERE, NOWHERE]))
+    lost = asyncio.run(partition.await_loss(job_of(NOWHERE, NOWHERE)))
     assert lost.reason is Reason.NODE_LOST
     assert lost.message.startswith("this node has reached no active ResourceManager for 0 s")
 
@@ -63,7 +64,8 @@ def test_await_loss_goes_on_while_the_active_one_answers(hosts, goes_on, monkeyp
     yarn.ha_state = "STANDBY" if "standby" in hosts else "ACTIVE"
     with serving(yarn):
         places = {"silent": NOWHERE, "refused": closed_address(), "active": yarn.url, "standby": yarn.url}
-        waiting = asyncio.wait_for(partition.await_loss([places[host] for host in hosts]), 0.9 if goes_on else 60.0)
+        job = job_of(*(places[host] for host in hosts))
+        waiting = asyncio.wait_for(partition.await_loss(job), 0.9 if goes_on else 60.0)
         if goes_on:
             with pytest.raises(asyncio.TimeoutError):
                 asyncio.run(waiting)
@@ -82,7 +84,7 @@ def test_time_without_a_resourcemanager_counts_from_the_last_contact(monkeypatch
         return False
 
     monkeypatch.setattr(partition, "_reach_active", reach_ten_times)
-    assert asyncio.run(partition.await_loss([])).reason is Reason.NODE_LOST
+    assert asyncio.run(partition.await_loss(job_of())).reason is Reason.NODE_LOST
     assert time.monotonic() - contacts[-1] > 0.29
 
 
@@ -100,7 +102,7 @@ def test_await_loss_asks_again_for_the_expiry(monkeypatch):
     with serving(yarn):
 
         async def shown_later():
-            waiting = asyncio.ensure_future(partition.await_loss([yarn.url]))
+            waiting = asyncio.ensure_future(partition.await_loss(job_of(yarn.url)))
             await until_async(lambda: [place for _, place, *_ in yarn.requests if place == "/conf"])
             yarn.conf |= {NODE: "700", MASTER: "600"}
             seen = len(yarn.requests)

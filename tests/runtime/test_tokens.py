@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from support.fake_yarn import FakeYarn, application, serving
 from support.tokens import credentials_file, token
+from support.wire import job_of
 from tf_yarn_ops.runtime.common.container_http import token_header
 from tf_yarn_ops.runtime.common.tokens import (
     TOKEN_HEADER,
@@ -110,8 +111,8 @@ def test_the_coordinator_asks_and_kills_with_its_containers_token(container):
     yarn.faults.append(lambda method, path: yarn.apps[name].update(state="KILLED") if method == "PUT" else None)
     with serving(yarn) as url, pytest.MonkeyPatch.context() as patch:
         patch.setattr(ending, "KILL_SECONDS", 0.0)
-        assert ending.resourcemanager_knows([url], name)
-        ending.kill_by_rest([url], name, "alice", "why")
+        assert ending.resourcemanager_knows(job_of(url), name)
+        ending.kill_by_rest(job_of(url, user="alice"), name, "why")
     assert [method for method, *_ in yarn.requests] == ["GET", "PUT"]
     for _, _, _, headers, _ in yarn.requests:
         assert decode_token({n.lower(): v for n, v in headers.items()}[TOKEN_HEADER.lower()]) == token(

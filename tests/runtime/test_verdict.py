@@ -4,7 +4,6 @@ import asyncio
 import socket
 import threading
 from contextlib import contextmanager
-from types import SimpleNamespace
 
 import pytest
 
@@ -12,6 +11,7 @@ from support.appmaster import APPLICATION, AppMaster
 from support.fake_yarn import FakeYarn, application, closed_address, serving
 from support.runtime_jobs import job
 from support.waiting import until
+from support.wire import job_of
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.common.report import JobReport, parse_diagnostics
 from tf_yarn_ops.runtime.master import verdict as ending
@@ -86,12 +86,10 @@ def test_verdict_waits_for_a_resourcemanager_unseen_since_the_start(yarn, tmp_pa
 
 
 def test_wait_for_an_unseen_resourcemanager_ends():
-    closed = (closed_address(),)
+    closed = job_of(closed_address())
     asyncio.run(asyncio.wait_for(ending.wait_for_resourcemanager(closed, APPLICATION, seconds=0.1, seen=False), 60))
-    assert (
-        ending.resourcemanager_knows(closed, APPLICATION) is False
-        and ending.resourcemanager_knows((), APPLICATION) is None
-    )
+    assert ending.resourcemanager_knows(closed, APPLICATION) is False
+    assert ending.resourcemanager_knows(job_of(), APPLICATION) is None
 
 
 def test_forgotten_kill_is_repeated_and_never_counts_as_done(monkeypatch):
@@ -107,13 +105,9 @@ def test_forgotten_kill_is_repeated_and_never_counts_as_done(monkeypatch):
 
     verdict = JobReport(APPLICATION, reason=Reason.TASK_FAILED, message="worker:0 failed")
     with pytest.raises(ending.VerdictRejected) as raised:
-        asyncio.run(
-            ending.end_application(
-                Refusing(), SimpleNamespace(resourcemanagers=(), user="ann", authorities=""), verdict
-            )
-        )
+        asyncio.run(ending.end_application(Refusing(), job_of(), verdict))
     assert raised.value.report is verdict and len(asked) == ending.KILLS > 1
-    assert all("worker:0 failed" in words[3] for words in asked)
+    assert all("worker:0 failed" in words[2] for words in asked)
 
 
 @pytest.mark.slow
@@ -162,7 +156,7 @@ def test_a_verdict_waits_until_the_application_is_recovered(yarn, tmp_path):
 def test_what_counts_as_a_resourcemanager_that_knows_us(yarn, status, text, known):
     yarn.faults.append(lambda method, path: (status, {"Content-Type": "application/json"}, text))
     with serving(yarn) as url:
-        assert ending.resourcemanager_knows(["http://127.0.0.1:1", url], APPLICATION) is known
+        assert ending.resourcemanager_knows(job_of("http://127.0.0.1:1", url), APPLICATION) is known
 
 
 def test_a_standby_leads_to_the_active_one(yarn):
@@ -170,7 +164,7 @@ def test_a_standby_leads_to_the_active_one(yarn):
     standby = FakeYarn()
     with serving(yarn) as active, serving(standby) as url:
         standby.faults.append(lambda method, path: (307, {"Location": f"{active}{path}"}, "This is standby RM."))
-        assert ending.resourcemanager_knows([url], APPLICATION)
+        assert ending.resourcemanager_knows(job_of(url), APPLICATION)
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", b"\x16\x03\x01\r\n\r\n", b""])
@@ -185,5 +179,5 @@ def test_server_that_dies_while_answering_has_not_answered(answer):
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        assert not ending.resourcemanager_knows([f"http://127.0.0.1:{server.getsockname()[1]}"], APPLICATION)
+        assert not ending.resourcemanager_knows(job_of(f"http://127.0.0.1:{server.getsockname()[1]}"), APPLICATION)
         thread.join(60)

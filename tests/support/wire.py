@@ -67,6 +67,11 @@ def job(**fields):
     return build_runtime_job(spec)._replace(user="u")
 
 
+def job_of(*resourcemanagers, **fields):
+    """Return a job that names these ResourceManagers."""
+    return job()._replace(resourcemanagers=resourcemanagers, **fields)
+
+
 def registration(container="worker_0", **fields):
     return {
         "type": "register",

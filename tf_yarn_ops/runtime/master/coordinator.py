@@ -170,8 +170,5 @@ class Coordinator:
 
     async def _read_times(self) -> None:
         """Take YARN's times of the submission and of the launch; older releases know no launch."""
-        job = self.state.job
-        application = await asyncio.to_thread(
-            fetch_application, job.resourcemanagers, self.state.application_id, job.authorities
-        )
+        application = await asyncio.to_thread(fetch_application, self.state.job, self.state.application_id)
         self.state.times = yarn_times(application, round(self.state.started_at, 3))

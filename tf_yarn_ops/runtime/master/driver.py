@@ -106,7 +106,7 @@ async def coordinate(coordinator: Coordinator, secret: str) -> None:
     seen = finding.done()
     finding.cancel()
     left = RESOURCEMANAGER_SECONDS if seen else max(0.0, FIRST_CONTACT_SECONDS - (time.monotonic() - began))
-    await wait_for_resourcemanager(job.resourcemanagers, application_id, job.authorities, left, seen)
+    await wait_for_resourcemanager(job, application_id, left, seen)
     await asyncio.wait([keeping], timeout=history.RECORD_HOLD_SECONDS)
     await end_application(containers, job, report, secret)
     await asyncio.wait([keeping], timeout=history.WRITE_SECONDS)
@@ -119,7 +119,7 @@ async def find_resourcemanager(job: Job, application_id: str) -> None:
     If the first attempt shows neither, and the job names a ResourceManager, it logs a warning.
     """
     loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1)  # a name service may be silent for long
-    look = partial(resourcemanager_knows, job.resourcemanagers, application_id, job.authorities)
+    look = partial(resourcemanager_knows, job, application_id)
     known = await loop.run_in_executor(thread, look)
     if not known and job.resourcemanagers:  # because of a firewall or a certificate, for example
         logger.warning(
@@ -135,8 +135,7 @@ async def find_resourcemanager(job: Job, application_id: str) -> None:
 async def end_when_lost(coordinator: Coordinator, finding: "asyncio.Future[None]") -> None:
     """End the job when this node is cut off from YARN, if a ResourceManager was ever found from it."""
     await asyncio.shield(finding)
-    job = coordinator.state.job
-    coordinator.apply(await await_loss(job.resourcemanagers, job.authorities))
+    coordinator.apply(await await_loss(coordinator.state.job))
 
 
 def allow_many_connections() -> None:
@@ -201,7 +200,7 @@ def _refuse(job: Job, application_id: str, missing: str, secret: str) -> int:
 
 def _kill(job: Job, report: JobReport, secret: str) -> None:
     diagnostics = compose_diagnostics(report, secret=secret)
-    kill_by_rest(job.resourcemanagers, report.application_id, job.user, diagnostics, job.authorities)
+    kill_by_rest(job, report.application_id, diagnostics)
 
 
 def _failed(job: Job, application_id: str, message: str, reason: Reason = Reason.AM_FAILED) -> JobReport:

@@ -10,10 +10,11 @@ import logging
 import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from typing import Dict, Optional, Sequence
+from typing import Dict, Optional
 from urllib.parse import urlsplit
 
 from ..common.container_http import NO_ANSWER, RM_REQUEST_SECONDS, fetch_answer, query_yarn, token_header
+from ..common.contract import Job
 from ..common.reasons import Reason
 from .lifecycle import Verdict
 
@@ -29,11 +30,11 @@ POLL_SECONDS, RETRY_SECONDS, CONNECT_SECONDS = 10.0, 1.0, 2.0
 _TRIES = 10
 
 
-def read_expiry(resourcemanagers: Sequence[str], authorities: str = "") -> Optional[float]:
+def read_expiry(job: Job) -> Optional[float]:
     """Return the seconds of silence after which YARN ends an application of this node; None if none shows them."""
-    for base in resourcemanagers:
+    for base in job.resourcemanagers:
         with contextlib.suppress(*NO_ANSWER, AttributeError, LookupError):
-            return min(_read_seconds(base, name, authorities) for name in _PROPERTIES)
+            return min(_read_seconds(base, name, job.authorities) for name in _PROPERTIES)
     return None
 
 
@@ -45,17 +46,15 @@ def _read_seconds(base: str, name: str, authorities: str) -> float:
     return float(found[name]) / 1000
 
 
-async def await_loss(resourcemanagers: Sequence[str], authorities: str = "") -> Verdict:
+async def await_loss(job: Job) -> Verdict:
     """Return the end of the job when the network was silent for so long that YARN has lost this node.
 
     It is silent while one host of a ResourceManager is, and each other one is so too, refuses, or says it is a standby.
 
     Parameters
     ----------
-    resourcemanagers : sequence of str
-        One of them has been reached.
-    authorities : str, optional
-        File with the certificates of authorities, for https.
+    job : Job
+        One of its ResourceManagers has been reached.
 
     Notes
     -----
@@ -68,11 +67,11 @@ async def await_loss(resourcemanagers: Sequence[str], authorities: str = "") -> 
     reached, expiry, tries = loop.time(), None, 0
     while True:
         began = loop.time()
-        if await loop.run_in_executor(thread, _reach_active, resourcemanagers, known, authorities):
+        if await loop.run_in_executor(thread, _reach_active, job, known):
             reached = began
             if expiry is None and tries < _TRIES:
                 tries += 1
-                expiry = await loop.run_in_executor(thread, read_expiry, resourcemanagers, authorities)
+                expiry = await loop.run_in_executor(thread, read_expiry, job)
                 if expiry is None and tries == _TRIES:
                     logger.warning("no ResourceManager shows %s; YARN's default counts", " and ".join(_PROPERTIES))
             await asyncio.sleep(POLL_SECONDS)
@@ -85,11 +84,11 @@ async def await_loss(resourcemanagers: Sequence[str], authorities: str = "") -> 
             return Verdict(Reason.NODE_LOST, cause)
 
 
-def _reach_active(resourcemanagers: Sequence[str], known: Dict[str, str], authorities: str) -> bool:
+def _reach_active(job: Job, known: Dict[str, str]) -> bool:
     """Return whether all hosts answer or refuse a connection, or one accepts it and is no known standby."""
-    answers = {base: _reaches(base, known) for base in resourcemanagers}
+    answers = {base: _reaches(base, known) for base in job.resourcemanagers}
     return None not in answers.values() or any(
-        answer and query_yarn([base], "info", "clusterInfo", authorities).get("haState") != "STANDBY"
+        answer and query_yarn([base], "info", "clusterInfo", job.authorities).get("haState") != "STANDBY"
         for base, answer in answers.items()
     )
 

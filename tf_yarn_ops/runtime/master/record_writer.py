@@ -189,7 +189,7 @@ def keep(job: Job, application_id: str, status: Mapping[str, Any]) -> Optional[s
 
 def _complete(job: Job, application_id: str, status: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the status with the times and the cost that YARN knows, and with the job's secrets masked."""
-    known = fetch_application(job.resourcemanagers, application_id, job.authorities)
+    known = fetch_application(job, application_id)
     document = {**status, **yarn_cost(known), **yarn_times(known, status.get("started_at"))}
     if not document.get("tracking_url") and "://" in str(known.get("trackingUrl")):
         document["tracking_url"] = known["trackingUrl"]

@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import time
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Mapping, Optional
 
 from ..common.container_http import (
     NO_ANSWER,
@@ -56,26 +56,18 @@ class VerdictRejected(Exception):
         self.report = report
 
 
-async def wait_for_resourcemanager(
-    resourcemanagers: Sequence[str],
-    application_id: str,
-    authorities: str = "",
-    seconds: float = RESOURCEMANAGER_SECONDS,
-    seen: bool = True,
-) -> None:
+async def wait_for_resourcemanager(job: Job, application_id: str, seconds: float, seen: bool) -> None:
     """Wait until a ResourceManager knows the application.
 
     Without a ResourceManager Skein gives up after 30 s, and YARN would never get the verdict.
 
     Parameters
     ----------
-    resourcemanagers : sequence of str
+    job : Job
     application_id : str
-    authorities : str, optional
-        As in `resourcemanager_knows`.
-    seconds : float, optional
+    seconds : float
         How long to wait at most.
-    seen : bool, optional
+    seen : bool
         Whether one has answered before. Otherwise the wait ends when none can be reached from this node.
 
     References
@@ -86,11 +78,13 @@ async def wait_for_resourcemanager(
     deadline = time.monotonic() + seconds
     logged = False
     while time.monotonic() < deadline:
-        known = await asyncio.to_thread(resourcemanager_knows, resourcemanagers, application_id, authorities)
+        known = await asyncio.to_thread(resourcemanager_knows, job, application_id)
         if known or (known is None and not seen):
             return
         if not logged:
-            logger.warning("No ResourceManager answers at %s: the verdict waits for it", ", ".join(resourcemanagers))
+            logger.warning(
+                "No ResourceManager answers at %s: the verdict waits for it", ", ".join(job.resourcemanagers)
+            )
             logged = True
         await asyncio.sleep(RESOURCEMANAGER_POLL_SECONDS)
 
@@ -120,26 +114,22 @@ async def end_application(containers: Containers, job: Job, report: JobReport, s
             logger.warning("Skein did not take the verdict: %s", error)
             await asyncio.sleep(pause)
     for _ in range(KILLS):
-        await asyncio.to_thread(
-            kill_by_rest, job.resourcemanagers, report.application_id, job.user, diagnostics, job.authorities
-        )
+        await asyncio.to_thread(kill_by_rest, job, report.application_id, diagnostics)
         await asyncio.sleep(RESOURCEMANAGER_POLL_SECONDS)
     raise VerdictRejected(report)
 
 
-def resourcemanager_knows(
-    resourcemanagers: Sequence[str], application_id: str, authorities: str = ""
-) -> Optional[bool]:
+def resourcemanager_knows(job: Job, application_id: str) -> Optional[bool]:
     """Return whether a ResourceManager is active and has recovered the application; None if this node reaches none.
 
     An answer that asks for authentication counts too. A standby redirects to the active ResourceManager, whose address
     may be missing in the job file. A refused connection is a ResourceManager that is down.
     """
     known: Optional[bool] = None
-    for base in resourcemanagers:
+    for base in job.resourcemanagers:
         url = f"{base}/ws/v1/cluster/apps/{application_id}/state"
         try:
-            answer = fetch_answer(url, token_header(os.environ), RM_REQUEST_SECONDS, authorities)
+            answer = fetch_answer(url, token_header(os.environ), RM_REQUEST_SECONDS, job.authorities)
             if answer.status in (401, 403) or (answer.status == 200 and "state" in answer.document()):
                 return True
             known = False if answer.status >= 300 else known
@@ -150,14 +140,12 @@ def resourcemanager_knows(
     return known
 
 
-def fetch_application(resourcemanagers: Sequence[str], application_id: str, authorities: str = "") -> Mapping[str, Any]:
+def fetch_application(job: Job, application_id: str) -> Mapping[str, Any]:
     """Return YARN's object of the application, with its times; empty if no ResourceManager shows it."""
-    return query_yarn(resourcemanagers, f"apps/{application_id}?deSelects=resourceRequests", "app", authorities)
+    return query_yarn(job.resourcemanagers, f"apps/{application_id}?deSelects=resourceRequests", "app", job.authorities)
 
 
-def kill_by_rest(
-    resourcemanagers: Sequence[str], application_id: str, user: str, diagnostics: str, authorities: str = ""
-) -> None:
+def kill_by_rest(job: Job, application_id: str, diagnostics: str) -> None:
     """Ask the ResourceManager to kill the application, with our diagnostics.
 
     On a secured cluster the container's own token proves who asks. The last resort if Skein does not take the
@@ -166,8 +154,8 @@ def kill_by_rest(
     """
     body = json.dumps({"state": "KILLED", "diagnostics": diagnostics}).encode()
     headers = {"Content-Type": "application/json", "X-XSRF-HEADER": "ytf", **token_header(os.environ)}
-    for base in resourcemanagers:
-        url = f"{base}/ws/v1/cluster/apps/{application_id}/state?user.name={user}"
+    for base in job.resourcemanagers:
+        url = f"{base}/ws/v1/cluster/apps/{application_id}/state?user.name={job.user}"
         with contextlib.suppress(*NO_ANSWER):
-            if fetch_answer(url, headers, 10.0, authorities, "PUT", body).status in (200, 202):
+            if fetch_answer(url, headers, 10.0, job.authorities, "PUT", body).status in (200, 202):
                 time.sleep(KILL_SECONDS)  # YARN keeps the first news of the end; an exit would be such news
