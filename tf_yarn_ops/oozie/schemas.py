@@ -4,7 +4,6 @@ They are those of the jar oozie-client 5.2.1, so that nobody needs Maven or a ne
 """
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -59,23 +58,18 @@ def parse_xml(name: str, text: str) -> Any:
 
 def document_faults(roots: Mapping[str, Any]) -> Iterator[Fault]:
     """Yield a fault for each place of the documents that Oozie's schemas refuse, with its line in the user's file."""
-    for name, root in roots.items():
-        schema = _schema()
-        if not schema.validate(root):
-            for error in schema.error_log:
-                yield Fault(name, SchemaFault.NOT_VALID, {"line": error.line, "problem": error.message})
-
-
-@lru_cache(maxsize=1)
-def _schema() -> Any:
-    """Return one schema of all namespaces: a workflow holds elements of several."""
     etree = lxml().etree
+    # One schema of all namespaces: a workflow holds elements of several.
     imports = "".join(
         f'<xs:import namespace="{namespace}" schemaLocation="{SCHEMA_FOLDER / file}"/>'
         for namespace, file in SCHEMA_FILES.items()
     )
-    schema = f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{imports}</xs:schema>'
-    return etree.XMLSchema(etree.fromstring(schema))
+    text = f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{imports}</xs:schema>'
+    schema = etree.XMLSchema(etree.fromstring(text))
+    for name, root in roots.items():
+        if not schema.validate(root):
+            for error in schema.error_log:
+                yield Fault(name, SchemaFault.NOT_VALID, {"line": error.line, "problem": error.message})
 
 
 def to_text(root: Any) -> str:
