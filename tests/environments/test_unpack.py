@@ -112,7 +112,7 @@ def test_job_with_a_hostile_archive_is_refused(door, kind, tmp_path, outside, mo
         )
         with pytest.raises(SpecInvalid, match=r"x\.tar\.gz: "):
             task.prepare(local(tmp_path / "jobs"))
-        task.end()
+        task.close()
         return
     words = ("--local", "-r", "worker:1", "--archive", f"data={archive}", "true")
     done = run(SUBMIT, *words, env={"XDG_STATE_HOME": str(tmp_path)})
