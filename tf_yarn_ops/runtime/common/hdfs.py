@@ -150,15 +150,11 @@ class Hdfs(WebHdfsCalls):
         operation : str
             ``CREATE``, which overwrites the file, or ``APPEND``.
         """
-
-        def begin(connection: http.client.HTTPConnection, step: ContentStep, url: str) -> "Upload":
-            return Upload(connection, OPERATIONS[operation][0], url, describe_call(operation, path))
-
         values = {"overwrite": "true"} if operation == "CREATE" else {}
         until = time.monotonic() + self.patience
         while True:
             try:
-                return self._open(ContentStep(operation, path), values, begin)
+                return self._open(ContentStep(operation, path), values, Upload)
             except StorageAway:
                 if time.monotonic() > until:
                     raise
@@ -333,16 +329,16 @@ class Upload:
     Parameters
     ----------
     connection : http.client.HTTPConnection
-    method, url : str
-    what : str
-        For messages: the operation and the path.
+    step : ContentStep
+        The operation and the path.
+    url : str
     """
 
-    def __init__(self, connection: http.client.HTTPConnection, method: str, url: str, what: str):
-        self._connection, self.url, self._what = connection, url, what
+    def __init__(self, connection: http.client.HTTPConnection, step: ContentStep, url: str):
+        self._connection, self.url, self._what = connection, url, describe_call(step.operation, step.path)
         split = urlsplit(url)
         with self._failing():
-            connection.putrequest(method, "%s?%s" % (split.path, split.query))
+            connection.putrequest(OPERATIONS[step.operation][0], "%s?%s" % (split.path, split.query))
             for name, value in {**_HEADERS, "Transfer-Encoding": "chunked"}.items():
                 connection.putheader(name, value)
             connection.endheaders()
