@@ -35,8 +35,9 @@ def test_pages_show_utc_and_terminals_the_local_zone(monkeypatch):
     time.tzset()
     try:
         assert (utc_clock(STAMP), utc_time(STAMP)) == ("22:13:20", "2023-11-14 22:13Z")
-        assert (local_clock(STAMP), local_time(STAMP)) == ("17:13:20", "2023-11-14 17:13:20 EST")
+        assert local_time(STAMP) == "2023-11-14 17:13:20 EST"
+        assert local_clock() in {local_time(time.time() - seconds).split()[1] for seconds in range(60)}
     finally:
         monkeypatch.undo()
         time.tzset()
-    assert utc_time(None) == local_time(None) == local_clock(None) == "-"
+    assert utc_time(None) == local_time(None) == "-"

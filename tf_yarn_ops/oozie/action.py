@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import sys
-import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -112,7 +111,7 @@ class ActionRun:
 
 def echo_with_time(line: str) -> None:
     """Write a line into the launcher's log, with the time."""
-    echo(f"{local_clock(time.time())} {line}")
+    echo(f"{local_clock()} {line}")
 
 
 def run_action(environ: Mapping[str, str], interruption: Interruption, outputs: int) -> int:

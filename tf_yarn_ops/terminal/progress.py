@@ -55,7 +55,7 @@ class Lines:
     """
 
     def __init__(self, write: Callable[[str], object] | None = None) -> None:
-        self._write = write or (lambda line: echo(f"{local_clock(time.time())} {line}"))
+        self._write = write or (lambda line: echo(f"{local_clock()} {line}"))
         self._application_id = ""
         self._state = ""
         self._tasks: dict[str, str] = {}

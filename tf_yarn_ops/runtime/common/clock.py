@@ -36,9 +36,9 @@ def utc_time(moment: Optional[float], seconds: bool = False) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%SZ" if seconds else "%Y-%m-%d %H:%MZ", time.gmtime(moment)) if moment else "-"
 
 
-def local_clock(moment: Optional[float]) -> str:
-    """Return the local time of day of a moment, without its zone, as the lines of a log begin; ``-`` for None."""
-    return time.strftime("%H:%M:%S", time.localtime(moment)) if moment else "-"
+def local_clock() -> str:
+    """Return the local time of day, without its zone, as the lines of a log begin: ``23:13:20``."""
+    return time.strftime("%H:%M:%S")
 
 
 def local_time(moment: Optional[float]) -> str:
