@@ -441,6 +441,17 @@ def test_tensorboard_that_yarn_ends_for_memory_fails_and_the_job_goes_on():
     assert state.lifecycle.verdict is None
 
 
+def test_tensorboard_that_has_failed_keeps_its_log_when_its_node_is_lost():
+    spec = job(output="/out", tensorboard=TensorBoard())
+    state = state_of(spec)
+    state.known["tensorboard_0"] = Container("tensorboard_0", "tensorboard", "RUNNING", "")
+    *_, board = join(state, *ALL, "tensorboard_0")
+    receive(state, board, exited(code=3, log_tail="no such flag"), 100.0)
+    state.on_lost(LostContainer("tensorboard_0", Reason.NODE_LOST, "its node is gone"), 101.0)
+    [report] = [report for report in build_report(state, None, None).tasks if report.task == "tensorboard:0"]
+    assert (report.state, report.exit_code, report.log_tail) == ("failed", 3, "no such flag")
+
+
 # -- the end ----------------------------------------------------------------------------------
 
 

@@ -247,10 +247,12 @@ class JobState:
             self._send(peer, "bye")
             self.registry.release(peer)
             self.timeline.note(peer.task, LOST, host=peer.host, round=peer.round or None, cause=cause)
+            before = self.lifecycle.phases[peer.task]
             self._decide(Lost(peer.task, reason, f"{cause} (on {peer.host})", self.node_of(peer.container)), now)
-            if peer.task.type == TENSORBOARD and self.lifecycle.phases[peer.task] == FAILED:
-                small = f"{memory} MiB are too little, raise --tensorboard_memory: {cause}"
-                self.registry.failed_by_yarn(peer.task, small)
+            if peer.task.type == TENSORBOARD and before != FAILED and self.lifecycle.phases[peer.task] == FAILED:
+                self.registry.failed_by_yarn(
+                    peer.task, f"{memory} MiB are too little, raise --tensorboard_memory: {cause}"
+                )
                 logger.warning("TensorBoard was ended by YARN: %s; the training goes on", cause)
         elif container and container.state == "FAILED":
             image = self.job.image_of(self.job.services[container.service].type)
