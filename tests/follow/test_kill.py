@@ -1,5 +1,6 @@
 """A kill with its reason, through restarts and refusals."""
 
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -54,6 +55,25 @@ def test_a_kill_is_repeated_where_a_restart_has_lost_it(place, monkeypatch, forg
     assert yarn.count("PUT", f"/ws/v1/cluster/apps/{ID}/state") >= 2 and len(looks) == (
         0 if forgets == "the kill" else 3
     )
+
+
+def test_kill_is_sent_again_every_five_seconds_while_the_application_lives(place, monkeypatch):
+    """A ResourceManager has accepted it, and has lost it in a restart."""
+    place.yarn.add(application(1, user=USER))
+    launcher, now, sent = place.launcher(), [0.0], []
+
+    def forget(method, path):
+        if method == "PUT":
+            sent.append(now[-1])
+            return 202, {"Content-Type": "application/json"}, '{"state": "RUNNING"}'
+        return None
+
+    place.yarn.faults.append(forget)
+    clock = SimpleNamespace(monotonic=lambda: now[-1], sleep=lambda seconds: now.append(now[-1] + seconds))
+    monkeypatch.setattr(killing, "time", clock)
+    with pytest.raises(killing.StillEnding, match="is RUNNING 12 s after the kill"):
+        launcher.kill(ID, timeout=12.0)
+    assert sent == [0.0, pytest.approx(5.25, abs=0.25), pytest.approx(10.5, abs=0.5)]
 
 
 def test_a_kill_that_may_not_take_any_time_is_sent_all_the_same(place):
