@@ -277,6 +277,14 @@ def test_a_standby_that_knows_no_active_one_is_waited_for(yarn, status, text):
         client(yarn.url, patience=0.2).scheduler()
 
 
+def test_so_many_redirects_are_followed_before_an_address_counts_as_failed():
+    failover = Failover(Addresses(["http://a:1"]), patience=0.0)
+    hop = httpx.Response(307, headers={"Location": "http://a:1/x"})
+    assert [failover.answered(hop) for _ in range(container_http.MAX_HOPS)] == [0.0] * container_http.MAX_HOPS
+    with pytest.raises(ClusterUnreachable, match="http://a:1 redirects in a circle"):
+        failover.answered(hop)
+
+
 def test_redirects_in_a_circle_end(wire_and_real):
     wire_and_real.faults.append(lambda method, path: (307, {"Location": f"{wire_and_real.url}{path}"}, ""))
     with pytest.raises(ClusterUnreachable, match="redirects in a circle"):
