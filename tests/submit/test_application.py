@@ -121,6 +121,12 @@ def test_only_the_coordinator_decides():
         assert all(service.allow_failures for service in application.services.values())
 
 
+def test_skein_replaces_as_many_containers_of_a_type_as_it_may_lose():
+    tasks = {"ps": TaskSpec(), "worker": TaskSpec(max_container_losses=1)}
+    spec = JobSpec(command="x", tasks=tasks, restart=RestartPolicy("task", 5, max_container_losses=2))
+    assert {name: service.max_restarts for name, service in build(spec).services.items()} == {"ps": 2, "worker": 1}
+
+
 def test_indices_with_other_resources_become_services_of_their_own():
     application = build(JOBS["everything"])
     job = yaml.safe_load(dump_job(build_runtime_job(JOBS["everything"])))
