@@ -18,7 +18,6 @@ from ...runtime.common.tokens import (
     RESOURCEMANAGER_KIND,
     TOKEN_HEADER,
     Token,
-    encode_token,
     read_credentials,
 )
 from .origin import header_options
@@ -69,10 +68,6 @@ class ContainerTokens:
         # The service may name the address where the URL has the name.
         wanted += [token for token in self.filesystems if ":" in authority and token.service.rpartition(":")[2] == port]
         return next(iter(wanted), None)
-
-    def texts(self) -> dict[str, str]:
-        """Return the text of each token by its service, for a submission."""
-        return {token.service: encode_token(token) for token in (*self.filesystems, self.resourcemanager)}
 
 
 @dataclass(frozen=True)
