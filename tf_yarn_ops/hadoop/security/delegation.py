@@ -65,6 +65,16 @@ class DelegationTokens:
         """Close the clients of file systems and key servers; the tokens stay."""
         self._clients.close()
 
+    def request(self, client: WebHdfs | ResourceManager, what: str, renewer: str) -> Token:
+        """Return a new token of a daemon; raise TokensUnavailable where Skein's client may get one."""
+        try:
+            text = client.delegation_token(renewer)
+        except (SubmissionRejected, ApplicationNotFound) as error:
+            if _is_final(error):
+                raise
+            raise TokensUnavailable(f"{what} gives no token over HTTP: {error}") from error
+        return self.got(text, what, client.cancel_token)
+
     def got(self, text: str, what: str, cancel: Callable[[str], None]) -> Token:
         """Return the token of a text that a daemon gave; note how to cancel it."""
         self._cancels.append((what, cancel, text))
@@ -152,7 +162,8 @@ def obtain(
                 if must:
                     raise
                 logger.warning("the job gets no token for %s: %s", root, error)
-        _from_resourcemanager(credentials, resourcemanager, services, renewer)
+        token = credentials.request(resourcemanager, "the ResourceManager", renewer)
+        credentials.keep(replace(token, kind=RESOURCEMANAGER_KIND, service=services))
     except BaseException:
         credentials.cancel()
         raise
@@ -207,13 +218,7 @@ def _from_filesystem(
 ) -> None:
     if not isinstance(filesystem, WebHdfs):  # a folder that the nodes see needs no token
         return
-    try:
-        text = filesystem.delegation_token(renewer)
-    except SubmissionRejected as error:
-        if _is_final(error):
-            raise
-        raise TokensUnavailable(f"{url} gives no token over HTTP: {error}") from error
-    token = credentials.got(text, url, filesystem.cancel_token)
+    token = credentials.request(filesystem, url, renewer)
     logical = cluster.logical_name(url)
     if token.kind not in (*_WEBHDFS_KINDS, HDFS_KIND) or not _is_of(cluster, url, token.service):
         raise ForeignToken(
@@ -254,19 +259,6 @@ def _from_key_server(credentials: DelegationTokens, cluster: Cluster, uri: str, 
         return
     # Programs look for the token by the URI; the ResourceManager finds the KMS by it to renew the token.
     credentials.keep(replace(token, service=uri))
-
-
-def _from_resourcemanager(
-    credentials: DelegationTokens, resourcemanager: ResourceManager, services: str, renewer: str
-) -> None:
-    try:
-        text = resourcemanager.delegation_token(renewer)
-    except (SubmissionRejected, ApplicationNotFound) as error:
-        if _is_final(error):
-            raise
-        raise TokensUnavailable(f"the ResourceManager gives no token over HTTP: {error}") from error
-    token = credentials.got(text, "the ResourceManager", resourcemanager.cancel_token)
-    credentials.keep(replace(token, kind=RESOURCEMANAGER_KIND, service=services))
 
 
 def _is_final(error: Exception) -> bool:
