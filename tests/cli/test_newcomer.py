@@ -2,7 +2,7 @@
 
 The cases are numbered as in the trial with 44 of them. Those that need a minicluster, a secured or a broken machine are
 tests beside that code: 24 ``secure/test_bare_nodes.py``, 29 ``launch/test_launcher_cluster.py``, 31, 32, 35
-``minicluster/test_installation.py``, 33, 37 ``minicluster/test_commands.py``, 36 ``minicluster/test_java.py``, 38
+``minicluster/test_cluster_folder.py``, 33, 37 ``minicluster/test_commands.py``, 36 ``minicluster/test_java.py``, 38
 ``minicluster/test_hadoop.py``, 44 ``launch/test_launcher.py``. The minicluster of 39 no longer makes an archive of classes.
 """
 

@@ -17,7 +17,7 @@ from support.programs import YTF
 from support.waiting import until
 from tf_yarn_ops.cli.ytf import ytf
 from tf_yarn_ops.errors import MiniClusterError
-from tf_yarn_ops.minicluster import MiniCluster, artefacts, daemons, installation
+from tf_yarn_ops.minicluster import MiniCluster, artefacts, cluster_folder, daemons
 
 SLEEP = "import sys, time; print(flush=True); time.sleep(600)"
 
@@ -115,7 +115,7 @@ def test_variable_names_the_default_folder(machine, monkeypatch):
 
 def test_env_is_what_a_shell_can_eval(machine):
     (machine / "one").mkdir()
-    settings = installation.prepare_folder(replace(make_settings(machine / "one"), java_home=machine / "jdk"))
+    settings = cluster_folder.prepare_folder(replace(make_settings(machine / "one"), java_home=machine / "jdk"))
     ran = CliRunner().invoke(ytf, ["minicluster", "env", "--dir", str(machine / "one")])
     script = ran.stdout + "command -v yarn; echo $YTF_RESOURCEMANAGER $HADOOP_CONF_DIR $JAVA_HOME\n"
     said = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True).stdout
@@ -130,7 +130,7 @@ def test_env_is_what_a_shell_can_eval(machine):
 @pytest.mark.parametrize("light", [False, True])
 def test_status_shows_the_default_file_system(machine, light):
     (machine / "one").mkdir()
-    settings = installation.prepare_folder(
+    settings = cluster_folder.prepare_folder(
         replace(make_settings(machine / "one", light=light), java_home=machine / "jdk")
     )
     ran = CliRunner().invoke(ytf, ["minicluster", "status", "--dir", str(machine / "one")])

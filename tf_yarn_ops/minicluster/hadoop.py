@@ -13,12 +13,12 @@ from types import TracebackType
 from typing import Any, ClassVar, TypeVar
 
 from ..errors import MiniClusterError
-from . import daemons, health, state
+from . import daemons, health
 from . import marked_processes as processes
 from .artefacts import cache_folder, fetch_hadoop
+from .cluster_folder import check_disk, load_settings, lock_folder, node_memory, prepare_folder
 from .daemon_settings import MAX_NODES, Daemon, Settings, node_names
 from .health import ClusterStatus
-from .installation import check_disk, node_memory, prepare_folder
 from .java import find_java
 from .ports import taken_ports
 
@@ -113,7 +113,7 @@ class MiniCluster:
     @property
     def settings(self) -> Settings:
         """Return the settings of the cluster's last start."""
-        if (settings := state.load(self.directory, self.settings_type)) is None:
+        if (settings := load_settings(self.directory, self.settings_type)) is None:
             raise MiniClusterError(f"there is no cluster in {self.directory}: start one with `{self.command} up`")
         return settings
 
@@ -150,18 +150,18 @@ class MiniCluster:
         """
         with self._changing("started"):
             self.directory.mkdir(parents=True, exist_ok=True)
-            with state.lock(self.directory):
+            with lock_folder(self.directory):
                 self._up()
 
     def down(self) -> None:
         """Stop all daemons of this folder and all processes of their containers; keep data and logs."""
-        locked = state.lock(self.directory) if self.directory.is_dir() else contextlib.nullcontext()
+        locked = lock_folder(self.directory) if self.directory.is_dir() else contextlib.nullcontext()
         with self._changing("ended"), locked:
             self._down()
 
     def status(self) -> ClusterStatus:
         """Return the state of every daemon, and whether the cluster is ready."""
-        if (settings := state.load(self.directory, self.settings_type)) is None:
+        if (settings := load_settings(self.directory, self.settings_type)) is None:
             return ClusterStatus({}, 0, False)
         pids = {daemon.name: self.pid(daemon.name) for daemon in settings.list_daemons()}
         ready = all(pids.values()) and self._missing(settings) is None
@@ -253,7 +253,7 @@ class MiniCluster:
         return prepare_folder(Settings(self.directory, hadoop, java_home, user, node_memory(), **self._wanted))
 
     def _decide(self) -> Settings:
-        settings = state.load(self.directory, self.settings_type)
+        settings = load_settings(self.directory, self.settings_type)
         if settings is None:
             # A running cluster whose folder was deleted has to end first.
             self._down()

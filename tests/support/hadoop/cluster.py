@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 
 from support.reaper import unmount_all
 from tf_yarn_ops.errors import MiniClusterError
-from tf_yarn_ops.minicluster import MiniCluster, artefacts, daemons, health, state
+from tf_yarn_ops.minicluster import MiniCluster, artefacts, daemons, health
 from tf_yarn_ops.minicluster import marked_processes as processes
+from tf_yarn_ops.minicluster.cluster_folder import load_settings, lock_folder, node_memory, prepare_folder
 from tf_yarn_ops.minicluster.daemon_settings import Daemon, node_names
 from tf_yarn_ops.minicluster.hadoop import READY_SECONDS, STOP_SECONDS
-from tf_yarn_ops.minicluster.installation import node_memory, prepare_folder
 from tf_yarn_ops.minicluster.java import find_java
 from tf_yarn_ops.minicluster.ports import taken_ports
 
@@ -166,7 +166,7 @@ class HadoopCluster(MiniCluster):
         """
         daemon = self._daemon(name)
         settings = self.settings
-        with self._changing("started"), state.lock(self.directory):
+        with self._changing("started"), lock_folder(self.directory):
             if self.pid(name) is not None:
                 raise MiniClusterError(f"{name} of {self.directory} runs already (pid {self.pid(name)})")
             with self._ending_on_failure():
@@ -242,7 +242,7 @@ class HadoopCluster(MiniCluster):
         return pairs[kind]
 
     def _install(self) -> HadoopSettings:
-        before, wanted = state.load(self.directory, self.settings_type), self._wanted
+        before, wanted = load_settings(self.directory, self.settings_type), self._wanted
         version = find_version(wanted.get("version") or (before.version if before else artefacts.VERSION))
         ha = wanted.get("ha", bool(before and before.ha))
         if before and (before.version, before.ha) != (version.number, ha):

@@ -11,18 +11,18 @@ import pytest
 
 from support.machines import make_settings
 from tf_yarn_ops.errors import MiniClusterError
-from tf_yarn_ops.minicluster import MiniCluster, installation, state
+from tf_yarn_ops.minicluster import MiniCluster, cluster_folder
 from tf_yarn_ops.minicluster.daemon_settings import Settings
 
 
 def install(directory, **options):
-    return installation.prepare_folder(replace(make_settings(directory, **options), ports={}))
+    return cluster_folder.prepare_folder(replace(make_settings(directory, **options), ports={}))
 
 
 def test_a_folder_is_laid_out_and_remembered(machine):
     (machine / "one").mkdir()
     settings = install(machine / "one", light=True)
-    assert state.load(machine / "one", Settings) == settings
+    assert cluster_folder.load_settings(machine / "one", Settings) == settings
     assert os.access(machine / "one" / "bin" / "yarn", os.X_OK)
     shared = machine / "one" / "files" / "tmp" / "logs"
     assert stat.S_IMODE(shared.stat().st_mode) == 0o1777
@@ -76,3 +76,9 @@ def test_folder_that_cannot_be_made_is_reported(machine):
     (machine / "file").touch()
     with pytest.raises(MiniClusterError, match=r"the cluster in .*/file/one could not be started: .*Not a directory"):
         MiniCluster(machine / "file" / "one").up()
+
+
+def test_a_foreign_state_file_is_refused(tmp_path):
+    (tmp_path / "state.json").write_text('{"schema": 99}')
+    with pytest.raises(MiniClusterError, match=r"state\.json is not readable .*: remove .* and start again"):
+        MiniCluster(tmp_path).up()

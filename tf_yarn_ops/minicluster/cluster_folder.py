@@ -1,15 +1,18 @@
-"""Prepare a cluster's folder: choose the ports, write configuration and shims, make the folders."""
+"""A cluster's folder: its settings in ``state.json``, its lock, and what a start writes: configuration and shims."""
 
+import contextlib
+import dataclasses
+import json
 import os
 import re
 import shutil
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
 from ..errors import MiniClusterError
-from . import state
 from .daemon_settings import Settings
+from .marked_processes import wait_until
 from .ports import choose_ports
 from .shims import build_shims
 
@@ -19,6 +22,7 @@ _MEMORY = 16384
 _FREE_SHARE, _FREE_BYTES = 0.01, 256 * 2**20
 #: Paths become parts of class paths, lists with commas, URIs and shell scripts.
 _PATH = re.compile(r"[A-Za-z0-9/._+@=~-]+")
+_LOCK_SECONDS = 180.0
 _S = TypeVar("_S", bound=Settings)
 
 
@@ -35,10 +39,10 @@ def prepare_folder(settings: _S) -> _S:
         if not _PATH.fullmatch(str(path)):
             raise MiniClusterError(f"Hadoop cannot work in {str(path)!r}: use a path of letters, digits and /._+@=~-")
     check_disk(directory)
-    before = state.load(directory, type(settings))
-    settings = replace(settings, ports=choose_ports(settings.port_names, before.ports if before else {}))
+    before = load_settings(directory, type(settings))
+    settings = dataclasses.replace(settings, ports=choose_ports(settings.port_names, before.ports if before else {}))
     _write(settings)
-    state.save(settings)
+    _save(settings)
     return settings
 
 
@@ -86,3 +90,61 @@ def _write(settings: Settings) -> None:
 def node_memory() -> int:
     """Return the memory that a NodeManager offers, MiB: at most that of the machine."""
     return min(_MEMORY, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20)
+
+
+def load_settings(directory: Path, kind: type[_S]) -> _S | None:
+    """Return the settings of the last start in this folder, or None.
+
+    Raises
+    ------
+    MiniClusterError
+        The file is not a `state.json` of this kind of cluster.
+    """
+    path = directory / "state.json"
+    try:
+        values = json.loads(path.read_text())
+        if (schema := values.pop("schema")) != kind.schema:
+            raise ValueError(f"its schema is {schema!r}, not {kind.schema!r}")
+        values |= {
+            entry.name: Path(values[entry.name])
+            for entry in dataclasses.fields(kind)
+            if entry.type in (Path, Path | None) and values[entry.name]
+        }
+        return kind(**values)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise MiniClusterError(f"{path} is not readable ({error}): remove {directory} and start again") from error
+
+
+def _save(settings: Settings) -> None:
+    """Write the settings by a rename, so that the file is always complete."""
+    values = {"schema": settings.schema, **dataclasses.asdict(settings)}
+    fresh = settings.directory / "state.json.tmp"
+    fresh.write_text(json.dumps(values, indent=2, default=str) + "\n")
+    os.replace(fresh, settings.directory / "state.json")
+
+
+@contextlib.contextmanager
+def lock_folder(directory: Path) -> Iterator[None]:
+    """Hold the folder's lock while daemons are started or stopped.
+
+    Raises
+    ------
+    MiniClusterError
+        Another process holds it for minutes.
+    """
+    import fcntl  # not on Windows, where this module has to be imported
+
+    with (directory / "lock").open("a") as file:
+
+        def take() -> bool:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return True
+
+        if not wait_until(take, _LOCK_SECONDS):
+            raise MiniClusterError(f"another `up` or `down` has held {directory} for {_LOCK_SECONDS:.0f} s: try again")
+        yield
