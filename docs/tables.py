@@ -19,8 +19,8 @@ from tf_yarn_ops.airflow import _NAMES  # noqa: E402
 from tf_yarn_ops.azkaban import keys, tony  # noqa: E402
 from tf_yarn_ops.cli.parameters import ALL, names_of, value_of  # noqa: E402
 from tf_yarn_ops.declaration import OPERATOR, OPTION_SECTIONS, Option, declared  # noqa: E402
+from tf_yarn_ops.doctor.examination import CHECKS  # noqa: E402
 from tf_yarn_ops.doctor.symptoms import Symptom  # noqa: E402
-from tf_yarn_ops.doctor.table import CHECKS  # noqa: E402
 from tf_yarn_ops.hadoop.site import Site  # noqa: E402
 from tf_yarn_ops.job.options import OPTIONS, options_of  # noqa: E402
 

@@ -7,10 +7,16 @@ import pytest
 
 from support.doctor_site import INFO, USER, answers, diagnose, no_directory, of, outcomes, question, sets
 from support.fake_yarn import closed_address
-from tf_yarn_ops.doctor.examination import examine
+from tf_yarn_ops.doctor.examination import CHECKS, Check, examine
 from tf_yarn_ops.doctor.symptoms import CheckOutcome, Symptom, well
-from tf_yarn_ops.doctor.table import CHECKS, Check
 from tf_yarn_ops.hadoop.site import Site
+
+
+def test_a_check_needs_only_checks_before_it():
+    names = [check.name for check in CHECKS]
+    for number, check in enumerate(CHECKS):
+        assert set(check.needs) <= set(names[:number]), check.name
+    assert len(set(names)) == len(names)
 
 
 def test_a_healthy_cluster_has_no_fault(healthy):

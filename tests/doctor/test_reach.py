@@ -7,10 +7,10 @@ import pytest
 
 from support.doctor_site import HTML, INFO, NEW, REMOTE, answers, diagnose, of, question, with_java
 from support.fake_yarn import FakeYarn, closed_address, serving
+from tf_yarn_ops.doctor.examination import CHECKS
 from tf_yarn_ops.doctor.known import KnownFacts, Question
 from tf_yarn_ops.doctor.reach import check_security, check_ticket
 from tf_yarn_ops.doctor.symptoms import CheckOutcome, Symptom
-from tf_yarn_ops.doctor.table import CHECKS
 from tf_yarn_ops.follow.session import Session
 from tf_yarn_ops.hadoop.cluster import Cluster, SecurityFacts, StorageFacts
 from tf_yarn_ops.hadoop.security.tickets import Tickets

@@ -6,8 +6,8 @@ import pytest
 
 from support.doctor_site import HTML, INFO, NEW, REMOTE, USER, answers, diagnose, no_directory, of, sets
 from support.fake_yarn import closed_address
+from tf_yarn_ops.doctor.examination import CHECKS
 from tf_yarn_ops.doctor.symptoms import CheckOutcome, Symptom
-from tf_yarn_ops.doctor.table import CHECKS
 
 
 def configures(**values):

@@ -1,8 +1,7 @@
 """A healthy cluster to examine, and what may be wrong with it."""
 
-from tf_yarn_ops.doctor.examination import Diagnosis, examine
+from tf_yarn_ops.doctor.examination import CHECKS, Diagnosis, examine
 from tf_yarn_ops.doctor.known import Question
-from tf_yarn_ops.doctor.table import CHECKS
 from tf_yarn_ops.hadoop.cluster import current_user
 from tf_yarn_ops.hadoop.site import Site
 
