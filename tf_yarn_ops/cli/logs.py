@@ -108,8 +108,8 @@ def _show_json(line: str, **document: Any) -> None:
 
 def _print(launcher: Launcher, application_id: str, tasks: tuple[str, ...], tail: int | None, as_json: bool) -> None:
     """Print the logs as they are now, one task after the other."""
-    patterns = any(sign in name for name in tasks for sign in "*?")
-    names = choose_tasks(launcher.report(application_id), tasks) if patterns else tasks
+    has_patterns = any(sign in name for name in tasks for sign in "*?")
+    names = choose_tasks(launcher.report(application_id), tasks) if has_patterns else tasks
     missing: list[TfYarnError] = []
     for name in names or (None,):
         several = name is not None and len(names) > 1
