@@ -162,8 +162,8 @@ def main(arguments: List[str]) -> int:
     job = read_job()
     application_id = os.environ["SKEIN_APPLICATION_ID"]
     secret = os.environ.pop(VERDICT_SECRET, "")
-    for missing in arguments[1:]:
-        return _refuse(job, application_id, missing, secret)
+    if len(arguments) > 1:
+        return _refuse(job, application_id, arguments[1], secret)
     pulse = fork_watchdog()
     allow_many_connections()
 

@@ -154,7 +154,7 @@ def _in_thread(function: Callable[..., None], *arguments: Any) -> "asyncio.Futur
 def keep(job: Job, application_id: str, status: Mapping[str, Any]) -> Optional[str]:
     """Write the record of an ended job; return its path, or None if it could not be written. It blocks.
 
-    After a failure it tries again, unless the next try would begin more than `WRITE_SECONDS` after the call.
+    After an OSError it tries again, unless the next try would begin more than `WRITE_SECONDS` after the call.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ def encode_message(fields: Iterable[Tuple[int, FieldValue]]) -> bytes:
 
 
 def decode_message(message: bytes) -> Dict[int, List[Any]]:
-    """Return the values of each field, int or bytes, of a protobuf message; Skein's have none of a fixed width."""
+    """Return the values of a protobuf message by field, int or bytes; Skein's answers have none of a fixed width."""
     fields: Dict[int, List[Any]] = {}
     stream = io.BytesIO(message)
     while stream.tell() < len(message):

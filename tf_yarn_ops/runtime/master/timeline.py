@@ -68,7 +68,7 @@ class Timeline:
             del events[FIRST]
 
     def started(self, task: TaskId, host: str, round_number: int, cause: Optional[str] = None) -> None:
-        """Note that a command runs; `cause` says why it was started, unless with the others or after them."""
+        """Note that a command runs; ``cause`` is that of its start, as in `Peer.cause`."""
         self.usage.pop(str(task), None)
         self.note(task, RUNNING, host=host, round=round_number, cause=cause)
 
