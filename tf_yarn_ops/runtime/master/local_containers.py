@@ -36,8 +36,6 @@ from .coordinator import Coordinator
 from .driver import allow_many_connections, coordinate
 from .lifecycle import Verdict
 
-logger = logging.getLogger(__name__)
-
 HOST = "127.0.0.1"
 NODE = f"{HOST}:0"
 #: What every container has, and a job that has ended no longer needs.
