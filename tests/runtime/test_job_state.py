@@ -390,7 +390,10 @@ def test_task_on_an_excluded_node_leaves_it():
     fail(state, peers["worker_0"], 110.0)
     assert state.excluded["n:1"].number == 1 and state.is_unwanted("worker_0")
     assert "worker_0" not in state.registry.peers and state.registry.expects("worker_2")
-    assert [container.id for container in state.unregistered()] == ["worker_2", "ps_1", "ps_2"]
+    state.known["worker_2"] = state.known["worker_2"]._replace(node="n2:1", yarn_id="container_2")
+    assert state.expect_agents() == {TaskId("worker", 0): "http://n2:1/node/containerlogs/container_2/u/worker.log"}, (
+        "of another node"
+    )
     assert build_report(state, None, None).excluded_nodes["n:1"].startswith("1 failure, the last: worker:0 failed")
 
 

@@ -183,15 +183,10 @@ class JobState:
         """Return whether a new container is on an excluded node, so that it is about to be given back."""
         return container not in self.registry.peers and self.node_of(container) in self.excluded
 
-    def unregistered(self) -> List[Container]:
-        """Return the containers that run, and whose agents have not registered."""
-        return [
-            container
-            for container in self.known.values()
-            if container.state == "RUNNING"
-            and container.id not in self.registry.peers
-            and not self.is_unwanted(container.id)
-        ]
+    def expect_agents(self) -> Dict[TaskId, Optional[str]]:
+        """Expect the agents of containers that run and are not unwanted, as `Registry.expect` does."""
+        running = [one for one in self.known.values() if one.state == "RUNNING"]
+        return self.registry.expect([one for one in running if not self.is_unwanted(one.id)])
 
     # -- events -----------------------------------------------------------------------------
 

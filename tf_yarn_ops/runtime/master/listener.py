@@ -14,7 +14,7 @@ import ssl
 import time
 from typing import Any, Awaitable, Callable, Dict, Optional, Sequence, Set, cast
 
-from ..common.protocol import FIRST_LINE_SECONDS, HANDSHAKE_SECONDS, MAX_PROTOCOL_LINE, ProtocolError, decode
+from ..common.protocol import FIRST_LINE_SECONDS, HANDSHAKE_SECONDS, MAX_PROTOCOL_LINE, decode
 
 logger = logging.getLogger(__name__)
 
@@ -167,7 +167,7 @@ class Server:
             if agent is not None:
                 async for line in reader:
                     self._on_message(agent, connection, decode(line))
-        except (OSError, ProtocolError, ValueError, asyncio.TimeoutError, EOFError) as error:
+        except (OSError, ValueError, asyncio.TimeoutError, EOFError) as error:
             logger.info("A connection ended: %s: %s", type(error).__name__, error)
         except Exception as error:  # a fault of the coordinator has to end the job
             logger.exception("A message could not be handled")

@@ -309,7 +309,7 @@ class ContainerMonitor:
             if self._polled_at < requested:
                 polled = time.monotonic()
                 self._state.known = {container.id: container for container in await self._containers.list()}
-                self._state.registry.expect(self._state.unregistered())
+                self._state.expect_agents()
                 self._polled_at = polled
 
     async def _check(self, now: float) -> None:
@@ -344,8 +344,7 @@ class ContainerMonitor:
         """Add the last line of an agent that can't register: it names what a firewall or DNS does."""
         if verdict is None or verdict.reason is not Reason.REGISTRATION_TIMEOUT:
             return verdict
-        registry = self._state.registry
-        for task, url in [*registry.expect(self._state.unregistered()).items()][:LOGS_READ]:
+        for task, url in [*self._state.expect_agents().items()][:LOGS_READ]:
             line = url and await asyncio.to_thread(last_line_of_agent, url, self._state.job.authorities)
             if line:
                 return verdict._replace(message=f"{verdict.message}. The log of {task} ends with: {line}")
