@@ -9,7 +9,7 @@ from inspect import signature
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..errors import did_you_mean
+from ..errors import SpecInvalid, did_you_mean
 from ..runtime.common.masking import mask_command
 from .operator import OPERATOR_OPTIONS, TensorFlowYarnOperator
 from .versions import DecoratedOperator, TaskDecorator, context_merge, determine_kwargs, task_decorator_factory
@@ -146,8 +146,6 @@ def as_options(returned: Any) -> dict[str, Any]:
     SpecInvalid
         The value is neither, or has unknown options; all of them are listed.
     """
-    from ..errors import SpecInvalid
-
     if isinstance(returned, str) and returned.strip():
         return {"task_command": returned}
     if not isinstance(returned, Mapping) or not returned:

@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
+from ..errors import ResourceManagerUnknown, SpecInvalid, TfYarnError, did_you_mean
 from .versions import AirflowNotFoundException, BaseHook
 
 if TYPE_CHECKING:
@@ -49,7 +50,6 @@ class YarnHook(BaseHook):
         ClusterUnreachable, SubmissionRejected, SpecInvalid
             As in `cluster.discover`. SpecInvalid also for an unknown extra.
         """
-        from ..errors import ResourceManagerUnknown
         from ..hadoop.cluster import discover
 
         quieten()
@@ -141,8 +141,6 @@ class YarnHook(BaseHook):
 
     def _settings(self) -> "tuple[str | None, Site] | None":
         """Return the addresses and the site of the connection, and complete `environ`; None without a connection."""
-        from ..errors import SpecInvalid
-
         if (connection := self._connection()) is None:
             return None
         environ = self.environ
@@ -178,7 +176,6 @@ class YarnHook(BaseHook):
         from ..doctor.examination import examine
         from ..doctor.known import Question
         from ..doctor.symptoms import CheckOutcome
-        from ..errors import TfYarnError
         from .machines import differences, read_machines
         from .task_instance import deployment_conflict
 
@@ -229,7 +226,6 @@ def addresses(connection: Any) -> str | None:
 
 def _site(extra: dict[str, Any], environ: dict[str, str]) -> "Site":
     """Return the settings of the site: those of the site file, overridden by the extras of the connection."""
-    from ..errors import SpecInvalid, did_you_mean
     from ..hadoop.site import Site, find_site, read_setting
 
     if extra.get("site_file"):

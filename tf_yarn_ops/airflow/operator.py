@@ -12,8 +12,10 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from jinja2.nativetypes import NativeEnvironment
+
 from ..declaration import OPERATOR
-from ..errors import did_you_mean
+from ..errors import SpecInvalid, did_you_mean
 from ..job.options import options_of
 from .kill_state import KillState
 from .links import TensorBoardLink, TrainingLink, YarnApplicationLink, YarnLogsLink
@@ -212,8 +214,6 @@ class TensorFlowYarnOperator(BaseOperator):
         In a DAG with ``render_template_as_native_obj`` Airflow would make a number of the text ``1.10``, template or
         not. Of an option only a whole template may become something else: a list, a mapping, None.
         """
-        from jinja2.nativetypes import NativeEnvironment
-
         render = super()._do_render_template_fields
         if parent is not self or not isinstance(jinja_env, NativeEnvironment):
             return render(parent, template_fields, context, jinja_env, seen_oids)
@@ -227,8 +227,6 @@ class TensorFlowYarnOperator(BaseOperator):
                 render(self, (field,), context, texts, seen_oids)
 
     def _render(self, template: Any, context: Any, dag: Any = None) -> Any:
-        from jinja2.nativetypes import NativeEnvironment
-
         if isinstance(template.environment, NativeEnvironment):
             return super()._render(template, context, dag)
         return render_template_to_string(template, context)
@@ -382,7 +380,6 @@ def _check_job(given: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     spec = options.pop("spec")
     if isinstance(spec, str):  # a file of the worker
         return [], job_warnings
-    from ..errors import SpecInvalid
     from ..job.request import find_job_warnings
     from .job import operator_job
 

@@ -6,7 +6,8 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from .links import TrainingLink, YarnApplicationLink, YarnLogsLink
+from .hook import YarnHook
+from .links import TrainingLink, YarnApplicationLink, YarnLogsLink, urls_of
 from .operator import argument_faults
 from .versions import AirflowSkipException, BaseSensorOperator, PokeReturnValue, conf, redact
 
@@ -95,9 +96,6 @@ class TensorFlowYarnSensor(BaseSensorOperator):
 
     def _connect(self, context: Any) -> "Launcher":
         """Connect to the cluster and push the links, once."""
-        from .hook import YarnHook
-        from .links import urls_of
-
         if self._launcher is None:
             self._launcher = YarnHook(self.tf_yarn_conn_id).get_launcher()
             self.tf_yarn_links = urls_of(self._launcher.cluster.resourcemanagers[0], self.application_id, False)
@@ -134,7 +132,6 @@ class TensorFlowYarnSensor(BaseSensorOperator):
 
     def execute_complete(self, context: Any, event: Mapping[str, Any]) -> Any:
         """End the task with the report of the application that has ended."""
-        from .hook import YarnHook
         from .outcome import read_report_of_event
 
         return self._ended(read_report_of_event(event, YarnHook(self.tf_yarn_conn_id).report, self.log.warning))
