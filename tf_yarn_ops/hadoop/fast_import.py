@@ -28,9 +28,7 @@ def import_skein() -> Any:
     """Return the module ``skein``, without setuptools; where no other thread runs, its first call imports gRPC."""
     version: Any = types.ModuleType("distutils.version")
     version.LooseVersion = _RecentVersion
-    package: Any = types.ModuleType("distutils")
-    package.version = version
-    stubs = {"distutils": package, "distutils.version": version}
+    stubs = {"distutils": types.ModuleType("distutils"), "distutils.version": version}
     # Another thread could import gRPC meanwhile, and would find the stub.
     if "grpc" not in sys.modules and threading.active_count() == 1:
         stubs["grpc"] = grpc = types.ModuleType("grpc")

@@ -82,14 +82,12 @@ class LocalJobs(Backend):
                 f"ytf list --resourcemanager {self.address}"
             )
         if application["state"] in LIVE and not alive:
-            kill, log = (
-                folder / KILL_FILE,
-                self.log_path(application_id, "container_coordinator", "application.driver.log"),
-            )
-            killed = kill.exists()
-            by = f"Application {application_id} was killed by user {application['user']} with diagnostic message: "
-            text = by + kill.read_text() if killed else f"The coordinator ended without a report; see {log}"
-            state = "KILLED" if killed else "FAILED"
+            if (folder / KILL_FILE).exists():
+                by = f"Application {application_id} was killed by user {application['user']} with diagnostic message: "
+                state, text = "KILLED", by + (folder / KILL_FILE).read_text()
+            else:
+                log = self.log_path(application_id, "container_coordinator", "application.driver.log")
+                state, text = "FAILED", f"The coordinator ended without a report; see {log}"
             application |= {
                 "state": state,
                 "finalStatus": state,
@@ -98,10 +96,8 @@ class LocalJobs(Backend):
             }
         if application["state"] not in LIVE:
             application["trackingUrl"] = ""  # the page ends with the coordinator
-            if child := self.children.pop(application_id, None):
-                if child.stdin:
-                    child.stdin.close()
-                child.wait()
+            with self.children.pop(application_id, contextlib.nullcontext()):  # closes its lease and waits for it
+                pass
         return {**application, "elapsedTime": round(1000 * time.time()) - application["startedTime"]}
 
     def find(

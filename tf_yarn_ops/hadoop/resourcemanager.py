@@ -524,8 +524,10 @@ class ResourceManager(Backend):
 
 def ends_by_lease(application: Mapping[str, Any]) -> bool:
     """Return whether the end of an application that YARN has is marked as the end of a lease."""
-    found = read_items(application, "timeouts", "timeout") if application.get("timeouts") else []
-    return any(str(item.get("expiryTime")).partition("+")[0].endswith(f".{_LEASED}") for item in found)
+    return any(
+        str(item.get("expiryTime")).partition("+")[0].endswith(f".{_LEASED}")
+        for item in read_items(application, "timeouts", "timeout")
+    )
 
 
 def has_launched(application: Mapping[str, Any]) -> bool:
