@@ -110,3 +110,22 @@ def test_a_broken_hadoop_conf_dir_names_the_file(tmp_path, text):
     (tmp_path / "core-site.xml").write_text(text)
     with pytest.raises(ClusterUnreachable, match=r"HADOOP_CONF_DIR .*core-site.xml is not XML"):
         discover(None, environ(tmp_path, HADOOP_CONF_DIR=str(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"properties": None},
+        {"properties": {"a": 1}},
+        *({"properties": [item]} for item in ("x", 1, None, ["key"], {})),
+    ],
+)
+def test_another_document_than_that_of_conf_is_refused(document):
+    with pytest.raises(ValueError, match="not the JSON of Hadoop's /conf"):
+        Configuration.from_conf(document)
+
+
+def test_values_of_conf_are_texts():
+    conf = Configuration.from_conf({"properties": [{"key": "a", "value": 5}, {"key": 7, "value": "x"}, {"key": "b"}]})
+    assert (conf.get("a"), conf.get("b"), conf.names("")) == ("5", "", ["7", "a"])

@@ -72,8 +72,9 @@ class Configuration:
     def from_conf(cls, document: Any) -> "Configuration":
         """Read the JSON of a daemon's ``/conf``; raise ValueError for any other document."""
         try:
-            return cls({item["key"]: item["value"] for item in document["properties"] if item.get("value") is not None})
-        except (TypeError, KeyError) as error:
+            pairs = [(str(item["key"]), item.get("value")) for item in document["properties"]]
+            return cls({name: str(value) for name, value in pairs if value is not None})
+        except (TypeError, KeyError, AttributeError) as error:
             raise ValueError("not the JSON of Hadoop's /conf") from error
 
     def names(self, prefix: str) -> list[str]:
