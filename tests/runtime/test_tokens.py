@@ -121,7 +121,9 @@ def test_the_coordinator_asks_and_kills_with_its_containers_token(container):
 
 
 @pytest.mark.parametrize("content", [None, b"", b"HDTS\x00\x00"])
-def test_without_a_token_it_asks_without_one(container, content):
+def test_without_a_token_it_asks_without_one(container, content, monkeypatch):
     container.unlink() if content is None else container.write_bytes(content)
-    assert token_header({"HADOOP_TOKEN_FILE_LOCATION": str(container)}) == {}
-    assert token_header({}) == {}
+    monkeypatch.setenv("HADOOP_TOKEN_FILE_LOCATION", str(container))
+    assert token_header() == {}
+    monkeypatch.delenv("HADOOP_TOKEN_FILE_LOCATION")
+    assert token_header() == {}

@@ -54,9 +54,9 @@ def container_tokens(environ: Mapping[str, str], kind: str) -> List[str]:
         return []
 
 
-def token_header(environ: Mapping[str, str]) -> Dict[str, str]:
+def token_header() -> Dict[str, str]:
     """Return the header with the container's token for the ResourceManager; empty on unsecured clusters."""
-    tokens = container_tokens(environ, RESOURCEMANAGER_KIND)
+    tokens = container_tokens(os.environ, RESOURCEMANAGER_KIND)
     return {TOKEN_HEADER: tokens[0]} if tokens else {}
 
 
@@ -64,9 +64,7 @@ def query_yarn(resourcemanagers: Sequence[str], path: str, key: str, authorities
     """Return the object with this key in the answer to ``/ws/v1/cluster/<path>``; empty if there is none."""
     for base in sorted(resourcemanagers, key=_silent.__contains__):
         try:
-            answer = fetch_answer(
-                f"{base}/ws/v1/cluster/{path}", token_header(os.environ), RM_REQUEST_SECONDS, authorities
-            )
+            answer = fetch_answer(f"{base}/ws/v1/cluster/{path}", token_header(), RM_REQUEST_SECONDS, authorities)
             found = answer.document().get(key)
         except (*NO_ANSWER, AttributeError):
             _silent.add(base)

@@ -7,7 +7,6 @@ ends the application. The engine may then submit a retry, while the agents still
 import asyncio
 import contextlib
 import logging
-import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from typing import Dict, Optional
@@ -39,7 +38,7 @@ def read_expiry(job: Job) -> Optional[float]:
 
 
 def _read_seconds(base: str, name: str, authorities: str) -> float:
-    headers = {"Accept": "application/json", **token_header(os.environ)}
+    headers = {"Accept": "application/json", **token_header()}
     document = fetch_answer(f"{base}/conf?name={name}", headers, RM_REQUEST_SECONDS, authorities).document()
     # Older releases answer with all properties.
     found = {one["key"]: one["value"] for one in document.get("properties") or [document["property"]]}

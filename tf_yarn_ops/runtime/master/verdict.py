@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import json
 import logging
-import os
 import time
 from typing import Any, Mapping, Optional
 
@@ -129,7 +128,7 @@ def resourcemanager_knows(job: Job, application_id: str) -> Optional[bool]:
     for base in job.resourcemanagers:
         url = f"{base}/ws/v1/cluster/apps/{application_id}/state"
         try:
-            answer = fetch_answer(url, token_header(os.environ), RM_REQUEST_SECONDS, job.authorities)
+            answer = fetch_answer(url, token_header(), RM_REQUEST_SECONDS, job.authorities)
             if answer.status in (401, 403) or (answer.status == 200 and "state" in answer.document()):
                 return True
             known = False if answer.status >= 300 else known
@@ -153,7 +152,7 @@ def kill_by_rest(job: Job, application_id: str, diagnostics: str) -> None:
     that no ResourceManager accepted the kill, or that it was forgotten in a restart.
     """
     body = json.dumps({"state": "KILLED", "diagnostics": diagnostics}).encode()
-    headers = {"Content-Type": "application/json", "X-XSRF-HEADER": "ytf", **token_header(os.environ)}
+    headers = {"Content-Type": "application/json", "X-XSRF-HEADER": "ytf", **token_header()}
     for base in job.resourcemanagers:
         url = f"{base}/ws/v1/cluster/apps/{application_id}/state?user.name={job.user}"
         with contextlib.suppress(*NO_ANSWER):
