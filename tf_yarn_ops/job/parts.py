@@ -6,7 +6,7 @@ Each is a frozen value that can't exist in an invalid state; `spec` puts them to
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import takewhile
 from typing import Any
@@ -415,22 +415,16 @@ def values_that_differ(part: Any, plain: Any = None) -> dict[str, Any]:
     ----------
     part : dataclass instance
     plain : dataclass instance, optional
-        The part to compare with, of the same type. Default: the defaults of the fields.
+        The part to compare with, of the same type. Default: one with the defaults of all fields.
 
     Returns
     -------
     dict of str to value
         Plain values by the names of the fields, in their order.
     """
-    if plain is None:
-        defaults = {
-            one.name: one.default_factory() if one.default_factory is not MISSING else one.default
-            for one in fields(part)
-        }
-    else:
-        defaults = {one.name: getattr(plain, one.name) for one in fields(part)}
+    plain = type(part)() if plain is None else plain
     return {
-        name: list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
-        for name, default in defaults.items()
-        if (value := getattr(part, name)) != default
+        one.name: list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
+        for one in fields(part)
+        if (value := getattr(part, one.name)) != getattr(plain, one.name)
     }

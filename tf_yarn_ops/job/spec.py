@@ -573,7 +573,7 @@ class JobSpec(Part):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the values that differ from the defaults, as plain values; `from_dict` reads them back."""
-        document = values_that_differ(self)
+        document = values_that_differ(self, _PLAIN)
         document["tasks"] = {name: _plain_task(task) for name, task in self.tasks.items()}
         for part in ("deadlines", "acls", "tensorboard", "docker"):
             if part in document:
@@ -847,3 +847,5 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[JobSpec], Iterator[Fault]]], ...]
     (("user", "environment", "tasks", "input", "output"), _launch_faults),
     (("environment", "tasks", "docker"), _docker_faults),
 )
+#: A job whose values other than its tasks are the defaults; one without tasks can't exist.
+_PLAIN = JobSpec({"worker": TaskSpec(command="true")})

@@ -257,7 +257,7 @@ def build_runtime_job(spec: JobSpec) -> Job:
     types = {
         name: TypePlan(
             task.instances,
-            _command(spec, name),
+            runtime_command("server", "-u") if spec.serves(name) else task.command or spec.command or "",
             {**spec.env, **task.env},
             *spec.role_of(name),
             FRAMEWORKS[spec.framework].hold_port if task.hold_port is None else task.hold_port,
@@ -357,15 +357,6 @@ def _mounted(spec: JobSpec) -> tuple[str | None, str | None]:
     if spec.output and spec.commit in (NEW, REPLACE):
         return spec.input, posixpath.dirname(spec.output.rstrip("/"))  # the working folder is made later
     return spec.input, spec.output
-
-
-def _command(spec: JobSpec, task_type: str) -> str:
-    """Return what the tasks of a type run."""
-    return (
-        runtime_command("server", "-u")
-        if spec.serves(task_type)
-        else (spec.tasks[task_type].command or spec.command or "")
-    )
 
 
 def _logdir(spec: JobSpec) -> str:
