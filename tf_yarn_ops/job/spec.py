@@ -8,6 +8,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from .. import kinds
@@ -131,22 +132,18 @@ class JobFault(FaultCode):
     LONG_TF_CONFIG = "{given} tasks make a TF_CONFIG of more than {most} KiB; give fewer"
 
 
-def _read_indices(general: Mapping[str, Any]) -> Callable[[Any], dict[int, Resources]]:
-    """Return a reader of the resources of single tasks; missing values come from ``general``."""
-
-    def read(value: Any) -> dict[int, Resources]:
-        if not isinstance(value, Mapping):
-            raise not_a_mapping(value, "task indices to resources")
-        faults: list[Fault] = []
-        indices: dict[int, Resources] = {}
-        for index, own in value.items():
-            with noting(faults, str(index)):
-                own = {**general, **own} if isinstance(own, Mapping) else general if own is None else own
-                indices[parse_count(index, least=0)] = read_part(Resources)(own)
-        check_faults(faults)
-        return indices
-
-    return read
+def _read_indices(general: Mapping[str, Any], value: Any) -> dict[int, Resources]:
+    """Return the resources of single tasks; missing values come from ``general``."""
+    if not isinstance(value, Mapping):
+        raise not_a_mapping(value, "task indices to resources")
+    faults: list[Fault] = []
+    indices: dict[int, Resources] = {}
+    for index, own in value.items():
+        with noting(faults, str(index)):
+            own = {**general, **own} if isinstance(own, Mapping) else general if own is None else own
+            indices[parse_count(index, least=0)] = read_part(Resources)(own)
+    check_faults(faults)
+    return indices
 
 
 _INDICES = {
@@ -263,7 +260,7 @@ class TaskSpec(Part):
 
     def _faults(self, wrong: set[str]) -> Iterator[Fault]:
         general = {name: getattr(self, name) for name in _RESOURCES if name not in wrong}
-        faults = normalise(self, {"indices": _read_indices(general)})
+        faults = normalise(self, {"indices": partial(_read_indices, general)})
         yield from faults
         if not faults and "instances" not in wrong:
             yield from (
