@@ -90,14 +90,9 @@ class _Ensuring:
     def run(self) -> JobReport:
         if self._has_run:
             self._claims().start_run()  # the generations that wait for this one see it, before it polls for older ones
-        attempts = 0
-        while attempts < _MAX_ATTEMPTS:
-            self._session.checkpoint()
-            decision = self._decide()
-            if decision.action is Action.WAIT:
+        for _ in range(_MAX_ATTEMPTS):
+            while (decision := self._decide()).action is Action.WAIT:
                 self._wait(decision.application_id)
-                continue
-            attempts += 1
             for application_id in decision.kill:
                 self._kill(application_id, decision)
             if decision.action is Action.SUPERSEDED:
@@ -123,8 +118,8 @@ class _Ensuring:
         return Claims(self._session, self._user, self._identity)
 
     def _decide(self) -> SubmissionDecision:
-        found = self._session.resourcemanager.find(tags=[self._identity.tag], user=self._user)
-        self._found = found
+        self._session.checkpoint()
+        found = self._found = self._session.resourcemanager.find(tags=[self._identity.tag], user=self._user)
         decision = decide_submission(found, self._identity, self._user, self._spec.restart.allocation_retries)
         if decision.action is Action.SUBMIT and self._old_tasks_run(found):
             return SubmissionDecision(Action.WAIT)
