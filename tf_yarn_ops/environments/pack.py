@@ -222,11 +222,9 @@ def _fill(stage: Path, source: Path | None, packing: Packing) -> None:
     packing.step(f"making an environment for {packing.platform}")
     packing.run(uv, "venv", "--quiet", "--no-project", "--relocatable", "--python", python, stage)
     base = _describe(stage / "bin" / "python")
-    install = [uv, "pip", "install", "--python", stage / "bin" / "python"]
-    if packing.environ.get("UV_NO_INDEX"):
-        install.append("--no-index")
-    if packing.is_foreign:
-        install += ["--only-binary", ":all:", "--python-platform", PLATFORMS[packing.platform]]
+    foreign = ["--only-binary", ":all:", "--python-platform", PLATFORMS[packing.platform]] if packing.is_foreign else []
+    no_index = ["--no-index"] if packing.environ.get("UV_NO_INDEX") else []
+    install = ["pip", "install", "--python", stage / "bin" / "python", *no_index, *foreign]
     if installed:
         projects = [one["url"].removeprefix("file://") for one in installed["distributions"] if one["editable"]]
         if packing.is_foreign:
@@ -240,7 +238,7 @@ def _fill(stage: Path, source: Path | None, packing: Packing) -> None:
         wanted += [(["--no-deps", "--only-binary", ":none:", project], stage.parent) for project in projects]
     for words, folder in wanted:
         packing.step(f"installing {words[-1]}")
-        packing.run(str(install[0]), *install[1:], *words, folder=folder)
+        packing.run(uv, *install, *words, folder=folder)
     _place_interpreter(uv, stage, base, packing)
     packing.step("compiling bytecode")
     # The sources have no time in the archive, so that the bytecode must not depend on one. Packages' own tests, half of
