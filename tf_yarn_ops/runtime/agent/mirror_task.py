@@ -31,6 +31,8 @@ MIRROR_FAILED = 74
 OUTPUT_FOLDER, INPUT_FOLDER = "ytf-output", "ytf-input"
 #: Seconds between two looks at the local folder.
 SCAN_SECONDS = 5.0
+#: So often a file is brought that another task changes meanwhile, before the program starts.
+BRING_ATTEMPTS = 5
 #: For how long the mirror tries to write the rest of the output after the program has ended, seconds.
 REST_SECONDS = 300.0
 #: Part of the names of files on their way; no reader takes them for others.
@@ -173,7 +175,12 @@ class OutputMirror:
             self._files.makedirs(self._path, 0o755)
             self._files.replace(self._there(self._suffix), b"", 0o644)
             self._files.delete(self._there(self._suffix))
-        self._take_over(theirs, events=True)
+        for _ in range(BRING_ATTEMPTS):
+            if not (changed := self._take_over(theirs, events=True)):
+                break
+            theirs = list_store(self._files, self._path)
+        else:
+            log_mirror("the program starts without what changes all the time: %s", ", ".join(map(self._there, changed)))
         log_mirror("%s has %d files, %d MiB, of %s", self._folder, len(self._known), size >> 20, self._path)
 
     def scan(self, now: float) -> bool:
@@ -212,8 +219,15 @@ class OutputMirror:
     def _here(self, name: str) -> str:
         return os.path.join(self._folder, name)
 
-    def _take_over(self, theirs: Mapping[str, Stamp], *, events: bool) -> None:
-        """Bring what has changed in the store; delete what is gone there, if the program has not changed it."""
+    def _take_over(self, theirs: Mapping[str, Stamp], *, events: bool) -> List[str]:
+        """Bring what has changed in the store, and delete what is gone there, if the program has not changed it.
+
+        Returns
+        -------
+        list of str
+            What was not brought, because it has changed again meanwhile.
+        """
+        again = []
         for name in in_order({name: stamp for name, stamp in theirs.items() if self._known.get(name) != stamp}):
             if PASSING in name or name in self._unsure or (is_events(name) and not events):
                 continue
@@ -222,11 +236,14 @@ class OutputMirror:
             if fetch(self._files, self._there(name), theirs[name], self._here(name)):
                 self._known[name] = theirs[name]
                 self._sent[name] = stamp_of(self._here(name)) or theirs[name]
+            else:
+                again.append(name)
         for name in set(self._known) - set(theirs):
             del self._known[name]
             if name in self._sent and self._sent[name] == stamp_of(self._here(name)):
                 del self._sent[name]
                 os.unlink(self._here(name))
+        return again
 
     def _check(self, steps: Sequence[Transfer], theirs: Mapping[str, Stamp]) -> None:
         for name in (step.name for step in steps):
