@@ -135,7 +135,7 @@ def test_a_file_that_is_being_written_waits(side, local):
 
 
 @pytest.mark.parametrize("times, brought", [(1, True), (99, False)])
-def test_file_that_changes_while_a_task_starts_is_brought_again(side, local, monkeypatch, capsys, times, brought):
+def test_file_that_changes_while_a_task_starts_is_brought_again(side, local, monkeypatch, capfd, times, brought):
     """As the index of the checkpoints that the chief writes; a file that never rests comes later, or not."""
     side.write("checkpoint", "ckpt-0")
     side.write("ckpt-0.data", "0")
@@ -149,7 +149,7 @@ def test_file_that_changes_while_a_task_starts_is_brought_again(side, local, mon
     monkeypatch.setattr(side.files, "status", status)
     mirror_of(side, local, "worker:1", writes=False, follows=True)
     assert read(local.folder) == ({"checkpoint": "ckpt-1"} if brought else {}) | {"ckpt-0.data": "0"}
-    assert ("without what changes all the time: /out/checkpoint\n" in capsys.readouterr().err) is not brought
+    assert ("without what changes all the time: /out/checkpoint\n" in capfd.readouterr().err) is not brought
 
 
 def test_a_file_that_changes_on_its_way_is_not_renamed(side, local, monkeypatch):
