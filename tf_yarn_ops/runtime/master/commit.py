@@ -146,7 +146,7 @@ class OutputCommit:
         self._files.replace(self._claim, b"", FILE_MODE)
         self._restore()
         if self._success_in(self._sealed):
-            self._publish()
+            self._publish_result()
         taken: Set[str] = set()
         while True:
             beside, results = self._beside(), self._results()
@@ -210,7 +210,7 @@ class OutputCommit:
             return
         logger.info("Took over %s as %s", entry.name, places[kind].rpartition("/")[2])
         if kind == SEALED:
-            self._publish()
+            self._publish_result()
 
     def _restore(self) -> None:
         """Put the old result back where a commit has ended between its two renames, which leaves none."""
@@ -250,7 +250,7 @@ class OutputCommit:
         if self._success_in(self._sealed) is None:
             self._seal()
             self._mark(report)
-        self._publish()
+        self._publish_result()
 
     def _seal(self) -> None:
         """Rename the working folder to a name that no task knows, then use up the claim, the right to commit."""
@@ -268,7 +268,7 @@ class OutputCommit:
         self._files.delete(marker)  # the program's own
         self._moved(self._marker, marker, lambda: bool(self._success_in(self._sealed)))
 
-    def _publish(self) -> None:
+    def _publish_result(self) -> None:
         """Rename the sealed folder to its place; move a result that is there into the sealed folder first."""
         plan = self._plan
         success = self._success_in(self._sealed)

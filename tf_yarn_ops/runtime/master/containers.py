@@ -187,8 +187,8 @@ class LostContainer(NamedTuple):
     reason : Reason
     cause : str
     replace : bool
-        Whether the coordinator must request another one; if not, Skein does so for one that has failed, up to
-        ``max_container_losses``.
+        Whether the coordinator must request another: for an agent that is silent or terminated while Skein lists its
+        container. Skein itself replaces one that has failed, up to ``max_container_losses``; nobody any other.
     end : ContainerEnd
         What its node knows.
     """

@@ -2,8 +2,9 @@
 
 It runs in the application master, or for `local://` in a process of this machine. `lifecycle.decide` decides on an
 event, and `JobState` makes effects of the decision; the parts around it make events of messages (`AgentServer`) and of
-Skein's containers (`ContainerMonitor`). A verdict needs no client. It is final, except that a commit that fails, an
-error of the coordinator itself, or an abort on this machine while commands linger, replaces a success.
+Skein's containers (`ContainerMonitor`). A verdict needs no client. It is final, except that a success is replaced by a
+commit that fails, by an exception that ends the coordinator (`driver.main`), and on this machine by an abort while
+commands linger.
 """
 
 import asyncio
@@ -111,7 +112,7 @@ class Coordinator:
         self.agents.perform(self.state.abort(end, time.monotonic()))
 
     def _on_error(self, error: BaseException) -> None:
-        """End the job after an error in one of the parts; otherwise the job would hang.
+        """End the job after an error in one of the parts, as it would hang otherwise; after the verdict do nothing.
 
         An error in a request to a page, in a snapshot or in the query for YARN's times is at most logged. So is
         `SkeinFailed`; OSError and ValueError in a message only end its connection.

@@ -86,9 +86,10 @@ class JobState:
     finished_at : float or None
         When all commands had ended after the verdict, seconds since the epoch.
     published_at : float or None
-        When the first cluster spec was published.
+        When the cluster spec of the first round was published; ``execution`` counts from it.
     restarts_at : float
-        When the commands that the publication of this round starts may do so at the earliest; 0 in the first round.
+        The end of the back-off, before which this round's publication starts no command; the restart itself after a
+        loss, 0 in the first round. The registration of a later round has its time from here.
     cluster : dict
         The cluster spec of this round.
     stopping : bool

@@ -138,8 +138,8 @@ class Decision(NamedTuple):
     cause : str
         The cause of ``restart`` and of the ``start`` of one task, for log and report; empty for those that have waited.
     replaced_task : TaskId or None
-        The task that failed on an excluded node. It gives its container up before the action, which is ``restart`` in
-        either mode; for a task that `starts_alone` it is ``none``, and the command starts as its next agent registers.
+        The task that failed on an excluded node; it gives its container up before the action. That is ``restart``
+        whatever the mode, or ``none`` for a task that `starts_alone`, whose next agent starts it without a back-off.
     """
 
     action: str
@@ -180,7 +180,7 @@ def needed(job: Job, task_type: str) -> bool:
 
 
 def missing(job: Job, state: State) -> List[TaskId]:
-    """Return the tasks without an agent that waits or a command; the publication of the cluster spec needs them."""
+    """Return the `needed` tasks that are PENDING or LOST, without which no cluster spec is published."""
     return [task for task, phase in state.phases.items() if phase in (PENDING, LOST) and needed(job, task.type)]
 
 
@@ -351,7 +351,10 @@ def _lost(job: Job, state: State, event: Lost) -> Tuple[State, Decision]:
 
 
 def starts_alone(job: Job, task: TaskId) -> bool:
-    """Return whether the others go on while a task gets another container, whatever the mode."""
+    """Return whether the others go on while a task gets another container, after a loss or on an excluded node.
+
+    The mode alone decides on its other failures.
+    """
     return not job.types[task.type].in_cluster or (job.workers_rejoin and task.type == "worker")
 
 

@@ -34,8 +34,8 @@ MAX_EXPLAINED = 4
 OUTPUT = "the file system of the output"
 #: Seconds between two log lines that name the missing tasks.
 LOG_SECONDS = 10.0
-#: Containers that YARN may give on excluded nodes while a task waits; it often gives the same one until heartbeats have
-#: drifted.
+#: Containers that YARN may give on excluded nodes; each poll at which no task is missing starts the count again. YARN
+#: often gives the same one until heartbeats have drifted.
 MAX_UNWANTED = 60
 
 

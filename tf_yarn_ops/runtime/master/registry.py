@@ -53,9 +53,10 @@ class Peer:
     started_at : float or None
         When the news came that its command began, seconds since the epoch.
     running : bool
-        Whether its command may be running: from the start that was sent, delays included, to the news of its end.
+        Whether its command may be running: from the start that was sent, delays included, to the news of its end. The
+        lifecycle's phase stays RUNNING for longer if the failure is deferred.
     terminated : bool
-        Whether it has reported that YARN ends its container.
+        Whether it has reported that YARN ends its container; its command may still run.
     """
 
     container: str
@@ -253,7 +254,10 @@ class Registry:
         return None
 
     def reports(self, phases: Mapping[TaskId, str], every_tail: bool = False) -> Tuple[TaskReport, ...]:
-        """Return the tasks of the report, in the order of the request; only failed ones have log tails by default."""
+        """Return the tasks of the report, in the order of the request; only failed ones have log tails by default.
+
+        The state is the phase, except of a command that was stopped or has ended after the verdict: its record has one.
+        """
         addresses = {task: peer.address for task, peer in self.serving.items() if phases[task] == RUNNING}
         found = (
             TaskReport(**{"state": phases[task], "address": addresses.get(task), **self._records[task]})

@@ -40,7 +40,7 @@ class Shutdown:
         self._state, self._perform, self._changed = state, perform, changed
 
     async def run(self, commit: Callable[[], Awaitable[None]]) -> None:
-        """End all commands, and call `commit` once no agent with contact trains or evaluates."""
+        """End all commands after any verdict; call `commit`, for a success, when nothing trains or evaluates."""
         state = self._state
         await self._linger(state.begin_grace(), state.job.deadlines["success_grace"])
         peers = list(state.registry.peers.values())
