@@ -6,11 +6,14 @@ import random
 import pytest
 
 from support.wire import Wire, coordinator_of, exited, job, registration
+from tf_yarn_ops.job.parts import RestartPolicy
+from tf_yarn_ops.runtime.common.contract import TaskId
 from tf_yarn_ops.runtime.common.log_part import LOG_PART, read_log_part
 from tf_yarn_ops.runtime.common.reasons import Reason
 from tf_yarn_ops.runtime.master import agent_server
 from tf_yarn_ops.runtime.master.agent_server import LOG_PARTS, AgentServer
 from tf_yarn_ops.runtime.master.containers import LostContainer
+from tf_yarn_ops.runtime.master.lifecycle import NodeFailures
 from tf_yarn_ops.runtime.master.monitor import ContainerChecks
 
 
@@ -85,6 +88,40 @@ def test_replacement_waits_until_the_loss_before_it_is_known():
         return str((await waits).task), wire.last()
 
     assert asyncio.run(play()) == ("worker:1", ("welcome", 2, None))
+
+
+def exclude(state):
+    failure = NodeFailures(1, Reason.CONTAINER_LOST, "gone", TaskId("worker", 1))
+    state.lifecycle = state.lifecycle._replace(failures={"n:1": failure})
+
+
+@pytest.mark.parametrize(
+    "change, why",
+    [
+        (lambda state: state.given_up.add("worker_2"), "worker_2 has been given up"),
+        (lambda state: state.known.pop("worker_2"), "Skein knows no live container 'worker_2'"),
+        (exclude, None),
+    ],
+    ids=["given up", "gone", "excluded"],
+)
+def test_replacement_that_waits_is_judged_by_what_holds_then(change, why):
+    """The loss for which it waits may also exclude its node."""
+
+    async def play():
+        coordinator, wire = coordinator_of(job(restart=RestartPolicy("cluster", exclude_node_after=1))), Wire()
+        state = coordinator.state
+        state.known = {
+            name: one._replace(node="n:1" if name == "worker_2" else "m:1") for name, one in state.known.items()
+        }
+        for name in ("worker_0", "worker_1"):
+            await coordinator.agents.on_connect(Wire(), registration(name))
+        waits = asyncio.ensure_future(coordinator.agents.on_connect(wire, registration("worker_2")))
+        await asyncio.sleep(0.01)
+        change(state)
+        state.on_lost(LostContainer("worker_1", Reason.PREEMPTED, "gone"), 0.0)
+        return await waits, wire.said
+
+    assert asyncio.run(play()) == (None, [{"type": "refused", "why": why}] if why else [])
 
 
 def test_replacement_without_a_loss_is_refused_in_the_end(monkeypatch):

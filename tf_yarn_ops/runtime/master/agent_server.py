@@ -78,14 +78,16 @@ class AgentServer:
                 state.job.restart["exclude_node_after"] and not state.node_of(container)
             ):
                 await self._poll()
-            if container not in state.known or state.known[container].state in FINISHED:
-                raise Refused(f"Skein knows no live container {container!r}")
-            if container in state.given_up:
-                raise Refused(f"{container} has been given up")
-            if state.is_unwanted(container):
-                return None  # refused, it would count as lost; its container is about to be given back
             until = time.monotonic() + REPLACEMENT_SECONDS
-            while not state.registry.expects(container) and time.monotonic() <= until:
+            while True:  # the loss that a replacement waits for may end it, or exclude its node
+                if container not in state.known or state.known[container].state in FINISHED:
+                    raise Refused(f"Skein knows no live container {container!r}")
+                if container in state.given_up:
+                    raise Refused(f"{container} has been given up")
+                if state.is_unwanted(container):
+                    return None  # refused, it would count as lost; its container is about to be given back
+                if state.registry.expects(container) or time.monotonic() > until:
+                    break
                 await asyncio.sleep(0.1)
             self.perform(state.on_connect(connection, message, time.monotonic()))
         except Refused as refused:
