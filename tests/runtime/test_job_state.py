@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from support.wire import exited, job, join, receive, registration, state_of
+from support.wire import exited, job, join, receive, registration, sample, state_of
 from tf_yarn_ops.job.parts import Deadlines, RestartPolicy, TensorBoard
 from tf_yarn_ops.job.spec import JobSpec, TaskSpec
 from tf_yarn_ops.runtime.common.contract import MAX_STRING, TaskId
@@ -424,6 +424,20 @@ def test_container_that_ends_before_its_agent_calls_names_the_cause(image, end, 
     state.on_lost(LostContainer("worker_0", Reason.CONTAINER_LOST, "it failed", end=end), 1.0)
     assert state.lifecycle.verdict.reason is reason
     assert words in state.lifecycle.verdict.message
+
+
+@pytest.mark.parametrize("confirmed, reason", [(True, Reason.OUT_OF_MEMORY), (False, Reason.CONTAINER_LOST)])
+def test_sigkill_is_judged_by_the_memory_of_the_present_start_only(confirmed, reason):
+    spec = job(restart=RestartPolicy("task", max_container_losses=0, backoff=0))
+    state = state_of(spec)
+    peer = join(state, *ALL)[1]
+    full = sample(peak_memory_mib=float(spec.services["worker"].memory))
+    receive(state, peer, {"type": "running", "round": 1, "start": 1}, 100.0)
+    receive(state, peer, full, 101.0)
+    if not confirmed:
+        peer.begin(1, 0.0, None)  # another start is sent, whose command has not begun
+    state.on_lost(LostContainer("worker_0", Reason.CONTAINER_LOST, "it failed", end=ContainerEnd(exit_code=137)), 102.0)
+    assert state.lifecycle.verdict.reason is reason
 
 
 @pytest.mark.parametrize("replace", [True, False])

@@ -239,7 +239,10 @@ class JobState:
         if peer:
             memory = self.job.services[peer.container.rpartition("_")[0]].memory
             if end.killed:
-                reason, cause = explain_sigkill(memory, self.timeline.usage.get(str(peer.task)), cause)
+                begun = peer.confirmed == (peer.round, peer.start)  # else the usage is that of an earlier command
+                reason, cause = explain_sigkill(
+                    memory, self.timeline.usage.get(str(peer.task)) if begun else None, cause
+                )
             self._send(peer, "bye")
             self.registry.release(peer)
             self.timeline.note(peer.task, LOST, host=peer.host, round=peer.round or None, cause=cause)
