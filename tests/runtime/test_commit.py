@@ -1,6 +1,7 @@
 """Committed output on real files: a crash or a freeze before every step of an application, and what readers see."""
 
 import asyncio
+import errno
 import functools
 import json
 import threading
@@ -446,3 +447,31 @@ def test_commit_that_a_file_system_fails_says_whether_to_try_again(monkeypatch, 
     assert (
         isinstance(ending, Verdict) and ending.reason is reason and reason.retryable is (reason is Reason.COMMIT_FAILED)
     )
+
+
+def test_refusal_after_long_work_is_tried_again(monkeypatch):
+    """The time counts from the first fault, and anew after the file system was away; but away has one end."""
+    monkeypatch.setattr(commit, "COMMIT_PAUSE", 0.0)
+    monkeypatch.setattr(commit, "AWAY_SECONDS", 100.0)
+    now, faults = 0.0, iter([])
+
+    def step():
+        nonlocal now
+        now += 30.0
+        if fault := next(faults, None):
+            raise fault
+        return None
+
+    monkeypatch.setattr(commit.time, "monotonic", lambda: now)
+    away, refused = StorageAway("no NameNode"), OSError(errno.EIO, "refused")
+    for planned, reason in (
+        ([refused], None),
+        ([away, refused], None),
+        ([refused, refused], Reason.COMMIT_REFUSED),
+        ([refused, away, refused, away], None),
+        ([away] * 5, Reason.COMMIT_FAILED),
+        ([refused, away] * 3, Reason.COMMIT_FAILED),
+    ):
+        faults = iter(planned)
+        ending = asyncio.run(persist(step))
+        assert (ending and ending.reason) is reason, planned

@@ -51,8 +51,8 @@ from .lifecycle import Verdict
 
 logger = logging.getLogger(__name__)
 
-#: Seconds for which a commit waits for a file system that does not answer, and tries again one that refuses without a
-#: final cause, such as a permission or a quota.
+#: Seconds from the first fault for which a commit tries again while the file system is away; and from the first refusal
+#: since it was away, if no cause is final, as a permission is.
 AWAY_SECONDS, REFUSED_SECONDS = 900.0, 20.0
 #: Seconds between two tries.
 COMMIT_PAUSE = 1.0
@@ -442,23 +442,28 @@ def _final(error: OSError) -> bool:
 
 
 async def persist(call: Callable[[], Found]) -> Union[Found, Verdict]:
-    """Call `prepare` or `commit` in a thread, again while the file system is away; return its result, or the end.
+    """Call `prepare` or `commit` in a thread, again after a fault that may pass; return its result, or the end.
 
     Parameters
     ----------
     call : callable
         May be called again after it has raised an OSError.
     """
-    began, logged = time.monotonic(), ""
+    first: Optional[float] = None
+    refused: Optional[float] = None
+    logged = ""
     while True:
         try:
             return await asyncio.to_thread(call)
         except (TakenOver, ResultExists) as error:
             return Verdict(Reason.COMMIT_REFUSED, "the result is not committed: %s" % error)
         except OSError as error:
+            now = time.monotonic()
             away = isinstance(error, (StorageAway, ConnectionError, TimeoutError, socket.timeout))
+            first = now if first is None else first
+            refused = None if away else now if refused is None else refused
             patience = AWAY_SECONDS if away else 0.0 if _final(error) else REFUSED_SECONDS
-            if time.monotonic() - began > patience:
+            if now - (first if refused is None else refused) >= patience:
                 return Verdict(
                     Reason.COMMIT_FAILED if away else Reason.COMMIT_REFUSED, "the result is not committed: %s" % error
                 )
