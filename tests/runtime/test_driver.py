@@ -64,3 +64,20 @@ def test_a_coordinator_does_not_outlive_its_application_master(tmp_path):
     assert "the application master is gone" in ran.stderr
     for pid in ran.stdout.split():
         until(lambda pid=pid: not Path(f"/proc/{pid}").exists())
+
+
+#: A thread that hangs, as in a call to a hard mount of NFS that is away.
+HANGS = """\
+import asyncio, os, threading
+from tf_yarn_ops.runtime.master import driver
+async def main():
+    asyncio.ensure_future(asyncio.to_thread(threading.Event().wait))
+    await asyncio.sleep(0)
+driver.run_loop(main())
+os._exit(7)
+"""
+
+
+@pytest.mark.slow
+def test_thread_that_hangs_does_not_keep_the_coordinator():
+    assert subprocess.run([sys.executable, "-c", HANGS], timeout=60).returncode == 7

@@ -14,7 +14,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import List
+from typing import Awaitable, List
 
 from ..common.contract import VERDICT_SECRET, Job, read_job
 from ..common.local_job import is_local
@@ -78,6 +78,11 @@ def fork_watchdog() -> int:
             break
     _, status = os.waitpid(child, 0)
     os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
+
+
+def run_loop(main: Awaitable[None]) -> None:
+    """Run the coordinator's event loop, without the wait of `asyncio.run` for threads, which may hang in a call."""
+    asyncio.new_event_loop().run_until_complete(main)
 
 
 async def send_heartbeats(descriptor: int) -> None:
@@ -173,7 +178,7 @@ def main(arguments: List[str]) -> int:
         beating.cancel()
 
     try:
-        asyncio.run(all_of_it())
+        run_loop(all_of_it())
         code = 0
     except Exception as error:  # say why, and end the application
         logger.exception("The coordinator failed")

@@ -33,7 +33,7 @@ from ..common.reasons import Reason
 from ..common.report import parse_diagnostics
 from .containers import Container, Containers
 from .coordinator import Coordinator
-from .driver import allow_many_connections, coordinate
+from .driver import allow_many_connections, coordinate, run_loop
 from .lifecycle import Verdict
 
 HOST = "127.0.0.1"
@@ -208,10 +208,12 @@ def main(arguments: List[str]) -> int:
     Returns
     -------
     int
-        The exit code.
+        Never: the process ends here, with exit code 0.
     """
     logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     job, secret = read_job(), os.environ.pop(VERDICT_SECRET, "")
     allow_many_connections()
-    asyncio.run(_coordinate(job, arguments[0], secret))
-    return 0
+    run_loop(_coordinate(job, arguments[0], secret))
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(0)  # threads may hang in a call
