@@ -116,7 +116,7 @@ class TensorBoard(Part):
     linger: float = option(
         0.0,
         kinds.SECONDS,
-        "How long TensorBoard continues after the last awaited task has ended.",
+        "How long TensorBoard continues after the training has succeeded and its output is committed.",
         name="tensorboard_linger",
     )
     logdir: str | None = option(

@@ -218,7 +218,7 @@ class Job(NamedTuple):
     restart, deadlines : mapping
         The fields of `RestartPolicy` and `Deadlines` of `job.parts`, seconds.
     linger : float
-        Seconds for which TensorBoard continues after the last awaited task has ended.
+        Seconds for which TensorBoard continues after a success, from the end of the commit and of the evaluators' time.
     report_log_tail : int
         Characters of a failed task's log in the report.
     resourcemanagers : sequence of str
