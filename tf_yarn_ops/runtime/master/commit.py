@@ -134,7 +134,9 @@ class OutputCommit:
 
         Raises
         ------
-        TakenOver, ResultExists, OSError
+        TakenOver, ResultExists
+            The job ends as COMMIT_REFUSED. An output that is an encryption zone raises ResultExists.
+        OSError
         """
         plan = self._plan
         self._files.makedirs(plan.folder, FOLDER_MODE)

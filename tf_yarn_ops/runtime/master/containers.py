@@ -212,7 +212,10 @@ def cause_of(message: str) -> Reason:
 
 
 class Containers(Protocol):
-    """What the coordinator asks of the containers' manager; a call that fails raises SkeinFailed."""
+    """What the coordinator asks of the containers' manager.
+
+    A call to Skein that fails raises SkeinFailed, and is repeated; on this machine any other error ends the job.
+    """
 
     async def connect(self) -> None:
         """Get ready to be called; on this machine the tasks start with it."""

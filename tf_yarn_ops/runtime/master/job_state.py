@@ -192,7 +192,10 @@ class JobState:
     # -- events -----------------------------------------------------------------------------
 
     def on_connect(self, connection: Any, message: Mapping[str, Any], now: float) -> Effects:
-        """Admit the agent that registers over a new connection; raise `Refused` if there is no task for it."""
+        """Admit the agent that registers over a new connection, or raise `Refused`.
+
+        A new agent that is unfit ends the job as ENVIRONMENT_INVALID.
+        """
         peer, resumed = self.registry.admit(message)
         if peer.connection is not None:
             self._effects.append(Close(peer.connection))
@@ -337,7 +340,10 @@ class JobState:
     # -- messages of agents -----------------------------------------------------------------
 
     def _resync(self, peer: Peer, message: Mapping[str, Any], now: float) -> None:
-        """Repeat the messages that a new agent, or one that is back, may have missed."""
+        """Repeat the messages that a new agent, or one that is back, may have missed.
+
+        One without a start has registered for the present round, whatever round it names.
+        """
         has_received_start = message["start"] > 0
         if has_received_start and (message["round"] != self.lifecycle.round or self._needs_port(peer)):
             self._send_renew(peer)
@@ -455,7 +461,7 @@ class JobState:
                 self._decide(failure.event, now)
 
     def _publish(self, decision: Decision, now: float) -> None:
-        """Publish the cluster spec: start the command of every task that waits for it."""
+        """Publish the cluster spec and start the tasks of the decision; end the job if TF_CONFIG is too large."""
         self.cluster = cluster_spec(self.job, {task: peer.address for task, peer in self.registry.serving.items()})
         size = len(tf_config(self.cluster, "worker", 0))
         if size > MAX_STRING:

@@ -199,7 +199,7 @@ def may_be_a_consequence(job: Job, state: State, event: Exited) -> bool:
 def excluded_nodes(job: Job, state: State) -> Dict[str, NodeFailures]:
     """Return the nodes of which no new container is taken, by their addresses.
 
-    An agent that is there goes on until its command fails.
+    An agent that is there goes on until it is lost, or its command fails and is to be retried.
     """
     return {
         node: failures
@@ -351,7 +351,7 @@ def _lost(job: Job, state: State, event: Lost) -> Tuple[State, Decision]:
 
 
 def starts_alone(job: Job, task: TaskId) -> bool:
-    """Return whether the others go on while a task gets another container, after a loss or on an excluded node.
+    """Return whether the others go on while a task gets another container or port, after a loss or on an excluded node.
 
     The mode alone decides on its other failures.
     """

@@ -289,7 +289,11 @@ class ContainerMonitor:
         self._progress = -1.0
 
     async def run(self) -> None:
-        """Check for lost containers and passed deadlines until there is a verdict."""
+        """Check agents and deadlines at each tick until there is a verdict.
+
+        Skein is polled every `STEADY_POLL_SECONDS` while the cluster spec is published and every agent is connected and
+        not terminated, else at each tick.
+        """
         while self._state.lifecycle.verdict is None:
             await asyncio.sleep(TICK_SECONDS)
             try:

@@ -56,7 +56,7 @@ class VerdictRejected(Exception):
 
 
 async def wait_for_resourcemanager(job: Job, application_id: str, seconds: float, seen: bool) -> None:
-    """Wait until a ResourceManager knows the application.
+    """Wait until a ResourceManager shows the application, or asks for authentication.
 
     Without a ResourceManager Skein gives up after 30 s, and YARN would never get the verdict.
 
