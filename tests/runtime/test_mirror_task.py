@@ -1,5 +1,6 @@
 """The mirror of a task's output on both stores, and whole tasks that work on local copies of their paths."""
 
+import errno
 import itertools
 import os
 import re
@@ -123,6 +124,22 @@ def test_changes_are_written_through(side, local):
     assert mirror.scan(time.time()) is True
     assert side.content == read(local.folder) == {"ckpt-2.data": "22", "checkpoint": "ckpt-2", EVENTS: "abc"}
     assert side.names == set(side.content)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.ESTALE])
+def test_local_file_that_can_not_be_read_is_not_deleted_in_the_store(side, local, monkeypatch, number):
+    side.write("ckpt-1.data", "1")
+    mirror, look = mirror_of(side, local), os.stat
+
+    def fail(path, *words, **options):
+        if str(path) == f"{local.folder}/ckpt-1.data":
+            raise OSError(number, os.strerror(number), path)
+        return look(path, *words, **options)
+
+    monkeypatch.setattr(os, "stat", fail)
+    with pytest.raises(OSError, match=re.escape(os.strerror(number))):
+        mirror.scan(END)
+    assert side.content == {"ckpt-1.data": "1"}
 
 
 def test_a_file_that_is_being_written_waits(side, local):

@@ -4,6 +4,7 @@ It is the command of the task, so the agent starts and ends it like any other. I
 or with `MIRROR_FAILED`. What it has written through stays, whatever ends it; the next one brings it.
 """
 
+import contextlib
 import errno
 import fcntl
 import functools
@@ -13,6 +14,7 @@ import os
 import select
 import shutil
 import signal
+import stat
 import time
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set
 from urllib.parse import urlsplit
@@ -77,8 +79,10 @@ def list_local(folder: str) -> Dict[str, Stamp]:
     found: Dict[str, Stamp] = {}
     for place, _, names in os.walk(folder, onerror=refuse):
         for path in (os.path.join(place, name) for name in names):
-            if os.path.isfile(path) and (stamp := stamp_of(path)):
-                found[os.path.relpath(path, folder)] = stamp
+            with contextlib.suppress(FileNotFoundError):  # the program has just deleted it
+                status = os.stat(path)  # os.path.isfile would take a fault of the disk for a deletion
+                if stat.S_ISREG(status.st_mode):
+                    found[os.path.relpath(path, folder)] = Stamp(status.st_size, status.st_mtime_ns)
     return found
 
 
@@ -113,13 +117,14 @@ def fetch(files: JobFiles, source: str, stamp: Stamp, target: str) -> bool:
     part = target + PASSING
     os.makedirs(os.path.dirname(target), exist_ok=True)
     with open(part, "wb") as file:
-        while (left := stamp.length - file.tell()) > 0 and (
-            piece := files.read_appended(source, file.tell(), stamp.length, min(PIECE, left))
-        ):
+        while (done := file.tell()) < stamp.length:
+            piece = files.read_appended(source, done, stamp.length, min(PIECE, stamp.length - done))
+            if not piece:
+                break
             file.write(piece)
     found = files.status(source)
     same = found and stored_stamp(found) == stamp
-    if left > 0 or not (same or is_events(source)):
+    if done < stamp.length or not (same or is_events(source)):
         os.unlink(part)
         return False
     os.utime(part, ns=(stamp.modified, stamp.modified))
