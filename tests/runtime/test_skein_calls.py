@@ -99,6 +99,12 @@ def test_messages_are_those_of_protobuf(text, number, states):
     assert list(asked.states) == states
 
 
+def test_numbers_of_a_fixed_width_are_passed_over():
+    """Skein's answers have none; a later release may add some."""
+    message = b"\x09" + b"\x07" * 8 + b"\x15" + b"\x07" * 4 + b"\x1a\x02ok\x20\x05"
+    assert decode_message(message) == {1: [b"\x07" * 8], 2: [b"\x07" * 4], 3: [b"ok"], 4: [5]}
+
+
 @pytest.mark.parametrize(
     ("block", "headers"),
     [

@@ -21,6 +21,8 @@ _DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING, _GOAWAY, _WINDOW_UPDATE, _CONTIN
 _END_STREAM = _ACK = 1
 _END_HEADERS, _PRIORITY = 4, 32
 _OUR_SETTINGS = struct.pack(">HIHIHI", 1, 0, 2, 0, 4, 2**31 - 1)
+#: Bytes of a number of protobuf by its wire type; the other types begin with a length.
+_WIDTHS = {1: 8, 5: 4}
 _INITIAL_WINDOW_SIZE, _WINDOW, _MAX_FRAME = 4, 65535, 16384
 #: Bits in the Huffman code of each byte and of the end, to the base 36; the code is canonical.
 _HUFFMAN_BITS = (
@@ -58,12 +60,13 @@ def encode_message(fields: Iterable[Tuple[int, FieldValue]]) -> bytes:
 
 
 def decode_message(message: bytes) -> Dict[int, List[Any]]:
-    """Return the values of a protobuf message by field, int or bytes; Skein's answers have none of a fixed width."""
+    """Return the values of a protobuf message by field, int or bytes; a number of a fixed width comes as its bytes."""
     fields: Dict[int, List[Any]] = {}
     stream = io.BytesIO(message)
     while stream.tell() < len(message):
-        key, number = _read_varint(stream), _read_varint(stream)
-        fields.setdefault(key >> 3, []).append(stream.read(number) if key & 7 else number)  # bytes after their length
+        number, kind = divmod(_read_varint(stream), 8)
+        value = _read_varint(stream) if kind == 0 else stream.read(_WIDTHS.get(kind) or _read_varint(stream))
+        fields.setdefault(number, []).append(value)
     return fields
 
 
@@ -177,8 +180,9 @@ class Channel:
                 headers, answer = await asyncio.wait_for(self._exchange(method, encode_message(fields)), self._seconds)
             except (asyncio.TimeoutError, OSError, EOFError) as error:
                 self.close()
-                late = f"no answer within {self._seconds:g} s" if isinstance(error, asyncio.TimeoutError) else ""
-                raise SkeinFailed(f"{method}: {late or error}") from error
+                late = isinstance(error, asyncio.TimeoutError)
+                cause = f"no answer within {self._seconds:g} s" if late else str(error)
+                raise SkeinFailed(f"{method}: {cause}") from error
         status = headers.get("grpc-status", "missing")
         if status != "0":
             raise SkeinFailed(f"{method}: {unquote(headers.get('grpc-message', ''))} (gRPC status {status})")
