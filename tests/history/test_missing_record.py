@@ -56,6 +56,17 @@ def test_the_record_of_a_killed_job_has_its_options_and_no_secret(staging):
     assert keep_record(staging, report) is False
 
 
+def test_job_file_of_another_version_leaves_no_record(staging, caplog):
+    """Its secrets are not known, nor who may read the record."""
+    report = ended(diagnostics="no hunter2-long left")
+    directory = staging.directory(report.application_id)
+    directory.make()
+    directory.put(JOB_NAME, b'{"version": 1, "mirror": {"path": "/out"}}')
+    assert keep_record(staging, report) is False
+    assert records_of(staging).read(report.application_id) is None
+    assert "could not be written" in caplog.text and "is of another version" in caplog.text
+
+
 def test_a_report_of_ours_is_enough(staging):
     ours = JobReport(
         application(7)["id"],

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import TfYarnError
+from ..errors import SubmissionRejected, TfYarnError
 from ..runtime.common.contract import Job, load_job
 from ..runtime.common.masking import mask_texts
 from ..runtime.common.record import CLIENT, build_record, pack_record
@@ -73,15 +73,23 @@ def keep_record(staging: StagingDirectory, report: JobReport) -> bool:
 
 
 def read_job_file(staging: StagingDirectory, application_id: str) -> Job | None:
-    """Return the job file in an application's directory; None if the directory or the file is gone."""
+    """Return the job file in an application's directory; None if the directory or the file is gone.
+
+    Raises
+    ------
+    SubmissionRejected
+        Another version has written it: its secrets, and who may read, are not known.
+    """
     folder = staging.cluster.directory(application_id)
     for status in staging.filesystem.list(folder):
         content = staging.filesystem.read(f"{folder}/{status.name}/{JOB_NAME}") if status.is_directory else None
         if content is not None:
             try:
                 return load_job(content)
-            except (ValueError, TypeError, KeyError):  # of another version
-                return None
+            except (ValueError, TypeError, KeyError) as error:
+                raise SubmissionRejected(
+                    f"{folder}/{status.name}/{JOB_NAME} is of another version: {error!r}"
+                ) from error
     return None
 
 
