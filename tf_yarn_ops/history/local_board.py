@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,9 +72,8 @@ class LocalBoard:
     ):
         self.port = port or _free_port()
         self._shown, self._open_path, self._arguments, self._plugins = shown, open_path, arguments, plugins
-        self._resources = ExitStack()
-        folder = tempfile.TemporaryDirectory(prefix="ytf-tensorboard-", ignore_cleanup_errors=True)
-        self._folder = Path(self._resources.enter_context(folder))
+        self._folder = Path(tempfile.mkdtemp(prefix="ytf-tensorboard-"))
+        self._opened: list[FileSystem] = []
         self._copies: list[EventCopies] = []
         self._process: subprocess.Popen[bytes] | None = None
         self._starting, self._ended, self._fault = threading.Lock(), False, ""
@@ -139,7 +138,7 @@ class LocalBoard:
 
     def _copy(self, place: str, folder: Path) -> None:
         files, path = self._open_path(place)
-        self._resources.callback(files.close)
+        self._opened.append(files)
         if files.status(path) is None:
             raise SpecInvalid(f"{place} does not exist")
         copies = EventCopies(files, path, str(folder), self._plugins)
@@ -176,7 +175,9 @@ class LocalBoard:
                 with suppress(ProcessLookupError):
                     os.killpg(self._process.pid, number)
                 self.wait(_GRACE)
-        self._resources.close()
+        for files in self._opened:
+            files.close()
+        shutil.rmtree(self._folder, ignore_errors=True)  # at each call: a copy may have gone on meanwhile
 
 
 def event_files(job: Mapping[str, Any]) -> str:
