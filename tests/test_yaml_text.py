@@ -35,6 +35,7 @@ HOSTILE = {
     "size": ("a: '" + "x" * (1 << 20) + "'", "longer than 1048576 characters"),
     "key twice": ("name: a\nqueue: b\nname: c\n", "is given a second time, line 3, column 1; merge both into one"),
     "key twice inside": ("env:\n  A: b\n  A: c\n", "is given a second time, line 3, column 3; merge both into one"),
+    "key twice by an alias": ("&a name: a\n*a : b\n", "is given a second time, line 1, column 1; merge both into one"),
     "key twice in JSON": ('{"name": 1, "name": 2}', "is given a second time, line 1, column 13"),
     "text as integer": ('a: !!int ""', "not YAML"),
     "sign as integer": ('a: !!int "-"', "not YAML"),

@@ -130,11 +130,12 @@ class _Loader(yaml.SafeLoader):
 
     def compose_mapping_node(self, anchor: Any) -> Any:
         node: Any = super().compose_mapping_node(anchor)
-        first: dict[str, Any] = {}
+        known: set[str] = set()
         twice: dict[str, Fault] = {}
         for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-            if first.setdefault(key.value, key) is not key:
+            if key.value in known:  # an alias is the same node as its anchor
                 twice.setdefault(key.value, _fault(YamlFault.KEY_TWICE, key.start_mark, key=key.value))
+            known.add(key.value)
         self.twice += twice.values()
         node.value = [(key, _as_written(item) if key.value == _VARIABLES else item) for key, item in node.value]
         return node
