@@ -79,6 +79,7 @@ class Watcher:
         self._reading: asyncio.Task[None] | None = None
         self._waiters: set[_Waiter] = set()
         self._loop_task: asyncio.Task[None] | None = None
+        self._calls: set[asyncio.Future[Any]] = set()
         self._renewing, self._asking = asyncio.Semaphore(_AT_ONCE), asyncio.Semaphore(_AT_ONCE)
 
     async def wait(
@@ -138,12 +139,16 @@ class Watcher:
         return application, read_yarn_report(application, waiter.page)
 
     async def _call(self, request: Callable[[Session], Any]) -> Any:
-        return await asyncio.to_thread(request, self._session)
+        """Make a blocking request; a wait that is cancelled leaves it to its end, before which no connection closes."""
+        call = asyncio.ensure_future(asyncio.to_thread(request, self._session))
+        self._calls.add(call)
+        call.add_done_callback(self._calls.discard)
+        return await asyncio.shield(call)
 
     async def _renew(self, request: Callable[[Session], bool]) -> bool:
         """Leave threads to the polls when all leases move at once."""
         async with self._renewing:
-            return await asyncio.to_thread(request, self._session)
+            return bool(await self._call(request))
 
     async def _pause(self, last: JobReport | None) -> None:
         """Return at once: the next look waits for the shared loop."""
@@ -175,7 +180,9 @@ class Watcher:
             if not self._waiters:
                 if self._reading is not None:
                     await self._reading
-                self._session.close()  # a new waiter may come during these awaits; the loop polls again
+                await asyncio.gather(*self._calls, return_exceptions=True)
+                if not self._waiters:  # a new waiter may come during these awaits; the loop polls again
+                    self._session.close()
 
     async def _poll(self) -> None:
         """List the live applications once, and ask for each awaited application that is missing in the list."""
