@@ -176,8 +176,10 @@ def test_the_nodes_and_the_file_system_are_asked_for_once_in_all_looks(yarn, sec
     assert len(opened) == 1 and closed == opened
 
 
-def test_nodes_are_asked_for_again_while_one_is_not_listed(yarn):
+@pytest.mark.parametrize("pause, wanted", [(0.0, [1, 2, 3, 3]), (60.0, [1, 2, 2, 2])])
+def test_nodes_are_asked_for_again_while_one_is_not_listed(yarn, monkeypatch, pause, wanted):
     """It may join while a log is followed, or the first answer was an error: only YARN says who sees a ticket."""
+    monkeypatch.setattr(tf_yarn_ops.follow.log_reader, "LIST_SECONDS", pause)
     reader, known = logs(yarn, secure=True), {"nodeHTTPAddress": yarn.url.removeprefix("http://")}
     file, asked = LogFile(CONTAINER, "worker.log", yarn.url, "ann", ID), []
     yarn.faults.append(lambda method, path: (500, {}, "no nodes today") if path.endswith("/nodes") else None)
@@ -186,7 +188,7 @@ def test_nodes_are_asked_for_again_while_one_is_not_listed(yarn):
         reader.new_bytes(file, 0)
         asked.append(yarn.count("GET", "/ws/v1/cluster/nodes"))
         yarn.faults.clear()
-    assert asked == [1, 2, 3, 3]
+    assert asked == wanted
 
 
 def test_a_log_server_needs_no_list_of_the_nodes(yarn):

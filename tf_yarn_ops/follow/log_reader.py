@@ -50,6 +50,8 @@ AGGREGATION_TIME = 120.0
 _AGGREGATING = ("NOT_START", "RUNNING", "RUNNING_WITH_FAILURE")
 #: Seconds for which no request goes to a node that has not answered one in time.
 OUTAGE_TIME = 60.0
+#: The least seconds between two lists of YARN's nodes, for nodes that the one before does not name.
+LIST_SECONDS = 30.0
 #: Seconds of that time after which a line says what is waited for.
 _SILENT = 3.0
 _YARN_TIMEOUT = 120.0
@@ -225,6 +227,7 @@ class Logs:
         self._environ = dict(os.environ if environ is None else environ)
         self._stack = ExitStack()
         self._nodes: set[str] = set()
+        self._list_at = 0.0  # monotonic
         self._clients: dict[tuple[str | None, AnswerLimits | None], Any] = {}
         self._lock = threading.Lock()
         self._outages: dict[str, tuple[float, bool]] = {}  # by address: the end, and whether it has connected
@@ -494,9 +497,11 @@ class Logs:
         The application, which any user may have written, names its nodes in its report.
         """
         place = urlsplit(node).netloc
-        if isinstance(self._cluster.authentication, KerberosAuthentication) and place not in self._nodes:
+        kerberos = isinstance(self._cluster.authentication, KerberosAuthentication)
+        if kerberos and place not in self._nodes and time.monotonic() >= self._list_at:
             try:
                 self._nodes = {str(listed.get("nodeHTTPAddress")) for listed in self._resourcemanager.nodes()}
+                self._list_at = time.monotonic() + LIST_SECONDS
             except TfYarnError as error:
                 logger.debug("%s is shown no ticket: %s", node, error)
         return place in self._nodes
