@@ -134,7 +134,7 @@ def check_archive(archive: Path, nodes: str = NODES, *, limit: int | None = None
     if listing.size > _CACHE_OF_NODE << 20:
         found.append(_found(ArchiveWarning.LARGE, size=listing.size >> 20, most=_CACHE_OF_NODE))
     doubts = tuple(fault for fault in found if isinstance(fault.code, ArchiveWarning))
-    faults = tuple(fault for fault in found if fault not in doubts)
+    faults = tuple(fault for fault in found if not isinstance(fault.code, ArchiveWarning))
     return ArchiveReport(faults, doubts, python, len(tags), archive.stat().st_size, listing.size)
 
 

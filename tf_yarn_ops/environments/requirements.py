@@ -53,8 +53,8 @@ def with_built_environment(
     SpecInvalid
         The file is missing, names a folder of this machine, or can't be installed.
     """
-    own = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    cache = Path(folder or os.path.join(own, "tf_yarn_ops", "environments"))
+    own = os.environ.get("XDG_CACHE_HOME")
+    cache = Path(folder) if folder else (Path(own) if own else Path.home() / ".cache") / "tf_yarn_ops" / "environments"
     faults: list[Fault] = []
     built = spec.environments
     for where, environment in spec.environments.items():
