@@ -75,8 +75,10 @@ class ActionRun:
             self._environ.setdefault("HADOOP_USER_NAME", values["user"])
         self._cluster = discover(environ=self._environ, user=job.user, tokens=ContainerTokens.read(self._environ))
         launcher = Launcher(self._cluster, environ=self._environ, holder="an action of Oozie")
-        ActionEnding(self._cluster, launched, self._run, launcher.cancel).watch(self._interruption.wakeup())
+        ending = ActionEnding(self._cluster, launched, self._run, launcher.cancel)
+        ending.watch(self._interruption.wakeup())
         with self._interruption.on_signal(lambda: None):  # `ActionEnding` reacts, in its thread
+            ending.connect()
             listed = launcher.session.resourcemanager.find(tags=[launched.request_tag], user=launcher.cluster.user)
             job = replace(job, tags=tuple(dict.fromkeys([*job.tags, *launched.tags])))
             # Oozie gives up after the last attempt of a launcher, and leaves its applications.

@@ -55,15 +55,15 @@ class ActionEnding:
         self._parent = os.getppid()
 
     def watch(self, signals: int) -> threading.Thread:
-        """Open the connection to the ResourceManager; return a thread that waits for a signal.
-
-        ``signals`` is the file descriptor of `Interruption.wakeup`.
-        """
-        with suppress(TfYarnError):
-            self._session.resourcemanager.get(self._launched.launcher_id)
+        """Return a thread that waits for a signal; ``signals`` is the file descriptor of `Interruption.wakeup`."""
         thread = threading.Thread(target=self._watch, args=(signals,), daemon=True, name="ending")
         thread.start()
         return thread
+
+    def connect(self) -> None:
+        """Open the connection to the ResourceManager, so that a signal need not wait for it."""
+        with suppress(TfYarnError):
+            self._session.resourcemanager.get(self._launched.launcher_id)
 
     def _watch(self, signals: int) -> None:
         await_signal(signals)
