@@ -121,7 +121,7 @@ def write_jobtype(
         interpreter lacks this package.
     """
     python, folder = python or sys.executable, directory / name
-    was_secure, old_limits = _restrictions(folder)
+    was_secure, old_limits = _restrictions(folder) if _NAME.match(name) else (False, None)
     notes = []
     if secure is None and was_secure:
         notes.append("kept --secure of the earlier installation; --no-secure ends it")

@@ -35,10 +35,13 @@ def signal_process(pid: int, number: int) -> None:
 
 def kill_groups(pids: Iterable[int]) -> None:
     """Send SIGKILL to the process groups of these processes, except the caller's own group."""
-    for pid in pids:
+    groups = set()
+    for pid in pids:  # all before the first kill: without its leader a group has no marked process left
         with suppress(ProcessLookupError):
-            if (group := os.getpgid(pid)) != os.getpgid(0):
-                os.killpg(group, signal.SIGKILL)
+            groups.add(os.getpgid(pid))
+    for group in groups - {os.getpgid(0)}:
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
 
 
 def parent(pid: int) -> int | None:

@@ -72,6 +72,10 @@ _Answer = Callable[[Request], Awaitable[Response]]
 _READER = re.compile(r"[^\s,;@]+(@[^\s,;@]+)?")
 
 
+class _InvalidQuery(SpecInvalid):
+    """A value in the address that can't be used; a fault of the server's is a `SpecInvalid`, too."""
+
+
 #: The folder of the pages in the addresses of this request.
 _FOLDER = contextvars.ContextVar("folder", default="")
 
@@ -189,7 +193,7 @@ def _page(store: JobStore, build: Callable[[JobStore, Request], Response]) -> _A
         try:
             return await run_in_threadpool(build, store.seen_by(request.scope.get("reader", "")), request)
         except TfYarnError as error:
-            return _render("error.html", 400 if isinstance(error, SpecInvalid) else 503, text=str(error))
+            return _render("error.html", 400 if isinstance(error, _InvalidQuery) else 503, text=str(error))
 
     return answer
 
@@ -242,17 +246,20 @@ def _render(template: str, status: int = 200, **values: Any) -> Response:
 def _query(request: Request) -> tuple[Query, dict[str, str]]:
     """Return the query of an address, and the values of the form that shows it."""
     form = {name: request.query_params.get(name, "").strip() for name in ("name", "since", "state", "user")}
-    since = parse_since(form["since"], time.time(), timezone.utc) if form["since"] else 0.0
-    states = parse_states([form["state"]])
+    try:
+        since = parse_since(form["since"], time.time(), timezone.utc) if form["since"] else 0.0
+        states = parse_states([form["state"]])
+    except SpecInvalid as error:
+        raise _InvalidQuery(str(error)) from error
     if since and since < time.time() - LONGEST_PERIOD:
-        raise SpecInvalid(f"since={form['since']!r} reaches back more than 5 years")
+        raise _InvalidQuery(f"since={form['since']!r} reaches back more than 5 years")
     return Query("*", since, states, form["user"] or "*", form["name"]), form
 
 
 def _skip(request: Request) -> int:
     text = request.query_params.get("skip", "0")
     if not (text.isdecimal() and len(text) < 9):
-        raise SpecInvalid(f"skip={text!r} is no number")
+        raise _InvalidQuery(f"skip={text!r} is no number")
     return int(text)
 
 
@@ -328,7 +335,7 @@ def _start_board(store: JobStore, request: Request) -> Response:
     application_id = request.path_params["application_id"]
     document = store.document(application_id)
     if document is None or not (path := _board(document, request)) or _is_live(document):
-        raise SpecInvalid(f"{application_id} is no ended job with an output path")
+        raise _InvalidQuery(f"{application_id} is no ended job with an output path")
     request.app.state.boards.start(application_id, str(document.get("user")), event_files(document), path)
     return RedirectResponse(f"{path}/", 303)
 

@@ -24,7 +24,7 @@ MAX_READERS = 200
 class LimitedConnection(H11Protocol):
     """A connection that ends without a request in time. A further one ends that which waits longest for its request."""
 
-    _deadline: asyncio.TimerHandle
+    _deadline: asyncio.TimerHandle | None = None
     _since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -38,19 +38,21 @@ class LimitedConnection(H11Protocol):
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._deadline.cancel()
+        if self._deadline is not None:
+            self._deadline.cancel()
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self._waits():
-            self._deadline.cancel()
             self._wait()
 
     def _waits(self) -> bool:
         return not self.transport.is_closing() and (self.cycle is None or self.cycle.response_complete)
 
     def _wait(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
         self._since = time.monotonic()
         self._deadline = self.loop.call_later(READER_SECONDS, self._give_up)
 

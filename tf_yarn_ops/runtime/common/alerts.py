@@ -96,12 +96,12 @@ def _silent(running: Sequence[Mapping[str, Any]]) -> Iterator[Alert]:
     }
     silent = [name for name, seconds in trains.items() if seconds >= SILENT_SECONDS]
     if silent:
+        least = duration(min(trains[name] for name in silent))
         others = len(trains) - len(silent)
         while_others = f", while {others} other task{'s go' if others > 1 else ' goes'} on" if others else ""
         yield Alert(
             "silent",
-            f"{list_names(silent)}: no CPU, no output and no metrics for "
-            f"{duration(min(trains[name] for name in silent))}{while_others}. "
+            f"{list_names(silent)}: no CPU, no output and no metrics for {least}{while_others}. "
             "The program may hang; ytf stack shows where.",
             tuple(silent),
         )
@@ -169,8 +169,8 @@ def _waiting(document: Mapping[str, Any]) -> Iterator[Alert]:
     if waited >= WAIT_SECONDS:
         names, tasks = waiting.get("tasks") or (), [item["task"] for item in document.get("tasks") or ()]
         missing = tuple(task for task in (name.partition(" ")[0] for name in names) if task in tasks)
-        who = f"{len(missing)} of {len(tasks)} tasks are missing" if missing else "The job waits"
-        yield Alert("waiting", f"{who} for {duration(waited)}: {list_names(names)}.", missing)
+        who = f"{len(missing)} of {len(tasks)} tasks are missing for" if missing else "The job waits for"
+        yield Alert("waiting", f"{who} {duration(waited)}: {list_names(names)}.", missing)
 
 
 def _deadlines(document: Mapping[str, Any]) -> Iterator[Alert]:
