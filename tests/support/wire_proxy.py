@@ -148,7 +148,7 @@ def namenode_address(hadoop):
 GAPS = {
     "reserved": (
         "nn",
-        lambda when, method, path, said: when == "before" and said.get("op") == "MKDIRS" and path.endswith("/claims"),
+        lambda when, method, path, said: when == "before" and said.get("op") == "MKDIRS" and "/claims/" in path,
     ),
     "claimed": (
         "nn",
