@@ -146,7 +146,7 @@ TESTED_IN = {
     "azkaban/test_install.py": ["azkaban.commands"],
     "cli/test_cli_cluster.py": ["cli.cache", "doctor.node_program"],
     "cli/test_client.py": ["runtime.agent.client_task", "submit.working_folder"],
-    "cli/test_tensorboard.py": ["history.local_board", "runtime.tensorboard.tensorboard_program"],
+    "cli/test_tensorboard.py": ["runtime.tensorboard.tensorboard_program"],
     "doctor/test_examination.py": ["doctor.known"],
     "doctor/test_reach.py": ["doctor.probe"],
     "environments/test_pack.py": ["cli.env", "environments.description"],

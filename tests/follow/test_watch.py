@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import json
+import threading
 from dataclasses import replace
 from itertools import groupby, pairwise
 
@@ -264,6 +265,34 @@ def test_the_queue_deadline_of_a_watched_job(yarn, cluster):
     report = asyncio.run(main())
     assert report.reason is Reason.QUEUE_TIMEOUT
     assert "longer than the 1 s of the queue deadline" in report.message
+
+
+@wire_only
+def test_request_of_a_wait_that_is_cancelled_keeps_its_connection(yarn, cluster):
+    """The kill is on its way in a thread, and tried again, when the last wait of the watcher ends."""
+    name = add(yarn, 1, state="ACCEPTED", elapsedTime=31_000)
+    held, freed = threading.Event(), threading.Event()
+
+    def hold(method, path):
+        if method == "PUT" and not held.is_set():
+            held.set()
+            assert freed.wait(60)
+            return 503, {}, "later"
+        return None
+
+    yarn.faults.append(hold)
+
+    async def main():
+        watcher = Watcher(cluster, tag=TAG, interval=0.02)
+        waiting = asyncio.create_task(watcher.wait(name, queue_timeout=1))
+        await asyncio.to_thread(held.wait, 60)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        await asyncio.wait([watcher._loop_task], timeout=0.5)
+        freed.set()
+        await until_async(lambda: yarn.apps[name]["state"] == "KILLED")
+
+    asyncio.run(main())
 
 
 def test_the_queue_deadline_of_one_that_is_not_in_the_list(yarn, cluster):
