@@ -125,8 +125,9 @@ async def follow(
 
     def remind() -> None:
         """Log what has changed, or a line after a silence, as ``ytf-submit --wait`` does."""
-        for line in [] if last is None else lines.changes(last, time.monotonic()):
-            log.info("%s", escape_controls(line))
+        if last is not None:
+            for line in lines.changes(last, time.monotonic()):
+                log.info("%s", escape_controls(line))
 
     async def wait() -> JobReport:
         if program is not None:

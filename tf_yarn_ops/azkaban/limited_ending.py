@@ -101,7 +101,9 @@ class LimitedEnding:
         """Return whether we have another parent process now, or the other end of our standard input is closed."""
         if os.getppid() != self._parent:
             return True
-        return self._stdin and bool(select.select([0], [], [], 0)[0]) and not os.read(0, 65536)
+        if self._stdin and select.select([0], [], [], 0)[0]:
+            return not os.read(0, 65536)
+        return False
 
 
 def _is_pipe(descriptor: int) -> bool:

@@ -252,14 +252,15 @@ def _bits(given: Mapping[str, str]) -> str:
 
 def _heartbeat(given: Mapping[str, str], found: Translated) -> None:
     brought = [name for name in BEATS if name in given]
-    milliseconds = math.prod(usual for name, usual in BEATS.items() if name not in given)
-    try:
-        for name in brought:
-            milliseconds *= float(given[name])
-        if brought:
-            found.add("tf.heartbeat_timeout", f"{max(5.0, milliseconds / 1000):g}", brought[0])
-    except ValueError:
-        found.add("tf.heartbeat_timeout", given[name], name)  # whose reader refuses it
+    for name in brought:
+        try:
+            float(given[name])
+        except ValueError:
+            found.add("tf.heartbeat_timeout", given[name], name)  # whose reader refuses it
+            return
+    if brought:
+        milliseconds = math.prod(float(given.get(name, usual)) for name, usual in BEATS.items())
+        found.add("tf.heartbeat_timeout", f"{max(5.0, milliseconds / 1000):g}", brought[0])
 
 
 def _roles(given: Mapping[str, str], found: Translated) -> None:

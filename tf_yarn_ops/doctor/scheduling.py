@@ -248,7 +248,7 @@ def check_logs(known: KnownFacts) -> Finding:
     program = shutil.which("yarn", path=known.question.environ.get("PATH"))
     directory = _log_directory(session.cluster)
     facts: dict[str, Any] = {"log_services": services, "log_directory": directory, "yarn": program}
-    if not (program or directory or len(silent) < len(services)):
+    if not program and not directory and len(silent) == len(services):
         states = ", ".join(f"{url} ({why})" for url, why in silent.items())
         return ill(Symptom.LOG_SERVER_SILENT if services else Symptom.NO_LOG_SERVER, facts=facts, states=states)
     after = ", ".join(

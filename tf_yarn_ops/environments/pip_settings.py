@@ -33,9 +33,13 @@ def read_pip_settings(environ: Mapping[str, str], python: str | Path = sys.execu
     """Return the variables of uv that say what pip's files and variables say, except those that are set."""
     # An environment that uv made has no pip; the Python of which it was made has.
     pythons = dict.fromkeys((python, Path(sys.base_prefix, "bin", "python3")))
-    commands = ([one, "-m", "pip", "--disable-pip-version-check", "config", "list"] for one in pythons)
-    runs = (subprocess.run(command, env=environ, capture_output=True, text=True) for command in commands)
-    lines = next((ran.stdout.splitlines() for ran in runs if ran.returncode == 0), [])
+    lines: list[str] = []
+    for one in pythons:
+        command = [one, "-m", "pip", "--disable-pip-version-check", "config", "list"]
+        ran = subprocess.run(command, env=environ, capture_output=True, text=True)
+        if ran.returncode == 0:
+            lines = ran.stdout.splitlines()
+            break
     lines += [
         f":env:.{name[4:].lower().replace('_', '-')}={value!r}" for name, value in environ.items() if name[:4] == "PIP_"
     ]

@@ -96,8 +96,8 @@ class LocalJobs(Backend):
             }
         if application["state"] not in LIVE:
             application["trackingUrl"] = ""  # the page ends with the coordinator
-            with self.children.pop(application_id, contextlib.nullcontext()):  # closes its lease and waits for it
-                pass
+            if child := self.children.pop(application_id, None):
+                child.communicate()  # closes its lease, and waits for it
         return {**application, "elapsedTime": round(1000 * time.time()) - application["startedTime"]}
 
     def find(

@@ -96,7 +96,9 @@ class PlannedOutput:
         """
         plan = self._plan
         with self._opened() as files:
-            for success in _results(plan, files, self._cluster.user) if files is not None else ():
+            if files is None:
+                return None
+            for success in _results(plan, files, self._cluster.user):
                 same = (success.training, success.generation) == (plan.training, plan.generation)
                 if (plan.training and same) or (application_id and success.application_id == application_id):
                     return _report_of(success)

@@ -285,4 +285,5 @@ def decide_start(
     if occupied:
         return Start("exists")
     claims = [(one, CLAIM) for one in mine if one.kind == CLAIM and one.age < own.age]
-    return Start("train", takes=(*claims, *((one, WORK if one in same[-1:] else KEPT) for one in folders)))
+    takes = [(one, WORK if one in same[-1:] else KEPT) for one in folders]
+    return Start("train", takes=(*claims, *takes))

@@ -243,7 +243,9 @@ class LocalFolder:
 
     def makedirs(self, path: str, permission: int) -> None:
         with self._translated("making the directory %s" % path):
-            for part in reversed([part for part in (self._path(path), *self._path(path).parents) if not part.exists()]):
+            folder = self._path(path)
+            missing = [part for part in (folder, *folder.parents) if not part.exists()]
+            for part in reversed(missing):
                 part.mkdir(exist_ok=True)
                 part.chmod(permission)
 

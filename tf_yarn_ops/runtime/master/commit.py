@@ -347,12 +347,14 @@ class OutputCommit:
         """Return the version of the next result; 0 for an output without versions."""
         if self._plan.mode != VERSION:
             return 0
-        return self._plan.version or max([0, *(number for number, _ in find_results(self._plan, self._files.list))]) + 1
+        numbers = [number for number, _ in find_results(self._plan, self._files.list)]
+        return self._plan.version or max([0, *numbers]) + 1
 
     def _results(self) -> List[Tuple[int, Optional[Success]]]:
         """Return the versions of the results that there are, and what they say."""
         found = find_results(self._plan, self._files.list)
-        return [(number, self._success_in(path)) for number, path in found if number or self._status(path)]
+        versions = self._plan.mode == VERSION
+        return [(number, self._success_in(path)) for number, path in found if versions or self._status(path)]
 
     def _point(self) -> None:
         """Let `LATEST_FILE` name this version, unless it names a later one."""

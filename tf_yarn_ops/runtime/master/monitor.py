@@ -170,8 +170,9 @@ class ContainerChecks:
 
     def _orphaned(self, tasks: Sequence[TaskId], now: float) -> Optional[Verdict]:
         """End the job if needed tasks lack a container and none of any is requested or about to register."""
-        expired = now - self._alone_since > ANSWER_SECONDS
-        return Verdict(Reason.CONTAINER_LOST, f"no container is left for {list_names(tasks)}") if expired else None
+        if now - self._alone_since <= ANSWER_SECONDS:
+            return None
+        return Verdict(Reason.CONTAINER_LOST, f"no container is left for {list_names(tasks)}")
 
     def _unregistered(self, running: Sequence[Container], pending: Sequence[TaskId], now: float) -> Optional[Verdict]:
         """End the job if an agent did not register in time, for the first or a later round."""
@@ -195,8 +196,9 @@ class ContainerChecks:
             late = [
                 self._describe(task) for task in peers if waited > limit and now - peers[task].received_at <= silence
             ]
-        message = f"no agent registered within {limit:g} s from {list_names(late)}"
-        return Verdict(Reason.REGISTRATION_TIMEOUT, message) if late else None
+        if not late:
+            return None
+        return Verdict(Reason.REGISTRATION_TIMEOUT, f"no agent registered within {limit:g} s from {list_names(late)}")
 
     def check_deadlines(self, now: float) -> Optional[Verdict]:
         """Return the end of the job if a deadline of the whole job has passed; log the missing tasks."""

@@ -199,9 +199,9 @@ def _complete(job: Job, application_id: str, status: Mapping[str, Any]) -> Mappi
 def _storage_of(job: Job) -> Storage:
     plan = job.history
     assert plan is not None
-    return (
-        LocalFolder(plan.root) if plan.root else Hdfs(plan.urls, plan.user, os.environ, job.authorities, RECORD_SECONDS)
-    )
+    if plan.root:
+        return LocalFolder(plan.root)
+    return Hdfs(plan.urls, plan.user, os.environ, job.authorities, RECORD_SECONDS)
 
 
 def _write(job: Job, plan: HistoryPlan, path: str, content: bytes) -> None:

@@ -111,9 +111,12 @@ def _events(task: Mapping[str, Any]) -> List[Mapping[str, Any]]:
     """Return the events of a task; those of a report that has none are its last start and end."""
     if task.get("events"):
         return sorted(task["events"], key=lambda event: float(event["at"]))
-    start = {"kind": RUNNING, "at": task.get("started_at"), "host": task.get("host")}
-    end = {**task, "kind": task.get("state"), "at": task.get("finished_at")}
-    return [start, end] if start["at"] and end["at"] else [start] if start["at"] else []
+    if not task.get("started_at"):
+        return []
+    events: List[Mapping[str, Any]] = [{"kind": RUNNING, "at": task["started_at"], "host": task.get("host")}]
+    if task.get("finished_at"):
+        events.append({**task, "kind": task.get("state"), "at": task["finished_at"]})
+    return events
 
 
 def _span(begin: float, end: float) -> str:

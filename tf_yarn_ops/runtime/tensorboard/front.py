@@ -114,9 +114,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         method, kind = self.command, self.headers.get("Content-Type")
         post = page_script.decode_post(body) if method == "PUT" else None
         if post is not None:
-            method, (kind, body) = "POST", post
+            method = "POST"
+            kind, body = post
         is_page = path in ("/", "/index.html")
-        left_out = {*_OWN, "content-type", *(["accept-encoding"] if is_page else [])}
+        left_out = {*_OWN, "content-type"}
+        if is_page:
+            left_out.add("accept-encoding")
         headers = {name: value for name, value in self.headers.items() if name.lower() not in left_out}
         if kind:
             headers["Content-Type"] = kind

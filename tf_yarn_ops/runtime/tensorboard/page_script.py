@@ -89,4 +89,6 @@ def decode_post(line: bytes) -> Optional[Tuple[str, bytes]]:
 def add_script(page: bytes) -> bytes:
     """Return TensorBoard's page with the script as the first one, and with fonts that a proxy finds."""
     head, tag, rest = page.partition(b"<head>")
-    return page if not tag else head + tag + b'<script src="%s"></script>' % PATH.encode() + with_relative_fonts(rest)
+    if not tag:
+        return page
+    return head + tag + b'<script src="%s"></script>' % PATH.encode() + with_relative_fonts(rest)
