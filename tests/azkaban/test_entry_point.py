@@ -35,6 +35,7 @@ def test_what_runs_and_what_travels(properties, command, document, project):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), max_size=5))
 def test_arguments_and_variables_arrive_byte_for_byte(tmp_path_factory, texts):

@@ -72,6 +72,7 @@ def test_install_twice(plugins):
     assert [(folder / file).stat().st_ino for file in JOBTYPE_FILES] == before
 
 
+@pytest.mark.slow
 def test_another_name_is_another_type(plugins):
     ytf("install-jobtype", "--dir", str(plugins), "--name", "TensorFlowJob")
     assert sorted(path.name for path in plugins.iterdir()) == ["TensorFlowJob", "common.properties"]
@@ -135,6 +136,7 @@ def test_a_broken_plugin_of_ours_is_repaired(plugins, broken):
     assert properties(done.folder, "plugin.properties")["command"] == command_of(plugins)
 
 
+@pytest.mark.slow
 def test_another_plugin_is_left_alone(plugins):
     (plugins / "spark").mkdir()
     (plugins / "spark" / "private.properties").write_text("jobtype.class=azkaban.jobtype.HadoopSparkJob\n")

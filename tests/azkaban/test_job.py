@@ -256,6 +256,7 @@ def test_any_values_are_a_job_or_have_faults_by_keys(project, properties, plain)
         assert {fault.path.partition(": ")[0] for fault in error.faults} <= keys and str(error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [
     {"tf.files.1": "{}=/x/a"}, {"tf.files.1": "x=hdfs:///x/{}"}, {"tf.archives.1": "{}=/x/a.zip"}, {"tf.script": "/x/{}"},
     {"tf.docker_image": "{}"}, {"tf.docker_image": "tf", "tf.input": "/{}"}, {"tf.env.A": "{}"}, {"tf.tags": "{}"},

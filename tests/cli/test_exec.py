@@ -12,9 +12,13 @@ import subprocess
 import sys
 import termios
 
+import pytest
+
 from support.waiting import until
 from tf_yarn_ops.runtime.common.exec_session import ExecChannel
 from tf_yarn_ops.runtime.common.link import Link
+
+pytestmark = pytest.mark.slow
 
 #: What `exec_command` does after it has found the coordinator, for one session after the other.
 CLIENT = """import os, socket, sys

@@ -1,5 +1,7 @@
 """Skein comes without what it never uses, also where there is no setuptools, and leaves nothing behind."""
 
+import pytest
+
 from support.fresh_python import words_of
 
 OURS = "import sys; from tf_yarn_ops.hadoop.fast_import import import_skein; "
@@ -35,12 +37,14 @@ def test_skein_comes_on_a_python_that_has_no_distutils():
     assert words_of(WITHOUT_DISTUTILS) == ["distutils", "skein"]
 
 
+@pytest.mark.slow
 def test_others_get_the_real_modules_afterwards():
     assert words_of(
         OURS + "import_skein(); import_skein(); import distutils.version; print(bool(distutils.version.__file__))"
     ) == ["True"]
 
 
+@pytest.mark.slow
 def test_what_is_imported_already_is_given():
     assert words_of("import skein; " + OURS + "print(import_skein() is skein)") == ["True"]
 

@@ -166,6 +166,7 @@ def test_the_launcher_is_in_the_queue_of_the_job(place):
         assert shell_element(application, application.trainings[0]).findtext(".//{*}queue") == queue
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", ["files", "archives", "sources", "script", "environment", "output", "env"])
 def test_no_field_reaches_a_script_of_yarn(place, field):
     """Oozie's own launcher gets files of plain names only; the action reads the job file that was packed."""

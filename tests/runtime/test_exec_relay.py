@@ -31,6 +31,8 @@ from tf_yarn_ops.runtime.common.processes import set_child_subreaper
 from tf_yarn_ops.runtime.master.exec_relay import MAX_SESSIONS, ExecRelay
 from tf_yarn_ops.submit.certificate import mint
 
+pytestmark = pytest.mark.slow
+
 REQUEST = {
     "version": VERSION, "task": "worker:0", "command": "true", "tty": False, "rows": 24, "columns": 80,
     "term": "xterm", "user": "ann", "host": "laptop",

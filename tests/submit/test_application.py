@@ -243,6 +243,7 @@ SCRIPTED = {
 ONE = {"command": "true", "tasks": {"worker": 1}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", SCRIPTED)
 def test_no_script_of_yarn_has_a_text_that_bash_expands(field):
     taken = [text for text in HOSTILE if request_is_plain(lambda text=text: SCRIPTED[field](text))]
