@@ -98,7 +98,7 @@ class Renewals:
         self._application_id = ""
         self._next = -math.inf
         self._refused = False
-        self._noted = ""
+        self._recorded = ""
 
     async def move(self, driver: Driver, application: Mapping[str, Any]) -> None:
         """Move the end of an application if it is time, and note the holder once; an error does not end the wait.
@@ -116,11 +116,11 @@ class Renewals:
 
         def request(session: Session) -> bool:
             session.resourcemanager.set_lifetime(name, at, leased)
-            return self._noted == name or note_holder(session.staging, name, user, self._lease)
+            return self._recorded == name or note_holder(session.staging, name, user, self._lease)
 
         pause = PART * self._lease.seconds
         try:
-            self._noted = name if await driver.renew(request) else self._noted
+            self._recorded = name if await driver.renew(request) else self._recorded
             if self._refused:
                 logger.info("the lease of %s moves again", name)
             self._refused = False

@@ -121,7 +121,7 @@ class Watcher:
             except Exception:  # a foreign callback must not end the wait
                 logger.exception("the callback for %s failed", waiter.application_id)
 
-        driver = Driver(partial(self._look, waiter), self._call, self._renew, self._pause)
+        driver = Driver(partial(self._await_poll, waiter), self._call, self._renew, self._pause)
         try:
             return await waiting(
                 application_id, driver, on_change=note, queue_timeout=queue_timeout, identity=identity, lease=lease
@@ -129,7 +129,7 @@ class Watcher:
         finally:
             self._waiters.discard(waiter)
 
-    async def _look(self, waiter: _Waiter, application_id: str) -> tuple[Mapping[str, Any], JobReport]:
+    async def _await_poll(self, waiter: _Waiter, application_id: str) -> tuple[Mapping[str, Any], JobReport]:
         """Return an application and its report once the shared loop has seen it."""
         if application_id != waiter.application_id:
             waiter.application_id, waiter.page = application_id, None
@@ -198,7 +198,7 @@ class Watcher:
         for application_id, seen in looking:
             if application_id in live and not seen.done():
                 seen.set_result(live[application_id])
-        await asyncio.gather(*(self._ask(*one) for one in looking if one[0] not in live))
+        await asyncio.gather(*(self._request(*one) for one in looking if one[0] not in live))
         if self._pages and (self._reading is None or self._reading.done()):
             self._reading = asyncio.ensure_future(self._read_pages(live))
 
@@ -224,7 +224,7 @@ class Watcher:
             if error is not None:
                 logger.debug("no page of a job: %s", error)
 
-    async def _ask(self, application_id: str, seen: "asyncio.Future[Mapping[str, Any]]") -> None:
+    async def _request(self, application_id: str, seen: "asyncio.Future[Mapping[str, Any]]") -> None:
         """Resolve a future with an application, or with the error of the request."""
         try:
             async with self._asking:
