@@ -366,7 +366,13 @@ def _name_of(number: int) -> str:
 def _local_status(path: Path) -> FileStatus:
     found, link = path.stat(), path.lstat()
     # A link counts as that of who made it: anyone can link to a file of somebody else. Ours and root's are trusted.
-    owner = found if link.st_uid in (0, getattr(os, "geteuid", int)()) else link
+    if link.st_uid in (0, getattr(os, "geteuid", int)()):
+        try:
+            owner = path.owner()
+        except (KeyError, RuntimeError):  # no user of this number; no owners, as on Windows
+            owner = str(found.st_uid)
+    else:
+        owner = _name_of(link.st_uid)
     # Hadoop's local file system truncates to milliseconds.
     return FileStatus(
         path.name,
@@ -374,7 +380,7 @@ def _local_status(path: Path) -> FileStatus:
         found.st_size,
         found.st_mtime_ns // 1_000_000,
         found.st_atime_ns // 1_000_000,
-        _name_of(owner.st_uid),
+        owner,
         stat.S_IMODE(found.st_mode),
         links=1 if stat.S_ISDIR(found.st_mode) else found.st_nlink,
     )
