@@ -126,14 +126,12 @@ def test_a_module_of_unix_is_missing_for_us_alone():
     assert done.stdout.split() == ["fcntl", "grp", "pty", "pwd", "resource", "syslog", "termios", "tty"]
 
 
-@pytest.mark.slow
 def test_ytf_submit_submits_and_follows_without_unix(place):
     done = run(SUBMIT, "--resourcemanager", place.url, "--wait", "-r", "worker:1", "true")
     assert (done.returncode, done.stdout.split()) == (0, [ID]), done.stderr
     assert place.yarn.apps[ID]["user"] == USER
 
 
-@pytest.mark.slow
 def test_function_runs_without_unix(place):
     done = run(FUNCTION, place.url)
     assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr
