@@ -177,7 +177,7 @@ def test_the_nodes_and_the_file_system_are_asked_for_once_in_all_looks(yarn, sec
 
 
 @pytest.mark.parametrize("pause, wanted", [(0.0, [1, 2, 3, 3]), (60.0, [1, 2, 2, 2])])
-def test_nodes_are_asked_for_again_while_one_is_not_listed(yarn, monkeypatch, pause, wanted):
+def test_nodes_are_requested_again_while_one_is_not_listed(yarn, monkeypatch, pause, wanted):
     """It may join while a log is followed, or the first answer was an error: only YARN says who sees a ticket."""
     monkeypatch.setattr(tf_yarn_ops.follow.log_reader, "LIST_SECONDS", pause)
     reader, known = logs(yarn, secure=True), {"nodeHTTPAddress": yarn.url.removeprefix("http://")}

@@ -104,7 +104,7 @@ def exclude(state):
     ],
     ids=["given up", "gone", "excluded"],
 )
-def test_replacement_that_waits_is_judged_by_what_holds_then(change, why):
+def test_waiting_replacement_is_checked_again_before_its_admission(change, why):
     """The loss for which it waits may also exclude its node."""
 
     async def play():

@@ -29,7 +29,7 @@ def test_the_last_words_before_the_end_of_a_connection_are_heard():
             link.receive()
 
 
-def test_repeated_message_is_made_anew(monkeypatch):
+def test_repeated_message_is_built_again(monkeypatch):
     """It says how long ago the command ended, which after an outage is longer ago than at the first try."""
     pairs = [socket.socketpair(), socket.socketpair()]
     links = iter([Link(ours) for ours, _ in pairs])

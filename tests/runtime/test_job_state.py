@@ -427,7 +427,7 @@ def test_container_that_ends_before_its_agent_calls_names_the_cause(image, end, 
 
 
 @pytest.mark.parametrize("confirmed, reason", [(True, Reason.OUT_OF_MEMORY), (False, Reason.CONTAINER_LOST)])
-def test_sigkill_is_judged_by_the_memory_of_the_present_start_only(confirmed, reason):
+def test_sigkill_counts_the_memory_of_the_present_start_only(confirmed, reason):
     spec = job(restart=RestartPolicy("task", max_container_losses=0, backoff=0))
     state = state_of(spec)
     peer = join(state, *ALL)[1]

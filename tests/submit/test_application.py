@@ -121,7 +121,7 @@ def test_only_the_coordinator_decides():
         assert all(service.allow_failures for service in application.services.values())
 
 
-def test_skein_replaces_as_many_containers_of_a_type_as_it_may_lose():
+def test_skein_replaces_up_to_the_allowed_losses_of_a_type():
     tasks = {"ps": TaskSpec(), "worker": TaskSpec(max_container_losses=1)}
     spec = JobSpec(command="x", tasks=tasks, restart=RestartPolicy("task", 5, max_container_losses=2))
     assert {name: service.max_restarts for name, service in build(spec).services.items()} == {"ps": 2, "worker": 1}
