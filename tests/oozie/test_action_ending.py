@@ -81,3 +81,18 @@ def test_training_is_left_when_yarn_is_undecided_and_the_launcher_gone(signalled
     parents = iter([100, 1])
     monkeypatch.setattr(os, "getppid", lambda: next(parents))
     assert signalled(OURS) == ([], [])
+
+
+def test_watch_starts_without_a_request(yarn):
+    """A signal that comes before the action's handler would end it without the kill of its training."""
+    yarn.add(application(7, "FINISHED", amContainerLogs=LOGS.format(1)))
+    cluster = discover(yarn.url, environ={"HADOOP_USER_NAME": "ann"})
+    actions, (read, write) = ending.ActionEnding(cluster, launched(), EngineRun(print, print), [].append), os.pipe()
+    before = len(yarn.requests)
+    thread = actions.watch(read)
+    assert len(yarn.requests) == before
+    actions.connect()
+    assert [path for _, path, *_ in yarn.requests[before:]] == [f"/ws/v1/cluster/apps/application_{STAMP}_0007"]
+    os.write(write, bytes([signal.SIGTERM]))
+    thread.join(30)
+    assert not thread.is_alive()
